@@ -130,6 +130,56 @@ def test_flents_ping_cdf_of_a_run_of_ten_seconds_has_points(tmp_path: Path):
     assert points > 20
 
 
+RRUL = """
+experiment = { name = "rrul", duration = "12 s", warmup = "2 s" }
+link = { rate = "20 Mbit/s", up = { rate = "20 Mbit/s" } }
+queue = [{ aqm = "cake" }]
+traffic = [{ kind = "rrul", rtt = "30 ms", idle = "2 s" }]
+record = { series = "200 ms" }
+"""
+
+
+def test_rrul_is_flents_rrul(tmp_path: Path):
+    (run,) = (results := sj.run_text(RRUL)).runs
+    document = data_file(run, results.summary)
+    assert document["metadata"]["NAME"] == "rrul"
+    streams = {f"TCP {way} {point}" for way in ("download", "upload") for point in ("BE", "BK", "CS5", "EF")}
+    pings = {"Ping (ms) ICMP", *(f"Ping (ms) UDP {point}" for point in ("BE", "BK", "EF"))}
+    combined = {"Ping (ms) avg", "TCP totals"} | {
+        f"TCP {way} {of}" for way in ("download", "upload") for of in ("avg", "sum")
+    }
+    assert set(document["results"]) == streams | pings | combined
+    assert set(document["raw_values"]) == streams | pings
+    background = next(flow for flow in run.summary["flows"] if (flow.get("dscp"), flow["direction"]) == (8, "down"))
+    table = run.flow_series()
+    assert table is not None
+    own = table.filter(
+        [(traffic, flow) == (background["traffic"], background["flow"]) for traffic, flow in places_of(run, table)]
+    )
+    assert document["results"]["TCP download BK"] == [round(value / 1e6, 6) for value in own["goodput_bps"].to_pylist()]
+    path = tmp_path / "run.flent.gz"
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+    flent("-i", path, "-p", "all_scaled", "-o", tmp_path / "all.png")
+    rows = list(csv.DictReader(flent("-i", path, "-f", "csv").splitlines()))
+    assert streams | pings <= set(rows[0])
+
+
+def places_of(run: sj.Run, table: pa.Table) -> list[tuple[int, int]]:
+    """The flow of each row: its group and its number there."""
+    flows = [(flow["traffic"], flow["flow"]) for flow in run.summary["flows"]]
+    return [flows[index] for index in table["flow"].to_pylist()]
+
+
+def test_flents_test_of_other_flows_notes_their_code_points():
+    text = RRUL.replace('kind = "rrul", rtt = "30 ms", idle = "2 s"', 'kind = "bulk", rtt = "30 ms", dscp = "EF"')
+    results = sj.run_text(text)
+    metadata = data_file(results.runs[0], results.summary)["metadata"]
+    assert (metadata["NAME"], metadata["NOTE"].endswith("; code points of the TCP flows: down EF")) == (
+        "tcp_ndown",
+        True,
+    )
+
+
 def test_flent_needs_a_series(sojourn: Cli, experiment: Path, tmp_path: Path):
     sojourn("run", experiment, "--out", "out", "--figures", "none")
     wrong(sojourn("export", "out", "--format", "flent"), "flent", "[record] series")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 import warnings
 
 import pytest
@@ -287,13 +288,80 @@ def test_a_figure_of_page_loads_says_how_many(calls: sj.Results):
 def test_missing_glyphs_are_one_note(tmp_path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(style, "_CJK", ())
     style._families.cache_clear()
-    style._tell_of_glyphs.cache_clear()
+    style._tell_once.cache_clear()
     text = EXPERIMENT.replace('aqm = "pfifo"', 'aqm = "pfifo"\nlabel = "先入先出"').replace("repeat = 2", "repeat = 1")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        sj.run_text(text).plot.cdf().savefig(tmp_path / "cdf.png")
+        plots = sj.run_text(text).plot
+        plots.cdf().savefig(tmp_path / "cdf.png")
+        # Arranges its panels while it is drawn.
+        plots.overview().savefig(tmp_path / "overview.png")
     style._families.cache_clear()
     assert [one.category for one in caught] == [Note]
+
+
+def test_what_cannot_be_arranged_is_one_note():
+    style._tell_once.cache_clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            with style.style():
+                warnings.warn("constrained_layout not applied because axes sizes collapsed to zero.", stacklevel=1)
+    assert [one.category for one in caught] == [Note]
+    assert "the labels of a figure leave no room" in str(caught[0].message)
+
+
+def test_a_label_is_text_and_no_formula(tmp_path):
+    text = EXPERIMENT.replace('aqm = "pfifo"', 'aqm = "pfifo"\nlabel = "$x^{$"').replace("repeat = 2", "repeat = 1")
+    sj.run_text(text).plot.overview().savefig(tmp_path / "overview.svg")
+    assert "$x^{$" in (tmp_path / "overview.svg").read_text()
+
+
+COEXISTENCE = """
+experiment = { duration = "5 s", warmup = "1 s" }
+link = { rate = "10 Mbit/s", buffer = "20 packets" }
+queue = [{ aqm = "pfifo" }]
+[[traffic]]
+kind = "bulk"
+name = "near"
+rtt = "10 ms"
+[[traffic]]
+kind = "bulk"
+name = "far"
+rtt = "200 ms"
+[[traffic]]
+kind = "ping"
+rtt = "10 ms"
+"""
+
+
+def test_fairness_is_that_between_groups():
+    results = sj.run_text(COEXISTENCE)
+    (run,) = results.runs
+    table = groups_table(results, width=160)
+    assert table is not None
+    rows = {line.split()[1]: line for line in plain(table, 160).splitlines() if line.lstrip().startswith("pfifo")}
+    assert list(rows) == ["near", "far", "ping", "all"]
+    jain = run.summary["jain_goodput"]
+    assert jain is not None
+    assert jain < 0.9
+    total = sum(flow["goodput_bps"] for flow in run.summary["flows"] if flow["kind"] == "bulk") / 1e6
+    words = rows["all"].split()
+    assert words[1:5] == ["all", "TCP", "×2", f"{total:.2f}"]
+    assert words[5] == f"{jain:.2f}"
+    # One flow has no fairness of its own.
+    assert "1.00" not in rows["near"] + rows["far"]
+
+
+def test_groups_are_called_after_their_code_points():
+    text = COEXISTENCE.partition("[[traffic]]")[0] + '[[traffic]]\nkind = "rrul"\nrtt = "30 ms"\nidle = "1 s"\n'
+    results = sj.run_text(text.replace("pfifo", "cake").replace("rate = ", 'up = { rate = "10 Mbit/s" }, rate = '))
+    table = groups_table(results, width=160)
+    assert table is not None
+    shown = plain(table, 160)
+    for name in ("BE.down", "BK.up", "CS5.down", "EF.up", "ping BK", "ping EF"):
+        assert re.search(rf"cake +{re.escape(name)} ", shown), name
+    assert "bulk 0" not in shown
 
 
 def test_a_group_table_gives_up_columns_in_order(calls: sj.Results):

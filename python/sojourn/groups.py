@@ -36,6 +36,24 @@ class Merit:
     """The figure with the number of values, for a quantile that may have few."""
 
 
+CODE_POINTS = {
+    0: "BE",
+    1: "LE",
+    8: "BK",
+    44: "VA",
+    46: "EF",
+    **{8 * precedence: f"CS{precedence}" for precedence in range(2, 8)},
+    **{8 * kind + 2 * drop: f"AF{kind}{drop}" for kind in range(1, 5) for drop in range(1, 4)},
+}
+"""Code points by number, in Flent's words: BE is CS0, best effort; BK is CS1, background."""
+
+
+def code_point(flow: Group) -> str:
+    """The code point of a flow's packets."""
+    number = int(flow.get("dscp", 0))
+    return CODE_POINTS.get(number, str(number))
+
+
 def _number(key: str) -> Callable[[Group], float]:
     def value(group: Group) -> float:
         found = group.get(key)
@@ -166,6 +184,19 @@ class GroupIndex:
     def title(self, group: Group) -> str:
         """The title of a group."""
         return self._titles[group["name"], group["direction"]]
+
+    def words(self, run: Run, title: str) -> str:
+        """The title for people: a group without a name of its own is called after its code point, if some have one."""
+        group = self._by_title[id(run)][title]
+        places = {(flow["traffic"], flow["kind"]): code_point(flow) for flow in run["flows"]}
+        kind, traffic = group["kind"], group["traffic"]
+        of_kind = [point for (_, other), point in places.items() if other == kind]
+        if group["name"] not in (kind, f"{kind} {traffic}") or set(of_kind) == {"BE"}:
+            return title
+        point = places[traffic, kind]
+        own = point if kind == "bulk" else f"{kind} {point}"
+        named = own if of_kind.count(point) == 1 else f"{group['name']} {point}"
+        return title.replace(group["name"], named, 1)
 
     def at(self, run: Run, title: str) -> Group | None:
         """The group of a run with this title; None if there is none."""

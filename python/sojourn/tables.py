@@ -19,7 +19,7 @@ from sojourn.metrics import METRICS, Metric, has_queue, inner_metrics, inner_que
 from sojourn.statistics import Interval, interval_note, median_interval
 
 if TYPE_CHECKING:
-    from sojourn.results import Arm, Results
+    from sojourn.results import Arm, Results, Run
 
 EXPENDABLE = ("sojourn_mean_ms", "marked_packets", "jain_goodput", "dropped_packets", "utilization", "sojourn_p50_ms")
 """The columns to omit on a narrow terminal, in this order; the queue and swept keys are never omitted."""
@@ -101,15 +101,36 @@ def place_heading(results: Results) -> str:
 def shown_metrics(results: Results) -> list[Metric]:
     """The columns of the results table.
 
-    Fairness is included only if all TCP flows are alike; otherwise the table of groups has it for each group.
+    Fairness is included only if all TCP flows are alike; otherwise the table of groups has it, for each group and for
+    all TCP flows together.
     """
-    mixed = any(
-        sum(1 for group in groups_of(run.summary) if group["kind"] not in _WITHOUT_TCP) > 1 for run in results.runs[:1]
-    )
+    mixed = any(map(_is_mixed, results.runs[:1]))
     return [metric for metric in METRICS if not (mixed and metric.name == "jain_goodput")]
 
 
 _WITHOUT_TCP = ("ping", "cbr", "voip", "game")
+
+
+def _is_mixed(run: Run) -> bool:
+    """Whether there are several groups of TCP flows."""
+    return sum(1 for group in groups_of(run.summary) if group["kind"] not in _WITHOUT_TCP) > 1
+
+
+def _all_tcp(arm: Arm, merits: Sequence[Merit]) -> list[str]:
+    """The row of all TCP flows together: goodput and fairness."""
+    of_runs = [[group for group in groups_of(run.summary) if group["kind"] not in _WITHOUT_TCP] for run in arm.runs]
+    values = {
+        "goodput_bps": [sum(group["goodput_bps"] for group in groups) for groups in of_runs],
+        "jain_goodput": [jain if (jain := run.summary["jain_goodput"]) is not None else math.nan for run in arm.runs],
+    }
+    flows = sum(group["flows"] for group in of_runs[0])
+    cells = [
+        interval_text(median_interval([value / merit.shown_per for value in values[merit.name]]), merit.digits)
+        if merit.name in values
+        else "–"
+        for merit in merits
+    ]
+    return [f"all TCP ×{flows}", *cells]
 
 
 def _caption(metrics: Sequence[Metric], repeats: int) -> str:
@@ -156,9 +177,18 @@ def groups_sheet(results: Results) -> Sheet | None:
         for title in index.titles:
             group = index.at(arm.runs[0].summary, title)
             if group is not None:
-                count = f"{title} ×{group['flows']}" if group["flows"] > 1 else title
-                cells = [_merit_cell(index, merit, arm, title) for merit in merits]
+                words = index.words(arm.runs[0].summary, title)
+                count = f"{words} ×{group['flows']}" if group["flows"] > 1 else words
+                cells = [
+                    # One flow is always fair to itself.
+                    "–"
+                    if merit.name == "jain_goodput" and group["flows"] == 1
+                    else _merit_cell(index, merit, arm, title)
+                    for merit in merits
+                ]
                 rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), count, *cells))
+        if _is_mixed(arm.runs[0]):
+            rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), *_all_tcp(arm, merits)))
     headings = ("queue", *swept, "traffic", *(merit.heading for merit in merits))
     whole = "; lost counts the whole run" if "lost_packets" in known else ""
     caption = f"flows of a group together, after the warm-up{whole}; {interval_note(repeats_of(results))}"

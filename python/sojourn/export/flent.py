@@ -1,8 +1,8 @@
 """Flent's data files, format version 4 (Flent's documentation, "The data file format").
 
-The Flent test of a run follows from its TCP flows: ``tcp_ndown``, ``tcp_nup``, or ``rrul_be_nflows`` for both
-directions, so that Flent knows the available plots. ``Ping (ms) ICMP`` is the mean round-trip time of the pings in each
-bin, null if there is none.
+The Flent test of a run follows from its flows, so that Flent knows the available plots: ``rrul`` if they are those of
+Flent's rrul, by direction and code point; otherwise ``tcp_ndown``, ``tcp_nup``, or ``rrul_be_nflows`` for TCP in both
+directions. A ping is the mean round-trip time of its replies in each bin, null if there is none.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from sojourn import _core, schema
 from sojourn._core import ExperimentError
+from sojourn.groups import code_point
 from sojourn.results import Direction, Results, Run
 from sojourn.statistics import FloatArray
 from sojourn.storage import Staging, file_name
@@ -94,7 +95,8 @@ def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
         "metadata": {
             "NAME": test,
             "TITLE": _title(run),
-            "NOTE": f"{summary['experiment']}; Sojourn {summary['sojourn']}, backend {summary['backend']}",
+            "NOTE": f"{summary['experiment']}; Sojourn {summary['sojourn']}, backend {summary['backend']}"
+            f"{_note_of_code_points(run, test)}",
             "TIME": _EPOCH,
             "T0": _EPOCH,
             "LENGTH": round(x_values[-1]),
@@ -122,6 +124,8 @@ def _test(run: Run, columns: Mapping[str, Any]) -> tuple[str, dict[str, str], Sa
         sending = [index for index, flow in flows if flow["direction"] == direction and _is_tcp(columns, index)]
         return [_of_flow(columns, index, "goodput_bps") / 1e6 for index in sending]
 
+    if (rrul := _rrul(run, columns)) is not None:
+        return "rrul", {}, rrul
     down, up = goodputs("down"), goodputs("up")
     pings = [_of_flow(columns, index, "rtt_ms") for index, flow in flows if flow["kind"] == "ping"]
     bins = len(_of_flow(columns, 0, "goodput_bps"))
@@ -138,10 +142,76 @@ def _test(run: Run, columns: Mapping[str, Any]) -> tuple[str, dict[str, str], Sa
     return "ping", {}, ping
 
 
-def _streams(name: str, marking: str, streams: list[FloatArray]) -> Samples:
+_RRUL = ("BE", "BK", "CS5", "EF")
+"""The code points of rrul's TCP flows, in each direction."""
+_PROBES = ("BE", "BE", "BK", "EF")
+"""Those of its probes: the ICMP ping, then UDP."""
+
+
+def _rrul(run: Run, columns: Mapping[str, Any]) -> Samples | None:
+    """The data sets of Flent's rrul; None if the flows are others."""
+    tcp: dict[tuple[str, str], int] = {}
+    probes: list[tuple[str, int]] = []
+    for index, flow in enumerate(run.summary["flows"]):
+        if flow["kind"] == "ping":
+            probes.append((code_point(flow), index))
+        else:
+            tcp[flow["direction"], code_point(flow)] = index
+    expected = {(direction, point) for direction in ("down", "up") for point in _RRUL}
+    if set(tcp) != expected or len(run.summary["flows"]) != len(expected) + len(probes):
+        return None
+    if tuple(sorted(point for point, _ in probes)) != _PROBES:
+        return None
+    samples: Samples = {}
+    for direction, name in (("up", "TCP upload"), ("down", "TCP download")):
+        streams = {f"{name} {point}": _of_flow(columns, tcp[direction, point], "goodput_bps") / 1e6 for point in _RRUL}
+        samples |= {**_combined(name, list(streams.values())), **streams}
+    every = [values for name, values in samples.items() if not _is_combined(name)]
+    icmp = min(index for point, index in probes if point == "BE")
+    pings = {
+        _PING if index == icmp else f"Ping (ms) UDP {point}": _of_flow(columns, index, "rtt_ms")
+        for point, index in probes
+    }
+    mean = _mean_of_known(list(pings.values()))
+    return {**samples, "TCP totals": cast("FloatArray", np.sum(every, axis=0)), **pings, "Ping (ms) avg": mean}
+
+
+def _mean_of_known(series: list[FloatArray]) -> FloatArray:
+    """The mean of the values in each bin; NaN if there is none."""
+    stacked = np.stack(series)
+    known = (~np.isnan(stacked)).sum(axis=0)
+    total = np.nansum(stacked, axis=0)
+    mean: FloatArray = np.divide(total, known, out=np.full(len(total), np.nan), where=known > 0)
+    return mean
+
+
+def _note_of_code_points(run: Run, test: str) -> str:
+    """Which code points the TCP flows have, if Flent's names do not tell."""
+    points = {
+        direction: [
+            code_point(flow)
+            for flow in run.summary["flows"]
+            if (flow["direction"], flow["kind"]) == (direction, "bulk")
+        ]
+        for direction in ("down", "up")
+    }
+    if test == "rrul" or set().union(*map(set, points.values())) <= {"BE"}:
+        return ""
+    return "; code points of the TCP flows: " + "; ".join(
+        f"{direction} {', '.join(names)}" for direction, names in points.items() if names
+    )
+
+
+def _combined(name: str, streams: list[FloatArray]) -> Samples:
     return {
         f"{name} avg": cast("FloatArray", np.mean(streams, axis=0)),
         f"{name} sum": cast("FloatArray", np.sum(streams, axis=0)),
+    }
+
+
+def _streams(name: str, marking: str, streams: list[FloatArray]) -> Samples:
+    return {
+        **_combined(name, streams),
         **{f"{name}{marking}::{number}": stream for number, stream in enumerate(streams, start=1)},
     }
 

@@ -90,6 +90,8 @@ _RC: dict[Any, Any] = {
     "pdf.fonttype": 42,
     "savefig.dpi": 200,
     "svg.hashsalt": "sojourn",
+    # A label is text: its dollar signs do not enclose formulas.
+    "text.parse_math": False,
 }
 
 
@@ -178,32 +180,36 @@ def drawing_code() -> str:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The common style, for everything drawn in the context."""
-    with matplotlib.rc_context({**_RC, "font.family": list(_families())}):
+    """The common style, for everything drawn or saved in the context."""
+    with matplotlib.rc_context({**_RC, "font.family": list(_families())}), _notes_for_warnings():
         yield
+
+
+_NOTES = {
+    "missing from font": "no installed font has some characters of the labels; for Chinese, Japanese and Korean "
+    "install one such as Noto Sans CJK",
+    "constrained_layout not applied": "the labels of a figure leave no room for its axes; shorter ones are needed",
+}
+"""What to tell the user instead of matplotlib's warnings, which occur once per character or figure."""
 
 
 @contextmanager
-def _one_note_of_glyphs() -> Iterator[None]:
-    """Replaces the warnings about characters missing from all fonts by one note."""
+def _notes_for_warnings() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    lacking = False
     for one in caught:
-        if "missing from font" in str(one.message):
-            lacking = True
+        notes = [note for text, note in _NOTES.items() if text in str(one.message)]
+        if notes:
+            _tell_once(notes[0])
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    if lacking:
-        _tell_of_glyphs()
 
 
-@lru_cache(maxsize=1)
-def _tell_of_glyphs() -> None:
-    """Prints the note once per process."""
-    text = "figures: no installed font has some characters of the labels; for Chinese, Japanese and Korean install one"
-    warnings.warn(f"{text} such as Noto Sans CJK", Note, stacklevel=4)
+@lru_cache(maxsize=len(_NOTES))
+def _tell_once(note: str) -> None:
+    """Prints a note once per process."""
+    warnings.warn(f"figures: {note}", Note, stacklevel=4)
 
 
 class StyledFigure(Figure):
@@ -223,7 +229,7 @@ class StyledFigure(Figure):
         engine = self.get_layout_engine()
         # Without a layout engine of its own, matplotlib would give the figure the style's again.
         arranged = matplotlib.rc_context({"figure.constrained_layout.use": False})
-        with style(), _one_note_of_glyphs():
+        with style():
             settle(self)
             with arranged:
                 super().savefig(fname, **{"metadata": _UNDATED.get(kind), **options})

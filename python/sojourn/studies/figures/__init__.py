@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 
 from sojourn.filenames import FORMATS
 from sojourn.plots.render import save_all
-from sojourn.plots.style import Look, figure, style
+from sojourn.plots.style import Look, figure, log_axis, style
 from sojourn.storage import Staging
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.figures import words
@@ -185,7 +185,7 @@ def _label(spec: FigureSpec, metric: str, row: list[Axes], grid: Grid) -> None:
         return
     row[0].set_ylabel(fill(text, _LABEL_LETTERS))
     if spec.kind in ("box", "bars") and spec.log and metric == spec.metric:
-        row[0].set_yscale("log")
+        log_axis(row[0], "y")
     elif spec.from_zero and spec.kind in ("box", "series", "bars") and not (spec.log and metric == spec.metric):
         row[0].set_ylim(bottom=0)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sojourn import series
+from sojourn.plots.style import log_axis
 from sojourn.statistics import FloatArray, mean_interval
 from sojourn.studies.figures.panel import Panel
 from sojourn.studies.figures.words import at
@@ -32,7 +33,7 @@ def draw_series(panel: Panel) -> None:
             elif rows:
                 axes.plot(rows[0].t_s, rows[0].value, color=look.color, linewidth=0.7, alpha=0.85)
     if spec.log and panel.metric == spec.metric:
-        axes.set_yscale("log")
+        log_axis(axes, "y")
     axes.margins(x=0)
     axes.set_xlabel("time [s]")
     start, end = axes.get_xlim()
@@ -85,7 +86,7 @@ def draw_cdf(panel: Panel) -> None:
                 if mark.scheme == scheme and mark.is_at(place) and level is not None and not spec.of_runs:
                     panel.drawn.point(axes, mark, (mark.low, level), (mark.high, level), look.color)
     if spec.log and panel.metric == spec.metric:
-        axes.set_xscale("log")
+        log_axis(axes, "x")
     elif spec.from_zero:
         axes.set_xlim(left=0)
     axes.set_ylim(0, 1.03)
