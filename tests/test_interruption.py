@@ -193,7 +193,7 @@ def test_a_killed_run_is_resumed_to_the_same_bytes(sojourn: Cli, tmp_path: Path)
 def test_what_a_killed_run_left_goes_when_it_is_run_again(sojourn: Cli, tmp_path: Path):
     finished = killed(sojourn, tmp_path)
     estimate = json.loads(sojourn(*RUN, "--resume", "--dry-run", "--json").stdout)
-    assert estimate.keys() == {"runs", "stored", "estimate_s", "estimate_mb"}
+    assert estimate.keys() == {"runs", "stored", "estimate_s", "figures_s", "estimate_mb", "disk_mb"}
     assert (estimate["runs"], estimate["stored"]) == (8, finished)
     result = sojourn(*RUN)
     assert result.returncode == 0
@@ -254,7 +254,9 @@ def test_the_table_of_an_interrupted_sweep_is_cut(capsys: pytest.CaptureFixture[
 
 def test_a_large_experiment_says_first_what_it_will_take(tmp_path: Path):
     text = EXPERIMENT.replace('"4 s"', '"1100 ms"').replace("repeat = 2", "repeat = 10_000")
-    process = start(tmp_path, text, some=False, first=r"20000 runs: about .* and \d+ MB of memory\n")
+    process = start(
+        tmp_path, text, some=False, first=r"20000 runs: about .*, [\d.]+ [MG]B of memory and with --out .* on disk\n"
+    )
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130

@@ -268,7 +268,7 @@ traffic = [{ kind = "cbr", rate = "100 Gbit/s", rtt = "20 ms" }]
         assert refused.stderr.startswith("flood: pfifo: the queue would hold packets that need 104 GB of memory; this")
     (tmp_path / "flood.toml").write_text(text.replace("1000000000 packets", "1000 packets"))
     said = json.loads(sojourn("run", "flood.toml", "--dry-run", "--json").stdout)
-    assert said["estimate_mb"] < 200
+    assert said["estimate_mb"] < 300, "the process alone"
 
 
 def test_a_damaged_file_is_named_and_its_runs_made_again(sojourn: Cli, file: Path, tmp_path: Path):

@@ -176,6 +176,10 @@ class RunSpec:
         """What the run costs beside other runs, for estimates of the time left."""
 
     @property
+    def packets(self) -> float:
+        """The packets that the traffic sends, estimated, without acknowledgements."""
+
+    @property
     def duration_s(self) -> float:
         """Simulated duration in seconds."""
 

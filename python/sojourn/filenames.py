@@ -19,6 +19,8 @@ AGGREGATES = "aggregates"
 TIMELINE = "timeline"
 OVER = "over_"
 """Prefix of the name of a figure over a swept key."""
+MOST_ARMS = 24
+"""Most arms for which the figures of single arms are drawn by default."""
 
 FIGURES = (
     *(

@@ -1,11 +1,11 @@
-"""The memory that the queues of a run need, for experiments that would not fit into the machine."""
+"""The memory and the disk space that a run needs, for experiments that would not fit into the machine."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from sojourn import _core
 from sojourn.swept import quantity
@@ -13,6 +13,46 @@ from sojourn.swept import quantity
 PACKET_BYTES = 120.0
 """Memory of a queued packet, whatever its size: measured with 3.5 million of them."""
 FRAME_BYTES = 1514.0
+FLOW_BYTES = 10_800.0
+"""Memory of a flow while its run is made: measured with 10 000 and 100 000 bulk flows."""
+FLOW_SUMMARY_BYTES = 350.0
+"""A flow's part of a run's summary in JSON."""
+RECORDED_ROW_BYTES = 64.0
+"""Memory of a row of recorded packets or round-trip times."""
+ON_DISK = {"packets": 9.0, "rtt": 5.5, "medium": 20.0, "series": 30.0}
+"""Bytes on disk of a row of a recorded table: measured on bulk flows."""
+CAPTURED_BYTES = 165.0
+"""Bytes of a capture per packet, with its share of acknowledgements: measured on bulk flows."""
+TABLES_BYTES = 10_000.0
+"""Histograms and the ends of tables, on disk."""
+
+
+class Recording(NamedTuple):
+    """The recordings of a run, in bytes."""
+
+    disk: float
+    memory: float
+    """Until they are written."""
+
+
+def flows_of(spec: _core.RunSpec) -> int:
+    """The number of flows."""
+    traffic = json.loads(spec.document)["experiment"]["traffic"]
+    return sum(int(one.get("flows", 1)) * (2 if one.get("direction") == "both" else 1) for one in traffic)
+
+
+def recording(spec: _core.RunSpec) -> Recording:
+    """What the run records, estimated from the packets that its traffic sends."""
+    experiment = json.loads(spec.document)["experiment"]
+    record, packets = experiment["record"], spec.packets
+    rows = {name: packets for name in ("packets", "rtt", "medium") if record.get(name)}
+    bin_ = quantity(record.get("series"))
+    if bin_ is not None and bin_.value:
+        links = experiment["link"] if isinstance(experiment["link"], list) else [experiment["link"]]
+        rows["series"] = spec.duration_s / bin_.value * (flows_of(spec) + len(links))
+    captured = packets * CAPTURED_BYTES if record.get("pcap") else 0.0
+    disk = sum(count * ON_DISK[name] for name, count in rows.items()) + captured + TABLES_BYTES
+    return Recording(disk, sum(rows.values()) * RECORDED_ROW_BYTES + captured)
 
 
 def queued_bytes(spec: _core.RunSpec) -> float:

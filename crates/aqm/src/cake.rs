@@ -85,6 +85,13 @@ parameters! {
     }
 }
 
+impl Default for Config {
+    /// [`Config::new`] for the frames of Ethernet, 1514 bytes.
+    fn default() -> Self {
+        Self::new(1514)
+    }
+}
+
 impl Config {
     /// The defaults for frames of `mtu` bytes.
     pub const fn new(mtu: u32) -> Self {

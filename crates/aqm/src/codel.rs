@@ -64,6 +64,13 @@ choice! {
     }
 }
 
+impl Default for Config {
+    /// [`Config::new`] for the frames of Ethernet, 1514 bytes.
+    fn default() -> Self {
+        Self::new(1514)
+    }
+}
+
 impl Config {
     /// The defaults of RFC 8289 (§4.2, §4.3) for frames of `mtu` bytes, without ECN.
     pub const fn new(mtu: u32) -> Self {

@@ -130,6 +130,13 @@ pub struct Config {
     pub ecn: bool,
 }
 
+impl Default for Config {
+    /// [`Config::new`] for the frames of Ethernet, 1514 bytes.
+    fn default() -> Self {
+        Self::new(1514)
+    }
+}
+
 impl Config {
     /// The paper's defaults for frames of `mtu` bytes.
     pub const fn new(mtu: u32) -> Self {

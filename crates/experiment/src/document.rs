@@ -307,11 +307,18 @@ fn shortened(text: &str) -> String {
                 shown.push('…');
                 break;
             }
-            c if c.is_control() => shown.extend(c.escape_default()),
+            c if is_unseen(c) => shown.extend(c.escape_default()),
             c => shown.push(c),
         }
     }
     shown
+}
+
+/// Whether a character has no picture of its own but changes how a line is shown: control characters, ends of lines and
+/// paragraphs, and those that change the direction of writing (Unicode Standard Annex 9, section 2).
+pub(crate) fn is_unseen(one: char) -> bool {
+    one.is_control()
+        || matches!(one, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A segment of a dotted path: a bare key if possible, otherwise quoted, so that it stays on one line.

@@ -41,24 +41,38 @@ const WIFI_SHARES: (f64, f64) = (0.6, 0.45);
 /// The cost of a run of this experiment.
 pub(crate) fn effort(experiment: &Experiment) -> f64 {
     let seconds = experiment.duration.as_secs_f64();
-    let groups = experiment.traffic.iter();
-    let streams: Vec<Stream> = groups
-        .flat_map(|traffic| streams(experiment, traffic))
-        .collect();
-    let carried = fair_shares(&streams, &capacities(experiment));
-    let (mut cost, mut packets, mut flows) = (RUN, 0.0, 0.0);
-    for (stream, bytes_per_sec) in streams.iter().zip(carried) {
-        let own = stream.sending * seconds * bytes_per_sec / stream.packet_bytes;
+    let (mut cost, mut flows) = (RUN, 0.0);
+    for (stream, own) in carried(experiment) {
         let connections = stream.sending * seconds * stream.connections_per_sec;
         cost += FLOW * stream.flows + stream.packet_cost * own + CONNECTION * connections;
-        packets += own;
         flows += stream.flows;
     }
     let record = &experiment.record;
     let per_packet = u8::from(record.packets) + u8::from(record.rtt);
     let bins = record.series.map_or(0.0, |bin| seconds / bin.as_secs_f64());
-    let rows = f64::from(per_packet) * packets + bins * (flows + experiment.links.len() as f64);
+    let rows = f64::from(per_packet) * packets(experiment)
+        + bins * (flows + experiment.links.len() as f64);
     cost + ROW * rows
+}
+
+/// The packets that the traffic sends in a run, without acknowledgements.
+pub(crate) fn packets(experiment: &Experiment) -> f64 {
+    carried(experiment).map(|(_, packets)| packets).sum()
+}
+
+/// The streams of a run with the packets that each sends.
+fn carried(experiment: &Experiment) -> impl Iterator<Item = (Stream, f64)> {
+    let seconds = experiment.duration.as_secs_f64();
+    let groups = experiment.traffic.iter();
+    let streams: Vec<Stream> = groups
+        .flat_map(|traffic| streams(experiment, traffic))
+        .collect();
+    let shares = fair_shares(&streams, &capacities(experiment));
+    let streams = streams.into_iter().zip(shares);
+    streams.map(move |(stream, bytes_per_sec)| {
+        let packets = stream.sending * seconds * bytes_per_sec / stream.packet_bytes;
+        (stream, packets)
+    })
 }
 
 /// The flows of a traffic group in one direction.

@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 use sojourn_units::{Duration, Kind, Rate, Value};
 
+use crate::document::is_unseen;
 use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::Form;
@@ -42,7 +43,7 @@ impl Form for Text {
     fn read(&self, entry: &Entry<'_>) -> Result<String, ReadError> {
         let fits = |text: &&str| {
             let length = text.chars().count();
-            (1..=200).contains(&length) && !text.chars().any(char::is_control)
+            (1..=200).contains(&length) && !text.chars().any(is_unseen)
         };
         let text = entry.text().filter(fits);
         text.map(str::to_string)
@@ -54,7 +55,7 @@ impl Form for Text {
     }
 
     fn accepts(&self) -> String {
-        "1 to 200 characters of text on one line".into()
+        "1 to 200 characters of text on one line, without control characters".into()
     }
 
     fn schema(&self, _: &Names) -> Json {

@@ -9,7 +9,7 @@ use sojourn_units::{Capacity, Trace};
 
 use crate::context::Context;
 use crate::document::{self, path_segment};
-use crate::effort::effort;
+use crate::effort::{effort, packets};
 use crate::entry::Entry;
 use crate::error::{Origin, ReadError};
 use crate::form::Form;
@@ -62,6 +62,11 @@ impl RunSpec {
     /// What the run costs, to be compared with other runs: in TCP segments, some 0.12 µs of a processor each.
     pub fn effort(&self) -> f64 {
         effort(&self.experiment)
+    }
+
+    /// The packets that the traffic sends, estimated, without acknowledgements.
+    pub fn packets(&self) -> f64 {
+        packets(&self.experiment)
     }
 
     /// The run as one object that [`RunSpec::read`] reads: its experiment with every default and this arm only, the

@@ -67,7 +67,10 @@ fn a_bad_value_is_named_with_its_line() {
         ("repeat = 2", "repeat = inf",
             "4: experiment.repeat: got inf; must be a whole number from 1 to 100000".into()),
         ("repeat = 2", "name = \"\"",
-            "4: experiment.name: got \"\"; must be 1 to 200 characters of text on one line".into()),
+            "4: experiment.name: got \"\"; must be 1 to 200 characters of text on one line, without control characters".into()),
+        // It would turn the rest of the line around.
+        ("repeat = 2", "name = \"a\\u202Eb\"",
+            "4: experiment.name: got \"a\\u{202e}b\"; must be 1 to 200 characters of text on one line, without control characters".into()),
         // [link]
         (r#""10 Mbit/s""#, r#""-1 Mbit/s""#, format!("7: link.rate: got \"-1 Mbit/s\"; must be {rate}")),
         (r#""10 Mbit/s""#, r#""0 Mbit/s""#, format!("7: link.rate: got \"0 Mbit/s\"; must be {rate}")),

@@ -160,6 +160,12 @@ impl RunSpec {
         self.inner.effort()
     }
 
+    /// The packets that the traffic sends, estimated, without acknowledgements.
+    #[getter]
+    fn packets(&self) -> f64 {
+        self.inner.packets()
+    }
+
     /// Runs it in the simulator; other threads continue meanwhile.
     fn run(&self, py: Python<'_>, monitor: &Monitor) -> PyResult<Run> {
         let failure = own::Failure::default();

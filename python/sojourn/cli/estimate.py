@@ -11,55 +11,84 @@ from typing import NamedTuple, TypedDict
 from sojourn import _core
 from sojourn.backends import Backend
 from sojourn.executors import default_workers
-from sojourn.footprint import queued_bytes
+from sojourn.filenames import FORMATS, MOST_ARMS
+from sojourn.footprint import FLOW_BYTES, FLOW_SUMMARY_BYTES, flows_of, queued_bytes, recording
 from sojourn.journal import LeftBehind
 from sojourn.keys import plan_key
 from sojourn.linux import Linux
-from sojourn.trial import trial
+from sojourn.trial import is_python, trial
 
 LARGE_RUNS = 20_000
 """From this many runs on, the estimate is announced before they start."""
 SAMPLES = 3
-"""Number of trial runs."""
-SAMPLE_S = 0.5
+"""Least number of trial runs."""
+MOST_SAMPLES = 8
+SAMPLE_S = 0.4
 """Duration of each trial."""
-LIKELY_SUMMARY_KB = 4.0
-"""Assumed size of a run's summary if no trial finished."""
-BASE_MB = 120.0
-"""Memory of the process with a small experiment."""
+BASE_SUMMARY_KB = 2.0
+"""Size of a run's summary without its flows."""
+BASE_MB = 65.0
+"""Memory of the process with a small experiment; measured, as the following."""
+FILES_MB = 170.0
+"""Memory of the libraries that write tables and draw figures."""
 PLAN_KB = 7.0
 """Memory of a pending run, with its key and its part of experiment.json."""
 MOST_LOOKS = 200
 """Most runs whose queues are looked at."""
-SUMMARY_FACTOR = 5.0
-"""Memory of a run's summary, as a multiple of its JSON's length."""
+SUMMARY_FACTOR = 15.0
+"""Memory of a run's summary, as a multiple of its JSON's length: 6 until it is written, 15 when it is."""
+WRITTEN_FACTOR = 1.6
+"""Length of a run's summary in summary.json, which is indented, as a multiple of that in one line."""
+SUMMARY_MB_S = 0.1
+"""Reading and writing a megabyte of summaries, which only one thread does."""
+START_S = 1.0
+"""Start and end of the process."""
+FIGURE_S, FORMAT_S = 0.2, 0.12
+"""Drawing a figure, and saving it in one format."""
+FIGURE_BYTES = 60_000.0
+"""A figure on disk, in one format."""
+PER_ARM = 6
+"""Figures drawn by default, each way, with a line or mark per queue and combination of swept values."""
 
 
 class Estimate(TypedDict):
-    """The output of ``--dry-run --json``."""
+    """The output of ``--dry-run --json``: for an idle machine like this one."""
 
     runs: int
     stored: int
     """Runs that ``--resume`` skips, because they are finished."""
     estimate_s: float
     """Wall time of the remaining runs, without figures."""
+    figures_s: float
+    """Wall time of the figures that ``--out`` saves."""
     estimate_mb: float
-    """Memory of the process, without recorded tables."""
+    """Memory of the process, with ``--out``."""
+    disk_mb: float
+    """Disk space of the results, with ``--out``."""
 
 
-def estimate(plan: _core.Plan, backend: Backend, *, jobs: int | None, out: Path | None = None) -> Estimate:
+def estimate(
+    plan: _core.Plan,
+    backend: Backend,
+    *,
+    jobs: int | None,
+    out: Path | None = None,
+    formats: Sequence[str] = FORMATS,
+) -> Estimate:
     """Estimates from short trials of a few runs; ``out`` is the directory that ``--resume`` would continue."""
     stored = 0
     if out is not None and out.is_dir():
         left = LeftBehind(out)
         stored = left.runs_of(plan_key(plan, backend))
         left.close(remove=False)
-    return _sum([_effort(plan, backend, SAMPLES, stored)], jobs, stored)
+    return _sum([_effort(plan, backend, SAMPLES, stored, formats)], jobs, stored)
 
 
-def estimate_all(plans: Sequence[_core.Plan], backend: Backend, *, jobs: int | None) -> Estimate:
+def estimate_all(
+    plans: Sequence[_core.Plan], backend: Backend, *, jobs: int | None, formats: Sequence[str] = FORMATS
+) -> Estimate:
     """The joint estimate of several experiments, from a trial run of each."""
-    return _sum([_effort(plan, backend, 1) for plan in plans], jobs)
+    return _sum([_effort(plan, backend, 1, 0, formats) for plan in plans], jobs)
 
 
 class _Effort(NamedTuple):
@@ -67,25 +96,70 @@ class _Effort(NamedTuple):
 
     runs: int
     wall_s: float
-    """Wall time on one thread."""
+    """Wall time of what can be made in parallel, on one thread."""
+    alone_s: float
+    """The part of it that Python makes, one run at a time."""
+    summaries_s: float
+    figures_s: float
     megabytes: float
     """Memory of its runs once they are finished."""
-    queued_mb: float
-    """Memory of the packets in the queues of a run."""
+    at_once_mb: float
+    """Memory of a run while it is made."""
+    disk_mb: float
 
 
-def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int = 0) -> _Effort:
+def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int, formats: Sequence[str]) -> _Effort:
     runs = len(plan.jobs)
-    simulated_s = sum(spec.duration_s for spec in plan) * (runs - stored) / runs
+    looks = [plan[place] for place in range(0, runs, max(1, runs // MOST_LOOKS))]
+    left = (runs - stored) / len(looks)
+    alone_s = 0.0
     if isinstance(backend, Linux):
+        simulated_s = sum(spec.duration_s for spec in looks) * left
         wall_s, summary_kb = backend.wall_s(simulated_s, runs - stored), None
     else:
-        places = sorted({round(place * (runs - 1) / max(1, samples - 1)) for place in range(samples)})
-        pace, summary_kb = trial((plan[place] for place in places), backend, SAMPLE_S)
-        wall_s = simulated_s / pace
-    megabytes = runs * (PLAN_KB + SUMMARY_FACTOR * (summary_kb or LIKELY_SUMMARY_KB)) / 1000
-    queued_mb = max(map(queued_bytes, first_seeds(plan)), default=0.0) / 1e6
-    return _Effort(runs, wall_s, megabytes, queued_mb)
+        tried = trial(_samples(plan, samples), backend, SAMPLE_S)
+        summary_kb = tried.summary_kb
+        wall_s = sum(map(tried.cpu_s, looks)) * left
+        alone_s = sum(tried.cpu_s(spec) for spec in looks if is_python(spec)) * left
+    flows = max(map(flows_of, looks))
+    summary_kb = summary_kb or BASE_SUMMARY_KB + FLOW_SUMMARY_BYTES * sum(map(flows_of, looks)) / len(looks) / 1000
+    recordings = [recording(spec) for spec in looks]
+    queued = max(map(queued_bytes, first_seeds(plan)), default=0.0)
+    at_once = queued + FLOW_BYTES * flows + max(one.memory for one in recordings)
+    figures = _figures(plan)
+    disk = runs * (1000 * WRITTEN_FACTOR * summary_kb + sum(one.disk for one in recordings) / len(looks))
+    return _Effort(
+        runs=runs,
+        wall_s=wall_s,
+        alone_s=alone_s,
+        summaries_s=(runs - stored) * summary_kb / 1000 * SUMMARY_MB_S,
+        figures_s=figures * (FIGURE_S + FORMAT_S * len(formats)) if formats else 0.0,
+        megabytes=runs * (PLAN_KB + SUMMARY_FACTOR * summary_kb) / 1000,
+        at_once_mb=at_once / 1e6,
+        disk_mb=(disk + figures * FIGURE_BYTES * len(formats)) / 1e6,
+    )
+
+
+def _samples(plan: _core.Plan, samples: int) -> list[_core.RunSpec]:
+    """Runs from the beginning to the end of a plan, and one of each arm, if there are few."""
+    last = len(plan.jobs) - 1
+    spread = [round(place * last / max(1, samples - 1)) for place in range(samples)]
+    of_arm: dict[str, int] = {}
+    for place, (_, _, _, label) in enumerate(plan.jobs):
+        of_arm.setdefault(label, place)
+    first = list(of_arm.values()) if samples > 1 else []
+    return [plan[place] for place in dict.fromkeys([*spread, *first])][:MOST_SAMPLES]
+
+
+def _figures(plan: _core.Plan) -> int:
+    """About how many figures are drawn by default."""
+    cells = len({cell for cell, _, _, _ in plan.jobs})
+    arms = len({(cell, label) for cell, _, _, label in plan.jobs})
+    keys = len(json_.loads(plan[0].set_json)) if plan.jobs else 0
+    experiment = json_.loads(plan[0].document)["experiment"] if plan.jobs else {"link": {}}
+    links = experiment["link"] if isinstance(experiment["link"], list) else [experiment["link"]]
+    ways = 2 if any(isinstance(link.get("up"), dict) for link in links) else 1
+    return (2 * keys * ways if cells > 1 else 1) + (PER_ARM * ways if arms <= MOST_ARMS else 0)
 
 
 def first_seeds(plan: _core.Plan) -> Iterator[_core.RunSpec]:
@@ -98,21 +172,27 @@ def first_seeds(plan: _core.Plan) -> Iterator[_core.RunSpec]:
 
 def _sum(efforts: Sequence[_Effort], jobs: int | None, stored: int = 0) -> Estimate:
     runs = sum(one.runs for one in efforts)
-    wall_s = sum(one.wall_s for one in efforts) / min(jobs or default_workers(), max(1, runs))
     at_once = min(jobs or default_workers(), max(1, runs))
-    megabytes = BASE_MB + sum(one.megabytes for one in efforts)
-    megabytes += at_once * max((one.queued_mb for one in efforts), default=0.0)
+    processors = min(at_once, default_workers())
+    wall_s = max(sum(one.wall_s for one in efforts) / processors, sum(one.alone_s for one in efforts))
+    wall_s += sum(one.summaries_s for one in efforts)
+    megabytes = BASE_MB + FILES_MB + sum(one.megabytes for one in efforts)
+    megabytes += at_once * max((one.at_once_mb for one in efforts), default=0.0)
     return {
         "runs": runs,
         "stored": stored,
-        "estimate_s": round(wall_s, 1),
+        "estimate_s": round(START_S + wall_s if runs > stored else 0.0, 1),
+        "figures_s": round(sum(one.figures_s for one in efforts), 1),
         "estimate_mb": round(megabytes, 1),
+        "disk_mb": round(sum(one.disk_mb for one in efforts), 2),
     }
 
 
-def show(plan: _core.Plan, backend: Backend, *, jobs: int | None, out: Path | None, json: bool) -> None:
+def show(
+    plan: _core.Plan, backend: Backend, *, jobs: int | None, out: Path | None, formats: Sequence[str], json: bool
+) -> None:
     """Prints an estimate."""
-    found = estimate(plan, backend, jobs=jobs, out=out)
+    found = estimate(plan, backend, jobs=jobs, out=out, formats=formats)
     print(json_.dumps(found) if json else sentence(found))
 
 
@@ -125,12 +205,29 @@ def announce_large(plan: _core.Plan, backend: Backend, *, jobs: int | None) -> N
 def sentence(found: Estimate) -> str:
     """An estimate in words."""
     stored = f", {found['stored']} of them finished" if found["stored"] else ""
+    figures = f", {in_time(found['figures_s'])} more for figures" if found["figures_s"] else ""
     return (
-        f"{found['runs']} runs{stored}: about {_time(found['estimate_s'])} and {found['estimate_mb']:.0f} MB of memory"
+        f"{in_runs(found['runs'])}{stored}: about {in_time(found['estimate_s'])}{figures} on this machine if it is "
+        f"idle, {in_bytes(found['estimate_mb'])} of memory and with --out {in_bytes(found['disk_mb'])} on disk"
     )
 
 
-def _time(seconds: float) -> str:
-    if seconds < 120.0:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200.0 else f"{seconds / 3600:.1f} h"
+def in_runs(runs: int) -> str:
+    """``1 run``, ``2 runs``."""
+    return f"{runs} run{'' if runs == 1 else 's'}"
+
+
+def in_time(seconds: float) -> str:
+    """A time in the unit that people use for it."""
+    for unit, least_s, digits in (("days", 172_800.0, 0), ("h", 7200.0, 1), ("min", 120.0, 0)):
+        if seconds >= least_s:
+            return f"{seconds / {'days': 86_400.0, 'h': 3600.0, 'min': 60.0}[unit]:,.{digits}f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 1.0 else "1 s"
+
+
+def in_bytes(megabytes: float) -> str:
+    """A size in the unit that people use for it."""
+    for unit, of_unit in (("PB", 1e9), ("TB", 1e6), ("GB", 1e3)):
+        if megabytes >= of_unit:
+            return f"{megabytes / of_unit:.3g} {unit}"
+    return f"{megabytes:.0f} MB" if megabytes >= 10.0 else f"{max(megabytes, 0.1):.1f} MB"

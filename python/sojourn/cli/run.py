@@ -77,7 +77,7 @@ def command(
     make = executor_by_name(executor)
     plan = read_plan(file, overrides(set), backend=where)
     if dry_run:
-        estimate.show(plan, where, jobs=jobs, out=out if resume else None, json=json)
+        estimate.show(plan, where, jobs=jobs, out=out if resume else None, formats=formats, json=json)
         return
     run_and_show(
         plan,

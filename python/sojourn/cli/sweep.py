@@ -14,6 +14,7 @@ import typer
 from sojourn import _core
 from sojourn.api import read_plan
 from sojourn.batches import make_batch
+from sojourn.cli.estimate import in_bytes, in_runs, in_time
 from sojourn.cli.options import Jobs, Json, Set, Trust, Until, out_directory, overrides
 from sojourn.cli.outcome import Stopped, complain, stop_reason
 from sojourn.cli.progress import Display
@@ -25,6 +26,9 @@ from sojourn.results import Run
 from sojourn.store import Store
 from sojourn.store.planning import Estimate, batch_of, estimate, mend
 from sojourn.store.status import Status, status
+
+MOST_RUNS = 1_000_000
+"""Most runs of a sweep, as of ``sojourn run``."""
 
 
 def command(
@@ -67,6 +71,10 @@ def command(
     if precision is not None and (dask is not None or plan_only):
         raise _core.ExperimentError("--until: repeats depend on results; omit it, or --dask and --plan")
     sweep = _core.Sweep.read_file(file, replaced)
+    if len(sweep) > MOST_RUNS:
+        raise _core.ExperimentError(
+            f"{file}: asks for {len(sweep)} runs (sweep × queues × repeat); must be at most {MOST_RUNS}"
+        )
     workers = jobs or default_workers()
     if dry_run:
         known_store = Store(store) if store is not None and (store / "store.json").exists() else None
@@ -142,12 +150,13 @@ def _repeat(plan: _core.Plan, rounds: Rounds, store: Store, *, jobs: int, json: 
 
 def _told(found: Status, store: Path, *, plan_only: bool) -> str:
     if plan_only:
-        return f"{found['runs']} runs, {found['done']} of them done; sojourn worker --store {store} executes the others"
-    return f'{found["done"]} runs in {store}; sojourn query --store {store} "select * from runs" shows them'
+        done = f"{in_runs(found['runs'])}, {found['done']} of them done"
+        return f"{done}; sojourn worker --store {store} executes the others"
+    return f'{in_runs(found["done"])} in {store}; sojourn query --store {store} "select * from runs" shows them'
 
 
 def _sentence(found: Estimate) -> str:
     return (
-        f"{found['runs']} runs, {found['stored']} of them in the store: "
-        f"about {found['estimate_s']:.0f} s and {found['estimate_mb']:.0f} MB on disk"
+        f"{in_runs(found['runs'])}, {found['stored']} of them in the store: about {in_time(found['estimate_s'])} "
+        f"on this machine if it is idle, and {in_bytes(found['estimate_mb'])} on disk"
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from sojourn import filenames
-from sojourn.filenames import FORMATS, OVER
+from sojourn.filenames import FORMATS, MOST_ARMS, OVER
 from sojourn.metrics import overview_metrics
 from sojourn.plots import air, airtime, bars, distributions, sweep, timeseries, tradeoff
 from sojourn.plots.render import save_all
@@ -33,10 +33,6 @@ class Drawing:
     name: str
     caption: str
     draw: Callable[[], Figure]
-
-
-MOST_ARMS = 24
-"""Most arms for which the figures of single arms are drawn by default."""
 
 
 class Plots:

@@ -11,6 +11,8 @@ from typing import TypedDict
 
 from sojourn import _core
 from sojourn.backends import backend_of
+from sojourn.executors import default_workers
+from sojourn.footprint import TABLES_BYTES, recording
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
@@ -19,6 +21,8 @@ from sojourn.trial import trial
 
 SAMPLE_S = 0.3
 """Duration of each trial run."""
+LOOKS = 100
+"""Runs whose costs are looked at."""
 BATCH_S = 3.0
 """Approximate wall time of a batch: the work lost if its worker dies, and the interval between looks at the store."""
 SHRINKS = 16
@@ -46,7 +50,7 @@ def batch_of(sweep: _core.Sweep) -> tuple[int, int]:
 
     They are powers of two, so that files of finished sweeps start at a batch boundary.
     """
-    most = _batch(PART_RUNS, run_s(sweep))
+    most = _batch(PART_RUNS, _mean_s(_looks(sweep)))
     return most, max(1, most // SHRINKS)
 
 
@@ -55,7 +59,7 @@ def batch_of_listing(specs: Sequence[_core.RunSpec], workers: int) -> int:
     if len(specs) <= BATCHES_EACH * workers:
         return 1
     places = sorted({0, len(specs) // 3, 2 * len(specs) // 3, len(specs) - 1})
-    return _batch(len(specs) // (BATCHES_EACH * workers), _run_s([specs[place] for place in places]))
+    return _batch(len(specs) // (BATCHES_EACH * workers), _mean_s([specs[place] for place in places]))
 
 
 def _batch(most: int, run_s: float) -> int:
@@ -63,24 +67,6 @@ def _batch(most: int, run_s: float) -> int:
     while 2 * runs <= most and 2 * runs * run_s <= BATCH_S:
         runs *= 2
     return runs
-
-
-def run_s(sweep: _core.Sweep) -> float:
-    """Wall time of a run on one processor, from short trials of a few runs. 0 if none of them can be run."""
-    specs = []
-    for place in sorted({0, len(sweep) // 2, len(sweep) - 1}):
-        with contextlib.suppress(_core.ExperimentError):
-            specs.append(sweep[place])
-    return _run_s(specs)
-
-
-def _run_s(specs: Sequence[_core.RunSpec]) -> float:
-    if not specs:
-        return 0.0
-    try:
-        return max(spec.duration_s for spec in specs) / trial(specs, backend_of("sim"), SAMPLE_S).pace
-    except _core.RunError:
-        return 0.0
 
 
 def estimate(sweep: _core.Sweep, store: Store | None, workers: int) -> Estimate:
@@ -92,13 +78,38 @@ def estimate(sweep: _core.Sweep, store: Store | None, workers: int) -> Estimate:
         stored = 0 if plan is None else plan.runs_done()
         if plan is None and store.plans():
             stored = _shared(sweep, store)
-    wall_s = run_s(sweep) * (runs - stored) / max(1, min(workers, runs))
+    looks = _looks(sweep)
+    disk = sum(recording(spec).disk for spec in looks) / len(looks) if looks else 0.0
+    # Rows are in large files; recordings have files of their own.
+    own_kb = max(0.0, disk - TABLES_BYTES) / 1000
+    wall_s = _mean_s(looks) * (runs - stored) / max(1, min(workers, default_workers(), runs))
     return {
         "runs": runs,
         "stored": stored,
         "estimate_s": round(wall_s, 1),
-        "estimate_mb": round(runs * ROW_KB / 1000, 1),
+        "estimate_mb": round(runs * (ROW_KB + own_kb) / 1000, 1),
     }
+
+
+def _looks(sweep: _core.Sweep) -> list[_core.RunSpec]:
+    """Some runs, spread over the sweep."""
+    looks = []
+    for place in range(0, len(sweep), max(1, len(sweep) // LOOKS)):
+        with contextlib.suppress(_core.ExperimentError):
+            looks.append(sweep[place])
+    return looks
+
+
+def _mean_s(looks: Sequence[_core.RunSpec]) -> float:
+    """The mean time of these runs on an idle processor, from short trials of a few. 0 if none can be run."""
+    if not looks:
+        return 0.0
+    places = sorted({0, len(looks) // 2, len(looks) - 1})
+    try:
+        tried = trial([looks[place] for place in places], backend_of("sim"), SAMPLE_S)
+    except _core.RunError:
+        return 0.0
+    return sum(map(tried.cpu_s, looks)) / len(looks)
 
 
 def _shared(sweep: _core.Sweep, store: Store) -> int:

@@ -14,6 +14,11 @@ const LINUX: Config = Config {
     ..CONFIG
 };
 
+#[test]
+fn the_default_is_for_frames_of_ethernet() {
+    assert_eq!(Config::default(), CONFIG);
+}
+
 /// Two full frames behind the packet in question.
 const LONG: Backlog = Backlog {
     packets: 2,

@@ -1,0 +1,82 @@
+"""What ``--dry-run`` says: time, memory and disk space, in words and beside what a run takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import EXPERIMENT, Cli
+from sojourn import _core, footprint
+from sojourn.backends import backend_of
+from sojourn.cli.estimate import Estimate, in_bytes, in_runs, in_time, sentence
+from sojourn.trial import trial
+
+RECORDED = EXPERIMENT.replace("repeat = 2", "repeat = 1") + "[record]\npackets = true\nrtt = true\npcap = true\n"
+
+
+def test_times_and_sizes_have_the_units_that_people_use():
+    assert [in_time(seconds) for seconds in (0.2, 90.0, 600.0, 9000.0, 14_664_712.0)] == [
+        "1 s", "90 s", "10 min", "2.5 h", "170 days",
+    ]  # fmt: skip
+    assert [in_bytes(megabytes) for megabytes in (0.01, 3.21, 240.0, 3450.0, 2_000_000.0)] == [
+        "0.1 MB", "3.2 MB", "240 MB", "3.45 GB", "2 TB",
+    ]  # fmt: skip
+    assert (in_runs(1), in_runs(2)) == ("1 run", "2 runs")
+    found: Estimate = {
+        "runs": 1, "stored": 0, "estimate_s": 4.0, "figures_s": 3.0, "estimate_mb": 240.0, "disk_mb": 1.5,
+    }  # fmt: skip
+    assert sentence(found) == (
+        "1 run: about 4 s, 3 s more for figures on this machine if it is idle, 240 MB of memory and with --out 1.5 MB "
+        "on disk"
+    )
+
+
+def test_the_disk_space_of_recordings_is_within_a_factor(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "experiment.toml").write_text(RECORDED)
+    run = ("run", "experiment.toml", "--out", "out", "--figures", "none")
+    said = json.loads(sojourn(*run, "--dry-run", "--json").stdout)
+    assert said["figures_s"] == 0.0
+    assert sojourn(*run).returncode == 0
+    there = sum(path.stat().st_size for path in (tmp_path / "out").iterdir()) / 1e6
+    assert there / 1.5 < said["disk_mb"] < there * 1.5
+
+
+def test_the_disk_space_of_a_long_capture_is_told():
+    text = EXPERIMENT.replace('"4 s"', '"100000 s"').replace('"10 Mbit/s"', '"1 Gbit/s"') + "[record]\npcap = true\n"
+    spec = _core.Plan.read_text(text, "long", [])[0]
+    # A frame of 1514 bytes, and its share of acknowledgements.
+    assert spec.packets == pytest.approx(1e5 * 125e6 / 1514, rel=0.01)
+    assert 1.0e12 < footprint.recording(spec).disk < 2.0e12
+    assert footprint.recording(spec).memory > 1.0e12, "a capture is in memory until its run ends"
+
+
+def test_memory_grows_with_flows(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT.replace("flows = 2", "flows = 20_000"))
+    few = json.loads(sojourn("run", "experiment.toml", "--dry-run", "--json", "--set", "traffic.0.flows=2").stdout)
+    many = json.loads(sojourn("run", "experiment.toml", "--dry-run", "--json", "--jobs", "2").stdout)
+    # Two runs at a time with 10.8 kB per flow, and four summaries of 350 bytes per flow.
+    grown = (2 * 20_000 * 10.8e3 + 4 * 20_000 * 350 * 15) / 1e6
+    assert many["estimate_mb"] - few["estimate_mb"] == pytest.approx(grown, rel=0.1)
+
+
+def test_a_sweep_of_more_runs_than_run_accepts_is_refused(sojourn: Cli, tmp_path: Path):
+    sweep = f'[sweep]\n"traffic.0.flows" = {list(range(1, 101))}\n'
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT.replace("repeat = 2", "repeat = 10_000") + sweep)
+    for more in (["--dry-run"], ["--store", "store"]):
+        refused = sojourn("sweep", "experiment.toml", *more)
+        assert (refused.returncode, refused.stderr) == (
+            2,
+            "experiment.toml: asks for 2000000 runs (sweep × queues × repeat); must be at most 1000000\n",
+        )
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_trial_of_a_discipline_counts_for_its_runs():
+    plan = _core.Plan.read_text(EXPERIMENT, "two", [])
+    specs = [plan[0], plan[1]]
+    found = trial(specs, backend_of("sim"), 5.0)
+    assert set(found.costs) == {"pfifo", "codel"}
+    assert found.summary_kb is not None
+    assert found.cpu_s(specs[0]) == pytest.approx(specs[0].effort * found.costs["pfifo"])
