@@ -39,10 +39,10 @@ SUMMARY_FACTOR = 15.0
 """Memory of a run's summary, as a multiple of its JSON's length: 6 until it is written, 15 when it is."""
 WRITTEN_FACTOR = 1.6
 """Length of a run's summary in summary.json, which is indented, as a multiple of that in one line."""
-SUMMARY_MB_S = 0.1
+SUMMARY_MB_S = 0.18
 """Reading and writing a megabyte of summaries, which only one thread does."""
-START_S = 1.0
-"""Start and end of the process."""
+START_S = 1.6
+"""Start and end of the process, with --out."""
 FIGURE_S, FORMAT_S = 0.2, 0.12
 """Drawing a figure, and saving it in one format."""
 FIGURE_BYTES = 60_000.0
