@@ -106,7 +106,9 @@ Resume = Annotated[
     bool,
     typer.Option("--resume", help="Continue an interrupted or killed run of the same experiment into --out."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the number of runs, their time, memory and disk space.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only show the number of runs, their time, memory and disk space.")
+]
 Baseline = Annotated[
     str | None,
     typer.Option(
