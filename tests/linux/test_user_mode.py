@@ -97,6 +97,16 @@ def test_a_kernel_of_an_earlier_version_must_be_built_again(
     assert (listed.returncode, listed.stderr) == (0, f"6.1.192 {why} 6.1.192\n")
 
 
+def test_a_kernel_in_the_cache_is_not_built_again(sojourn: Cli, no_kernels: dict[str, str], tmp_path: Path):
+    put(tmp_path / "cache", "6.1.192", "6.12.9")
+    built = sojourn("kernel", "build", "6.1", env=no_kernels)
+    assert built.returncode == 0
+    assert built.stderr == "Linux 6.1.192 is built already; --again builds Debian's newest 6.1\n"
+    assert str(tmp_path / "cache/sojourn/user-mode/6.1.192/linux") in built.stdout
+    nothing = sojourn("kernel", "build", "6.1", "--again", env=no_kernels | {"PATH": ""})
+    assert nothing.returncode != 0 and "is built already" not in nothing.stderr
+
+
 @needs_built_kernel
 def test_a_machine_needs_no_home_and_leaves_nothing_there(sojourn: Cli, short: Path, tmp_path: Path):
     version = kernel.built()[0].release

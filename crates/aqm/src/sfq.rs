@@ -2,8 +2,8 @@
 //! full, the longest queue loses a packet.
 //!
 //! Two variants. McKenney's serves one packet per turn and lets a queue grow to the whole buffer. Linux's `sch_sfq`
-//! (tc-sfq(8)) serves a quantum of bytes per turn, counted in units of 8 bytes, and limits the number of queues (128)
-//! and their length (127 packets). A key that is given applies to both.
+//! (tc-sfq(8)) serves a quantum of bytes per turn, and limits the number of queues (128) and their length (127 packets).
+//! A key that is given applies to both. Linux before 6.1.129 counted bytes in units of 8.
 //!
 //! Unlike [`crate::fq`] there is no priority for sparse flows: a queue that becomes non-empty joins the end of the
 //! round. Each queue can have an [`Aqm`].
@@ -41,8 +41,6 @@ use lengths::Lengths;
 const LINUX_FLOWS: u64 = 128;
 /// Linux's longest queue in packets (`SFQ_MAX_DEPTH`), and its default limit.
 const LINUX_DEPTH: u64 = 127;
-/// Linux counts a queue's allotment in units of this many bytes.
-const LINUX_ALLOT_UNIT: u32 = 8;
 
 /// The parameters of SFQ.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -74,8 +72,6 @@ pub enum Turn {
     Packet,
     /// A number of bytes.
     Bytes(u32),
-    /// A number of bytes, counted in units of 8 (Linux 6.1).
-    Allotment(u32),
 }
 
 /// An end of a queue.
@@ -92,7 +88,6 @@ impl Turn {
         match self {
             Self::Packet => 1,
             Self::Bytes(quantum) => i64::from(quantum),
-            Self::Allotment(quantum) => i64::from(quantum.div_ceil(LINUX_ALLOT_UNIT)),
         }
     }
 
@@ -100,7 +95,6 @@ impl Turn {
         match self {
             Self::Packet => 1,
             Self::Bytes(_) => i64::from(bytes),
-            Self::Allotment(_) => i64::from(bytes.div_ceil(LINUX_ALLOT_UNIT)),
         }
     }
 }
@@ -472,6 +466,16 @@ pub(crate) fn config(settings: &Settings, variant: Variant) -> Result<Config, Se
     require_range("flows", flows, 65_536)?;
     require_range("depth", depth, most_depth)?;
     require_quantum(quantum)?;
+    let limit = settings.limit_or(Limit::Packets(if linux { LINUX_DEPTH } else { 1000 }));
+    if linux && !given.divisor.is_power_of_two() {
+        let message = format!("got {}; must be a power of two, as in Linux", given.divisor);
+        return Err(SettingError::new("divisor", message));
+    }
+    if linux && limit == Limit::Packets(1) {
+        let message =
+            "got \"1 packets\"; must be at least \"2 packets\", as in Linux since 6.1.129";
+        return Err(SettingError::new("limit", message));
+    }
     let used = Parameters {
         flows: Some(flows),
         // Only the limit bounds McKenney's queues, and a turn is one packet of any size.
@@ -485,11 +489,10 @@ pub(crate) fn config(settings: &Settings, variant: Variant) -> Result<Config, Se
         flows: flows as u32,
         depth: depth as u32,
         flow_limit: None,
-        limit: settings.limit_or(Limit::Packets(if linux { LINUX_DEPTH } else { 1000 })),
+        limit,
         turn: match (variant, used.quantum) {
-            (Variant::Linux, _) => Turn::Allotment(quantum as u32),
-            (Variant::McKenney, Some(quantum)) => Turn::Bytes(quantum as u32),
-            (Variant::McKenney, None) => Turn::Packet,
+            (_, Some(quantum)) => Turn::Bytes(quantum as u32),
+            (_, None) => Turn::Packet,
         },
         perturb: (!given.perturb.is_zero()).then_some(given.perturb),
         end: if given.headdrop { End::Head } else { End::Tail },

@@ -258,7 +258,10 @@ impl Endpoint {
     fn negotiate(&mut self, syn: &Segment, feedback: Feedback) {
         self.feedback = feedback;
         self.sack = self.config.sack && syn.flags.contains(Flags::SACK_PERMITTED);
-        let fresh = Receiver::new(&self.config, syn.seq + 1, self.sack, feedback);
+        let mut fresh = Receiver::new(&self.config, syn.seq + 1, self.sack, feedback);
+        if self.algorithm.feedback == Feedback::Exact {
+            fresh = fresh.of_dctcp();
+        }
         let waiting = std::mem::replace(&mut self.receiver, fresh);
         self.receiver.take_over(&waiting);
         self.receiver.note_timestamp(&Segment {

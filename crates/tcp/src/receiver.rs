@@ -104,6 +104,8 @@ pub struct Receiver {
     unacknowledged_marks: u32,
     /// RCV.NXT and ECE to acknowledge the data received before the marking changed.
     before_change: Option<(Seq, bool)>,
+    /// The host's congestion control is DCTCP.
+    is_dctcp: bool,
     echo: bool,
     ect_seen: bool,
     /// The sequence number after the peer's FIN, once one has arrived.
@@ -155,6 +157,7 @@ impl Receiver {
             marks: ecn::FIRST_COUNT,
             unacknowledged_marks: 0,
             before_change: None,
+            is_dctcp: false,
             echo: false,
             ect_seen: false,
             fin_end: None,
@@ -166,6 +169,12 @@ impl Receiver {
     pub const fn received(&self) -> u64 {
         self.received
     }
+    /// Acknowledges every change of the marking, as the receiving half of DCTCP does with AccECN too.
+    pub(crate) const fn of_dctcp(mut self) -> Self {
+        self.is_dctcp = true;
+        self
+    }
+
     /// True once all data up to the peer's FIN has arrived.
     pub const fn is_finished(&self) -> bool {
         self.finished
@@ -322,7 +331,7 @@ impl Receiver {
                 }
             }
             Feedback::Exact => {
-                self.note_marking(ecn == Arrival::Ce);
+                self.note_change(ecn == Arrival::Ce);
                 // As Linux: CWR triggers an immediate acknowledgement, because the sender's window may be very small.
                 self.ack_now |= segment.flags.contains(Flags::CWR);
             }
@@ -541,7 +550,7 @@ impl Receiver {
 
     /// RFC 8257 §3.2: when the marking changes, earlier data is acknowledged at once with the old echo.
     #[inline(never)]
-    fn note_marking(&mut self, marked: bool) {
+    fn note_change(&mut self, marked: bool) {
         if marked == self.echo {
             return;
         }
@@ -552,10 +561,14 @@ impl Receiver {
         self.ack_now = true;
     }
 
-    /// Counts a mark. Acknowledges at once when marking begins, and for every second mark (RFC 9768 §3.2.2.5.1).
+    /// Counts a mark. Acknowledges at once when marking begins, and for every second mark (RFC 9768 §3.2.2.5.1). As Linux's
+    /// dctcp_ece_ack_update, DCTCP acknowledges every change as without AccECN; both counts include this segment.
     #[inline(never)]
     fn count_mark(&mut self, marked: bool) {
         let began = marked && !self.echo;
+        if self.is_dctcp {
+            self.note_change(marked);
+        }
         self.echo = marked;
         if marked {
             self.marks = self.marks.wrapping_add(1);

@@ -7,6 +7,9 @@ use sojourn_units::Time;
 /// Frames of a window: the bits of the bitmap of a compressed BlockAck.
 pub(crate) const WINDOW: u16 = 64;
 
+/// The most outstanding frames: a window on the air, and a transmission that waits behind it in the device.
+pub(crate) const MOST_OUTSTANDING: u16 = 2 * WINDOW;
+
 /// Sequence numbers count modulo 4096.
 const MODULUS: u16 = 4096;
 
@@ -33,7 +36,7 @@ pub(crate) struct Originator {
     /// The next new number.
     next: Sequence,
     /// Bit n is set if `start` + n is acknowledged or dropped.
-    done: u64,
+    done: u128,
 }
 
 impl Originator {
@@ -65,7 +68,7 @@ impl Originator {
     /// A frame is acknowledged, or dropped.
     pub(crate) fn finish(&mut self, sequence: Sequence) {
         let bit = sequence.since(self.start);
-        debug_assert!(bit < WINDOW);
+        debug_assert!(bit < MOST_OUTSTANDING);
         self.done |= 1 << bit;
         let finished = self.done.trailing_ones() as u16;
         self.done = self.done.checked_shr(u32::from(finished)).unwrap_or(0);

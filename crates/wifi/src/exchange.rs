@@ -17,6 +17,17 @@ pub(crate) enum Payload {
     BlockAckRequest,
 }
 
+impl Payload {
+    /// So many frames.
+    pub(crate) const fn of(frames: usize) -> Self {
+        if frames > 1 {
+            Self::Aggregate
+        } else {
+            Self::Frame
+        }
+    }
+}
+
 /// The durations of an exchange. A SIFS lies between two frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Plan {

@@ -31,9 +31,9 @@ impl<P> Session<P> {
         }
     }
 
-    /// True if a frame may be sent: a retransmission, or a new one within the window.
-    pub(crate) fn can_send(&self) -> bool {
-        !self.retransmissions.is_empty() || self.originator.has_room(WINDOW)
+    /// True if a frame may go to the device, which holds `reach` outstanding frames: a retransmission, or a new one.
+    pub(crate) fn can_send(&self, reach: u16) -> bool {
+        !self.retransmissions.is_empty() || self.originator.has_room(reach)
     }
 
     pub(crate) fn has_retransmission(&self) -> bool {
@@ -55,6 +55,20 @@ impl<P> Session<P> {
     /// Takes the first frame to retransmit, if `fits` accepts its bytes.
     pub(crate) fn take_retransmission(&mut self, fits: impl Fn(u32) -> bool) -> Option<Mpdu<P>> {
         fits(self.retransmissions.front()?.bytes).then(|| self.retransmissions.pop_front())?
+    }
+
+    /// True if the frame may be on the air: it is in the receiver's window.
+    pub(crate) fn is_in_window(&self, mpdu: &Mpdu<P>) -> bool {
+        mpdu.sequence.since(self.originator.start()) < WINDOW
+    }
+
+    /// As [`Session::take_retransmission`], but only a frame in the receiver's window.
+    pub(crate) fn take_in_window(&mut self, fits: impl Fn(u32) -> bool) -> Option<Mpdu<P>> {
+        let is_next = self
+            .retransmissions
+            .front()
+            .is_some_and(|mpdu| self.is_in_window(mpdu));
+        is_next.then(|| self.take_retransmission(fits))?
     }
 
     /// Packets that wait for retransmission, or at the receiver for a missing frame.

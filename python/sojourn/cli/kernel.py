@@ -68,10 +68,14 @@ def build(
         bool,
         typer.Option("--wifi", help="With mac80211, for measurements of the kernel's Wi-Fi queues."),
     ] = False,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Build Debian's newest source of this version even if one is in the cache."),
+    ] = False,
 ) -> None:
     """Build a kernel as User-Mode Linux. Takes minutes, once; --kernel VERSION then runs it."""
     from sojourn.linux.build import build as made
 
-    kernel = made(version, source, out, lambda line: print(line, file=sys.stderr, flush=True), wifi=wifi)
+    kernel = made(version, source, out, lambda line: print(line, file=sys.stderr, flush=True), wifi=wifi, again=again)
     name = kernel.modules if wifi else out or version or kernel.release
     print(f"{kernel.release}: {kernel.image}; sojourn run FILE --backend linux --kernel {name} runs it")

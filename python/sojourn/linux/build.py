@@ -27,6 +27,8 @@ SUITES = ("stable", "testing", "unstable", "experimental")
 """Debian's suites, which have kernels newer than the machine's own release."""
 HZ = 250
 """Timer interrupts a second, as Debian's kernels have."""
+TELL_EVERY = 100
+"""Compiled files between two lines about progress."""
 _HZ = re.compile(r"(config HZ\n\tint\n\tdefault) \d+")
 _EXTENDED = "have_xstate_support = 1;"
 """Kernels before 6.13 keep a process's floating-point and vector registers in a buffer of fixed size. Hosts whose
@@ -65,8 +67,12 @@ static inline size_t __must_check arch_get_random_seed_longs(unsigned long *v, s
 Say = Callable[[str], None]
 
 
-def build(version: str | None, source: Path | None, out: Path | None, say: Say, *, wifi: bool = False) -> Kernel:
+def build(
+    version: str | None, source: Path | None, out: Path | None, say: Say, *, wifi: bool = False, again: bool = False
+) -> Kernel:
     """Builds a kernel into the cache. Takes some minutes and three gigabytes of disk while it does.
+
+    A kernel of Debian's source that is in the cache already is not built again, unless that is wanted.
 
     Parameters
     ----------
@@ -80,6 +86,8 @@ def build(version: str | None, source: Path | None, out: Path | None, say: Say, 
         Called with a line about each step.
     wifi
         With mac80211 and a radio of ours below it; in the cache such a kernel has a place of its own.
+    again
+        Build the newest source of this version even if one is in the cache.
 
     Raises
     ------
@@ -98,14 +106,16 @@ def build(version: str | None, source: Path | None, out: Path | None, say: Say, 
         raise ExperimentError(f'--out: got "{out}"; must be a new folder, or one that this command made')
     if source is not None and source.is_dir():
         _check(source, source, version)
+    cache = kernel.built_with_radio_directory() if wifi else kernel.built_directory()
+    if version is not None and source is None and out is None and not again:
+        known = kernel.newest_built_in(cache, version)
+        if known is not None:
+            say(f"Linux {known.release} is built already; --again builds Debian's newest {version}")
+            return known
     missing = [package for program, package in TOOLS.items() if programs.find(program) is None]
     if missing:
         raise LinuxError(f"a kernel build needs more programs; on Debian: apt-get install {' '.join(missing)}")
-    folder = (
-        (kernel.built_with_radio_directory() if wifi else kernel.built_directory())
-        if out is None
-        else out.resolve().parent
-    )
+    folder = cache if out is None else out.resolve().parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
@@ -116,8 +126,8 @@ def build(version: str | None, source: Path | None, out: Path | None, say: Say, 
             if wifi:
                 _add_radio(tree)
             _configure(tree, wifi=wifi)
-            say("compiling: some minutes of every processor")
-            _make(tree, f"-j{os.cpu_count() or 1}", "linux", log=folder / f"{release}.log")
+            say("compiling about a thousand files: some minutes of every processor")
+            _make(tree, f"-j{os.cpu_count() or 1}", "linux", log=folder / f"{release}.log", say=say)
             return _keep(tree, folder / release if out is None else out.resolve())
     except OSError as error:
         raise LinuxError(f"{error.filename or folder}: {error.strerror}") from None
@@ -262,23 +272,36 @@ def _configure(tree: Path, *, wifi: bool) -> None:
         raise LinuxError(f"this version of the kernel has no {lacking[0]}")
 
 
-def _make(tree: Path, *words: str, log: Path | None = None) -> None:
+def _make(tree: Path, *words: str, log: Path | None = None, say: Say | None = None) -> None:
+    """Runs make; tells how many files are compiled, and keeps in ``log`` what a failed make has written."""
     command = ["make", "ARCH=um", *words]
     # Ignore settings of the caller's own builds.
     environment = {
         name: value for name, value in os.environ.items() if name not in ("ARCH", "CROSS_COMPILE", "MAKEFLAGS")
     } | _BUILD
-    done = subprocess.run(
-        programs.ending_with_us(command), cwd=tree, env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        said = done.stdout + done.stderr
+    said: list[str] = []
+    compiled = 0
+    with subprocess.Popen(
+        programs.ending_with_us(command),
+        cwd=tree,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as made:
+        for line in made.stdout or ():
+            said.append(line)
+            compiled += line.startswith("  CC ")
+            if say is not None and line.startswith("  CC ") and compiled % TELL_EVERY == 0:
+                say(f"compiled {compiled} files")
+    if made.returncode != 0:
         where = ""
         if log is not None:
-            log.write_text(said, encoding="utf-8")
+            log.write_text("".join(said), encoding="utf-8")
             where = f" (full output: {log})"
-        errors = [line for line in said.splitlines() if "error" in line.lower()] or said.splitlines()[-1:]
-        raise LinuxError(f"{' '.join(command)} failed: {errors[0] if errors else ''}{where}")
+        errors = [line.strip() for line in said if "error" in line.lower()] or said[-1:]
+        raise LinuxError(f"{' '.join(command)} failed: {errors[0].strip() if errors else ''}{where}")
 
 
 def _keep(tree: Path, target: Path) -> Kernel:

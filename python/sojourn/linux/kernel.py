@@ -267,9 +267,16 @@ def is_outdated(kernel: Kernel) -> bool:
         return True
 
 
-def _all_built() -> list[Kernel]:
-    folders = sorted(built_directory().glob("[0-9]*"), key=lambda folder: _version(folder.name), reverse=True)
-    return [kernel for kernel in map(built_in, folders) if kernel is not None]
+def newest_built_in(directory: Path, version: str) -> Kernel | None:
+    """The newest kernel of a version in a folder of kernels that was built in today's way; None if none was."""
+    fitting = (kernel for kernel in _all_built(directory) if is_of(kernel.release, version) and not is_outdated(kernel))
+    return next(fitting, None)
+
+
+def _all_built(directory: Path | None = None) -> list[Kernel]:
+    folders = (directory or built_directory()).glob("[0-9]*")
+    newest_first = sorted(folders, key=lambda folder: _version(folder.name), reverse=True)
+    return [kernel for kernel in map(built_in, newest_first) if kernel is not None]
 
 
 def built_in(folder: Path) -> Kernel | None:

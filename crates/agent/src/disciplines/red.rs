@@ -22,6 +22,9 @@ const ECN: u8 = 1;
 const HARD_DROP: u8 = 2;
 const ADAPTIVE: u8 = 4;
 
+/// Packets that SFQ holds unless the file says otherwise (SFQ_DEFAULT_DEPTH).
+const DEFAULT_LIMIT: u32 = 127;
+
 /// What the thresholds and the average are computed from.
 struct Average {
     /// Thresholds in bytes.
@@ -120,8 +123,8 @@ fn flags(arm: &Queue) -> u8 {
     adaptive | ecn | hard_drop
 }
 
-/// RED's options: thresholds in bytes, by the simulator's rules where the file gives none.
-pub(super) fn red(arm: &Queue, limit: Option<u32>, line: &Line) -> Result<Options, Refusal> {
+/// Thresholds in bytes of a queue that holds `limit` bytes, by the simulator's rules where the file gives none.
+fn thresholds(arm: &Queue, limit: u64, line: &Line) -> (u64, u64) {
     let frame = line.frame;
     let variant = setting(arm, "variant");
     let is_linux = matches!(variant, Some(Value::Word(word)) if word.starts_with("linux"));
@@ -130,7 +133,7 @@ pub(super) fn red(arm: &Queue, limit: Option<u32>, line: &Line) -> Result<Option
         _ if arm.aqm == "ared" && !is_linux => Some(Duration::from_millis(5)),
         _ => None,
     };
-    let (min, max) = match (bytes(arm, "min", frame), bytes(arm, "max", frame), target) {
+    match (bytes(arm, "min", frame), bytes(arm, "max", frame), target) {
         (Some(min), Some(max), _) => (min, max),
         (Some(min), None, _) => (min, 3 * min),
         (None, Some(max), _) => (max / 3, max),
@@ -141,12 +144,15 @@ pub(super) fn red(arm: &Queue, limit: Option<u32>, line: &Line) -> Result<Option
             ((queue / 2).max(frame), (queue / 2 * 3).max(2 * frame))
         }
         // As tc-red(8) derives them.
-        (None, None, None) if is_linux => {
-            let limit = u64::from(limit.unwrap_or(0));
-            (limit / 12, limit / 4)
-        }
+        (None, None, None) if is_linux => (limit / 12, limit / 4),
         (None, None, None) => (5 * u64::from(frame), 15 * u64::from(frame)),
-    };
+    }
+}
+
+/// RED's options.
+pub(super) fn red(arm: &Queue, limit: Option<u32>, line: &Line) -> Result<Options, Refusal> {
+    let frame = line.frame;
+    let (min, max) = thresholds(arm, limit.unwrap_or(0).into(), line);
     let avpkt = bytes(arm, "avpkt", frame).unwrap_or(1000).max(1);
     // As tc-red(8) recommends.
     let recommended = ((2 * min + max) / (3 * avpkt)).max(min / avpkt + 1);
@@ -229,11 +235,18 @@ pub(super) fn sfq_red(arm: &Queue, limit: Option<u32>, line: &Line) -> Result<Op
     let size = |key| {
         bytes(arm, key, line.frame).or_else(|| Some(count(arm, key, 0)).filter(|size| *size > 0))
     };
-    let Some(hard_limit) = size("redflowlimit") else {
-        return refuse("redflowlimit", "must be given, as Linux's sfq requires");
+    // The kernel receives the limit but does not enforce it.
+    let (hard_limit, min, max) = match size("redflowlimit") {
+        Some(hard_limit) => {
+            let max = size("max").unwrap_or(hard_limit / 4);
+            (hard_limit, size("min").unwrap_or(max / 3), max)
+        }
+        None => {
+            let packets = u64::from(limit.unwrap_or(DEFAULT_LIMIT));
+            let (min, max) = thresholds(arm, packets * u64::from(line.frame), line);
+            (4 * max, min, max)
+        }
     };
-    let max = size("max").unwrap_or(hard_limit / 4);
-    let min = size("min").unwrap_or(max / 3);
     let avpkt = size("avpkt").unwrap_or(1000);
     if max > hard_limit {
         return refuse(

@@ -283,7 +283,10 @@ fn sfq_is_a_structure_with_the_part_of_red() {
         sfq("sfq", &[("perturb", millis(500))]),
         Err("perturb".into())
     );
-    assert_eq!(sfq("sfq_red", &[]), Err("redflowlimit".into()));
+    // Without thresholds the simulator's: 5 and 15 frames of 1514 B, or with tc's rule a twelfth and a quarter of 1000.
+    assert_eq!(sfq("sfq_red", &[]).unwrap()[8..10], [7570, 22_710]);
+    let of_tc = sfq("sfq_red", &[("variant", word("linux"))]).unwrap();
+    assert_eq!(of_tc[8..10], [126_166, 378_500]);
 }
 
 /// TCA_PIE_TARGET is 1, TUPDATE 3, DQ_RATE_ESTIMATOR 8.

@@ -1,7 +1,7 @@
 use alloc::collections::BTreeMap;
 
 use proptest::prelude::*;
-use sojourn_units::Rate;
+use sojourn_units::{Rate, Value};
 
 use super::*;
 use crate::testing::{Driven, TestPacket, packet};
@@ -37,12 +37,49 @@ fn linux_defaults_are_those_of_tc() {
         depth: 127,
         flow_limit: None,
         limit: Limit::Packets(127),
-        turn: Turn::Allotment(1514),
+        turn: Turn::Bytes(1514),
         perturb: None,
         end: End::Tail,
         renew_aqm: false,
     };
     assert_eq!(linux(), expected);
+}
+
+/// Since Linux 6.1.129 the allotment counts bytes as they are. In units of 8, packets of 65 bytes counted as 72, and the
+/// small flow got 0.907 of the other's bytes.
+#[test]
+fn a_flow_of_small_packets_gets_as_many_bytes_as_one_of_full_frames() {
+    let mut queue = sfq(Config {
+        depth: 100_000,
+        limit: Limit::Packets(100_000),
+        ..linux()
+    });
+    for id in 0..10_000 {
+        queue.enqueue(packet(1, id).bytes(65));
+    }
+    for id in 0..500 {
+        queue.enqueue(packet(2, 10_000 + id).bytes(1514));
+    }
+    let small = queue.ids(6_000).iter().filter(|id| **id < 10_000).count();
+    let ratio = (small * 65) as f64 / ((6_000 - small) * 1514) as f64;
+    assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
+}
+
+#[test]
+fn linux_refuses_one_packet_and_buckets_that_are_no_power_of_two() {
+    let refused = |limit, divisor: u64| {
+        let mut settings = Settings::new(Rate::from_mbps(10), 1514);
+        settings.limit = Some(Limit::Packets(limit));
+        settings
+            .values
+            .push(("divisor".into(), Value::Count(divisor)));
+        config(&settings, Variant::Linux)
+            .err()
+            .map(|error| error.key)
+    };
+    assert_eq!(refused(1, 1024).as_deref(), Some("limit"));
+    assert_eq!(refused(2, 1000).as_deref(), Some("divisor"));
+    assert_eq!(refused(2, 1024), None);
 }
 
 #[test]
@@ -72,9 +109,8 @@ fn a_queue_that_fills_joins_at_the_end_of_the_round() {
 }
 
 #[test]
-fn linux_counts_turns_in_units_of_eight_bytes() {
-    // A frame of 1514 bytes is 190 units, a packet of 100 bytes 13: after 14 of these (182) the turn continues, after
-    // 15 (195) it ends.
+fn linux_serves_a_quantum_of_bytes_per_turn() {
+    // Of a frame's 1514 bytes 14 are left after 15 packets of 100; the 16th ends the turn.
     let mut queue = sfq(linux());
     for id in 0..40 {
         queue.enqueue(packet(1, id).bytes(100));
@@ -82,12 +118,12 @@ fn linux_counts_turns_in_units_of_eight_bytes() {
     for id in 0..3 {
         queue.enqueue(packet(2, 100 + id).bytes(1514));
     }
-    let mut expected: Vec<u64> = (0..15).collect();
+    let mut expected: Vec<u64> = (0..16).collect();
     expected.push(100);
-    // The first turn took 195 - 190 = 5 units too many: the next has 185, which the 15th packet again uses up (182, 195).
-    expected.extend(15..30);
+    // The first turn took 86 bytes too many: the next has 1428, which 15 packets use up.
+    expected.extend(16..31);
     expected.push(101);
-    assert_eq!(queue.ids(32), expected);
+    assert_eq!(queue.ids(33), expected);
 }
 
 #[test]
@@ -223,7 +259,7 @@ proptest! {
         divisor in prop_oneof![Just(1_u32), Just(3), Just(1024)],
         flows in 1_u32..20,
         depth in prop_oneof![Just(1_u32), Just(4), Just(u32::MAX)],
-        turn in prop_oneof![Just(Turn::Packet), Just(Turn::Bytes(700)), Just(Turn::Allotment(1514))],
+        turn in prop_oneof![Just(Turn::Packet), Just(Turn::Bytes(700)), Just(Turn::Bytes(1514))],
         end in prop_oneof![Just(End::Head), Just(End::Tail)],
         steps in prop::collection::vec((0_u32..8, 40_u32..1514, 0_u8..10), 0..400),
     ) {

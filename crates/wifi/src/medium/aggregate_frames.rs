@@ -5,7 +5,7 @@ use sojourn_units::Time;
 use super::{Medium, Member, Transmission, node, session_of};
 use crate::access::Access;
 use crate::aggregate::{Aggregation, Framing, Mpdu, Psdu};
-use crate::block_ack::WINDOW;
+use crate::block_ack::{MOST_OUTSTANDING, WINDOW};
 use crate::exchange::Payload;
 use crate::frames;
 use crate::observer::Observer;
@@ -58,14 +58,68 @@ impl<P: Packet> Medium<P> {
             .is_empty()
     }
 
+    /// Frames to a peer that a member's device holds at most, on the air and waiting: a window, or more if two full
+    /// aggregates are.
+    fn reach(&self, member: usize) -> u16 {
+        let ahead = self.members[member].queues.ready_ahead() as u16;
+        (ahead * self.cell.aggregation.frames).clamp(WINDOW, MOST_OUTSTANDING)
+    }
+
+    /// The limits of an aggregate that is sent in these modes.
+    fn limits(&self, chain: &Chain) -> Aggregation {
+        if chain.is_probe || !chain.slowest().can_aggregate() {
+            Aggregation::NONE
+        } else {
+            self.cell.aggregation
+        }
+    }
+
+    /// Composes the transmission that is about to start anew if the device holds more than a window of frames for its peer:
+    /// frames that the last Block Ack reported missing go first, and frames beyond the window wait. Devices of 802.11ac
+    /// aggregate when they have won the medium.
+    pub(super) fn recompose(&mut self, member: usize, access: Access, now: Time) {
+        if self.reach(member) == WINDOW {
+            return;
+        }
+        let ready = &self.members[member].categories[access.index()].ready[0];
+        let (limits, peer) = (self.limits(&ready.chain), ready.peer);
+        let session = self.session(member, peer, access);
+        let session = &mut self.sessions[session];
+        let Member {
+            queues, categories, ..
+        } = &mut self.members[member];
+        let sent = &mut categories[access.index()].ready[0];
+        let is_composed = !session.has_retransmission()
+            && sent.frames.iter().all(|mpdu| session.is_in_window(mpdu));
+        if sent.tries > 0 || sent.payload == Payload::BlockAckRequest || is_composed {
+            return;
+        }
+        for mpdu in sent.frames.drain(..) {
+            session.queue_retransmission(mpdu);
+        }
+        let (slowest, timing) = (sent.chain.slowest(), &self.cell.timing);
+        sent.psdu = Psdu::default();
+        while let Some(mpdu) =
+            session.take_in_window(|bytes| sent.psdu.with(bytes).fits(slowest, &limits, timing))
+        {
+            sent.psdu = sent.psdu.with(mpdu.bytes);
+            sent.frames.push(mpdu);
+        }
+        sent.payload = Payload::of(sent.frames.len());
+        if session.has_retransmission() {
+            queues.activate((peer, access), now);
+        }
+    }
+
     /// True if a packet, a retransmission or a BlockAckReq waits for this category.
     fn has_something_to_send(&mut self, member: usize, access: Access) -> bool {
         let stations = self.stations();
+        let reach = self.reach(member);
         let sessions = &self.sessions;
         let session = |peer| &sessions[session_of(stations, member, peer, access)];
         let peers = if member == 0 { stations } else { 1 };
         let (can_send, has_retransmission) = (
-            |peer| session(peer).can_send(),
+            |peer| session(peer).can_send(reach),
             |peer| session(peer).has_retransmission(),
         );
         self.members[member]
@@ -87,12 +141,13 @@ impl<P: Packet> Medium<P> {
             return Some(request);
         }
         let stations = self.stations();
+        let reach = self.reach(member);
         // The AQM may drop every packet that is queued for a peer. Then the next peer has its turn.
         for _ in 0..=stations {
             let sessions = &self.sessions;
             let session = |peer| &sessions[session_of(stations, member, peer, access)];
             let (can_send, has_retransmission) = (
-                |peer| session(peer).can_send(),
+                |peer| session(peer).can_send(reach),
                 |peer| session(peer).has_retransmission(),
             );
             let peer =
@@ -147,11 +202,8 @@ impl<P: Packet> Medium<P> {
         let chain = controller.chain(snr, now);
         let expected = controller.expected_bps();
         let (mode, slowest) = (chain.first(), chain.slowest());
-        let limits = if chain.is_probe || !slowest.can_aggregate() {
-            Aggregation::NONE
-        } else {
-            self.cell.aggregation
-        };
+        let limits = self.limits(&chain);
+        let reach = self.reach(member);
         let timing = &self.cell.timing;
         let framing = self.cell.framing;
         let fits = |psdu: Psdu| psdu.fits(slowest, &limits, timing);
@@ -169,7 +221,7 @@ impl<P: Packet> Medium<P> {
         let most = u32::from(limits.frames.max(1));
         while !session.has_retransmission()
             && psdu.frames() < most
-            && session.originator.has_room(WINDOW)
+            && session.originator.has_room(reach)
         {
             let first_fits = |bytes| fits(psdu.with(framing.mpdu(framing.msdu(bytes))));
             let mut left = |packet: &P| observer.on_dequeue(sender, packet, now);
@@ -219,11 +271,7 @@ impl<P: Packet> Medium<P> {
         }
         Some(Transmission {
             peer,
-            payload: if frames.len() > 1 {
-                Payload::Aggregate
-            } else {
-                Payload::Frame
-            },
+            payload: Payload::of(frames.len()),
             frames,
             psdu,
             chain,

@@ -187,6 +187,7 @@ impl<P: Packet> Medium<P> {
         if txop.is_zero() || !self.ensure_ready(member, access, now, observer) {
             return false;
         }
+        self.recompose(member, access, now);
         let next = now + self.cell.timing.sifs;
         let fits = next + self.plan(of).whole() <= self.on_air.busy + txop;
         if fits {

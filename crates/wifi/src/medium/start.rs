@@ -26,6 +26,7 @@ impl<P: Packet> Medium<P> {
                 // An internal collision: the lower priority backs off as if it had collided (§10.23.2.4).
                 self.back_off(winner, true);
             } else if self.ensure_ready(member, access, now, observer) {
+                self.recompose(member, access, now);
                 self.add_sender(winner, now);
             }
         }
