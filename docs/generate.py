@@ -35,9 +35,9 @@ samples = 256
 HEAD = """\
 # The experiment file
 
-A TOML file. Quantities are text with a unit: `"10 Mbit/s"`, `"100 ms"`, `"150 kB"`. A key that is not listed here is
-an error, and so is a value out of its range; the message names the line. `--set` overrides a value by its dotted key:
-`--set queue.0.target="10 ms"`.
+A TOML file. Quantities are text with a unit: `"10 Mbit/s"`, `"100 ms"`, `"150 kB"`, `"83 packets"`. A key that is not
+listed here is an error, and so is a value out of its range; the message names the line. `--set` overrides a value by
+its dotted key: `--set queue.0.target="10 ms"`.
 
 A link with a varying rate has a schedule of rates, or a trace in the format of
 [mahimahi](https://github.com/ravinet/mahimahi): a text file with one line per opportunity to deliver a packet of 1500

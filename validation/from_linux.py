@@ -179,6 +179,7 @@ def group(scenario: dict[str, Any], one: dict[str, Any], start_s: float) -> tupl
         case "udp":
             keys = {
                 "kind": '"cbr"',
+                "jitter": '"0 s"',
                 "flows": "1",
                 "rate": quoted(f"{one['rate'].removesuffix('M')} Mbit/s"),
                 "packet": quoted(f"{one['bytes']} B"),
@@ -190,6 +191,7 @@ def group(scenario: dict[str, Any], one: dict[str, Any], start_s: float) -> tupl
         case "ping":
             keys = {
                 "kind": '"ping"',
+                "jitter": '"0 s"',
                 "interval": quoted(f"{round(one['interval'] * 1000)} ms"),
                 "stop": quoted(f"{scenario['duration']} s"),
                 "rtt": rtt,

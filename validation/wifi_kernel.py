@@ -408,7 +408,7 @@ def simulators_shares() -> list[Share]:
     """What the stations get from the simulator's cell with the same load."""
     names = ("a", "b", "slow")
     flows = "".join(
-        f'[[traffic]]\nname = "{name}"\nkind = "cbr"\nfrom = "ap"\nto = "{name}"\nrate = "25 Mbit/s"\n'
+        f'[[traffic]]\nname = "{name}"\nkind = "cbr"\njitter = "0 s"\nfrom = "ap"\nto = "{name}"\nrate = "25 Mbit/s"\n'
         f'packet = "1472 B"\nrtt = "2 ms"\nstart = "{13 * at} us"\n'
         for at, name in enumerate(names)
     )

@@ -183,7 +183,7 @@ def traffic(cell: Cell, mbps: float) -> Iterator[dict[str, object]]:
     for place, (number, way) in enumerate(flows):
         rate = mbps * (1 + 0.04 * ((place + 0.5) / len(flows) - 0.5))
         yield {
-            "name": f"{way}{number}", "kind": "cbr", "from": "ap", "to": f"s{number}", "rtt": "1 ms",
+            "name": f"{way}{number}", "kind": "cbr", "jitter": "0 s", "from": "ap", "to": f"s{number}", "rtt": "1 ms",
             "packet": f"{PAYLOAD} B", "rate": f"{rate:.6f} Mbit/s", "direction": way,
             "start": f"0..{PAYLOAD * 8 / rate / 1e3:.6f} ms",
         }  # fmt: skip

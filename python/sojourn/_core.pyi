@@ -100,6 +100,10 @@ class Plan:
 
     def __iter__(self) -> Iterator[RunSpec]: ...
     @property
+    def notes(self) -> list[str]:
+        """What the user may overlook, a line each."""
+
+    @property
     def recorded(self) -> list[str]:
         """The tables that some of its runs record, as the file requires."""
 

@@ -30,7 +30,7 @@ class Backend(Protocol):
         """
 
     def notes(self, plan: _core.Plan) -> list[str]:
-        """Differences from the plan's requirements, a line each for the user."""
+        """What the user may overlook, and differences from the plan's requirements, a line each."""
 
     def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
         """Makes one run.
@@ -53,8 +53,8 @@ class Simulator:
         """Checks nothing: the plan was checked when it was read."""
 
     def notes(self, plan: _core.Plan) -> list[str]:
-        """Returns nothing: the simulator supports every option of a plan."""
-        return []
+        """The plan's own: the simulator supports every option of a plan."""
+        return plan.notes
 
     def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
         """Makes one run."""

@@ -156,7 +156,8 @@ def _without_chance(results: Results) -> str:
     ]
     if not same:
         return ""
-    whose = "all repeats of a row" if len(same) == len(results.arms) else f"the repeats of {', '.join(same)}"
+    names = ", ".join(dict.fromkeys(same))
+    whose = "all repeats of a row" if len(same) == len(results.arms) else f"the repeats of {names}"
     return f'; {whose} are equal, because nothing in them is random: give flows a start such as "0..1 s"'
 
 

@@ -4,9 +4,10 @@ use sojourn_experiment::derived::{self, QueuePlace};
 use sojourn_experiment::model::{
     self, Capacity, CapturePoint, EchoProtocol, Experiment, Hop, Kind, RttOf, Traffic, Way,
 };
-use sojourn_units::{Duration, Rate};
+use sojourn_units::{Duration, Rate, Value};
 
 use crate::disciplines::{self, Leaf, Refusal};
+use crate::hosts::Hosts;
 use crate::job::{FIRST_PORT, FIRST_PORT_OF_REQUESTED, Flow, Job, ObservedQueue, Tcp};
 use crate::shaper;
 use crate::topology::{self, Names};
@@ -29,15 +30,20 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
         prefix: prefix.into(),
     };
     check(experiment)?;
+    let hosts = Hosts::of(experiment);
+    check_hosts(experiment, queue, &hosts)?;
     let sides = sides(experiment, queue)?;
     let queues: Vec<(QueuePlace<'_>, &Leaf)> =
         sides.iter().map(|side| (side.place, &side.leaf)).collect();
-    let (namespaces, setup) = topology::network(experiment, &queues, &names);
+    let (namespaces, setup) = topology::network(experiment, &queues, &hosts, &names);
     let mut modules: Vec<String> = ["veth", "sch_htb", "sch_netem", "inet_diag", "tcp_diag"]
         .map(str::to_owned)
         .into();
+    if hosts.all.iter().any(|placed| placed.role.rests.len() > 1) {
+        modules.push("sch_prio".into());
+    }
     modules.extend(sides.iter().map(|side| side.leaf.module.to_owned()));
-    let flows: Vec<Flow> = flows(experiment, seed, &names);
+    let flows: Vec<Flow> = flows(experiment, seed, &hosts, &names);
     modules.extend(flows.iter().filter_map(|flow| {
         let tcp = flow.tcp.as_ref()?;
         Some(format!("tcp_{}", tcp.congestion_control))
@@ -121,7 +127,7 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
             ),
         );
     }
-    if topology::paths(experiment).len() > topology::MOST_PATHS {
+    if Hosts::of(experiment).paths.len() > topology::MOST_PATHS {
         return refuse(
             "traffic",
             format!("must be at most {} groups on Linux", topology::MOST_PATHS),
@@ -152,6 +158,27 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
                 must: format!("must be {must} on Linux; all kinds run on: sim"),
             })
         })
+}
+
+/// Refuses traffic that has the same host as other traffic but needs settings that a host on Linux has only once, if the
+/// discipline tells hosts apart.
+fn check_hosts(experiment: &Experiment, queue: usize, hosts: &Hosts) -> Result<(), Refusal> {
+    let places = derived::queues(experiment, queue);
+    let knows_hosts = |place: &QueuePlace<'_>| {
+        let by_flow = |(key, value): &(String, Value)| {
+            key == "isolation"
+                && matches!(value, Value::Word(word) if word == "flows" || word == "flowblind")
+        };
+        place.arm.aqm == "cake" && !place.arm.settings.iter().any(by_flow)
+    };
+    match hosts.apart {
+        Some(group) if places.iter().any(knows_hosts) => refuse(
+            format!("traffic.{group}"),
+            "must have the ecn, accecn, sack, recovery, initial_window, min_rto and window, the delay of its links and, for pings, \
+             the rtt of the other traffic of its host on Linux, where CAKE sees one host; backends without this limit: sim",
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses one-way delays of segments that pass several queues, because the delays of one segment in several queues
@@ -204,10 +231,6 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
         |tcp: &model::Tcp| IN_NO_KERNEL.contains(&tcp.congestion_control.as_str());
     if kind.tcp().is_some_and(is_in_no_kernel) {
         return Err(("tcp", "one that a kernel has, like reno or cubic,"));
-    }
-    let negotiates_ecn = |tcp: &model::Tcp| tcp.congestion_control == "dctcp" && !tcp.ecn;
-    if kind.tcp().is_some_and(negotiates_ecn) {
-        return Err(("ecn", "true with dctcp, which negotiates it in any case,"));
     }
     if kind.tcp().is_some_and(|tcp| !tcp.gso) {
         return Err(("gso", "true, as it is"));
@@ -296,31 +319,34 @@ fn passed_by(experiment: &Experiment, seed: u64, queue: Hop) -> Vec<[bool; 2]> {
     derived::flows(experiment, seed).map(passes).collect()
 }
 
-fn flows(experiment: &Experiment, seed: u64, names: &Names) -> Vec<Flow> {
-    let paths = topology::paths(experiment);
+fn flows(experiment: &Experiment, seed: u64, hosts: &Hosts, names: &Names) -> Vec<Flow> {
     let mtu = derived::mtu(experiment);
     let flow = |flow: derived::Flow<'_>| {
         // Every group has a path in each of its directions.
-        let path = paths
-            .iter()
-            .find(|path| path.group == flow.group && path.direction == flow.direction)?;
-        let (sender, receiver) = path.hosts(names);
+        let path = hosts.path(flow.group, flow.direction)?;
+        let [sender, receiver] = path.sender_and_receiver().map(|host| &hosts.all[host]);
+        let delay = flow.traffic.route.delay(&experiment.links);
         let kind = flow.traffic.kind.clone();
         let mut compiled = Flow {
             number: flow.number,
-            sender,
-            receiver,
-            address: path.receiver(),
+            sender: sender.namespace(names),
+            receiver: receiver.namespace(names),
+            address: receiver.address(),
+            priorities: [
+                sender.priority(Duration::ZERO),
+                receiver.priority(flow.traffic.rtt.saturating_sub(delay)),
+            ],
             opens_ns: opens_ns(&flow),
             start_ns: flow.start.as_nanos(),
             stop_ns: flow.traffic.stop.as_nanos(),
+            jitter_ns: derived::jitter(experiment, flow.traffic, flow.way).as_nanos(),
             dscp: flow.traffic.dscp,
             direction: flow.direction,
             tcp: kind.tcp().map(|options| tcp(options, mtu)),
             kind,
         };
         if compiled.receiver_connects() {
-            compiled.address = path.sender();
+            compiled.address = sender.address();
         }
         Some(compiled)
     };

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use serde::{Deserialize, Serialize};
 use sojourn_experiment::model::{Direction, Kind};
 use sojourn_traffic::Identity;
-use sojourn_units::Time;
+use sojourn_units::{Duration, Time};
 
 use crate::shaper::Scheduler;
 
@@ -148,12 +148,17 @@ pub struct Flow {
     /// The destination IPv4 address of connections and datagrams: the receiver's, or the sender's if the receiver
     /// opens the connections.
     pub address: Ipv4Addr,
+    /// The priority (SO_PRIORITY) of the sender's sockets and of the receiver's, which selects how long their packets wait on
+    /// their way out of the host; 0: all wait alike.
+    pub priorities: [u32; 2],
     /// The time of the connection's handshake, if it precedes the flow's start. Negative: before the run.
     pub opens_ns: Option<i64>,
     /// When it starts.
     pub start_ns: u64,
     /// When it stops sending.
     pub stop_ns: u64,
+    /// How late a sending by a timer may be.
+    pub jitter_ns: u64,
     /// The DiffServ code point of its packets in both directions.
     pub dscp: u8,
     /// The direction of its data.
@@ -188,6 +193,7 @@ impl Flow {
             direction: self.direction,
             start: Time::from_nanos(self.start_ns),
             stop: Time::from_nanos(self.stop_ns),
+            jitter: Duration::from_nanos(self.jitter_ns),
         }
     }
 }

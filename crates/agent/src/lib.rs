@@ -27,7 +27,8 @@ pub mod compile;
 pub mod disciplines;
 #[cfg(target_os = "linux")]
 pub mod executor;
-pub mod job;
+pub mod hosts;
+mod job;
 mod netlink;
 pub mod recording;
 mod replay;

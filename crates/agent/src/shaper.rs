@@ -145,6 +145,40 @@ pub fn delay(device: &str, delay: Duration) -> Scheduler {
     }
 }
 
+/// The major number of a host's bands.
+const BANDS_MAJOR: u32 = 0x5c00;
+/// The most bands that there can be (TCQ_PRIO_BANDS).
+pub const MOST_BANDS: usize = 16;
+
+/// The class of a band, which a socket's priority may name.
+pub const fn band(number: usize) -> u32 {
+    BANDS_MAJOR << 16 | (number as u32 + 1)
+}
+
+/// Bands at the root of a device, each with its own delay (tc-prio(8)). Packets without a priority take band `others`.
+pub fn bands(device: &str, count: usize, others: usize) -> Scheduler {
+    // tc_prio_qopt: the number of bands, then the band of each priority.
+    let mut options = (count as u32).to_ne_bytes().to_vec();
+    options.extend([others as u8; 16]);
+    Scheduler {
+        is_class: false,
+        device: device.into(),
+        parent: ROOT,
+        handle: BANDS_MAJOR << 16,
+        kind: "prio".into(),
+        options: Options::Fields(options),
+        overhead: 0,
+    }
+}
+
+/// A propagation delay of a band.
+pub fn delay_of_band(device: &str, number: usize, delay: Duration) -> Scheduler {
+    Scheduler {
+        parent: band(number),
+        ..self::delay(device, delay)
+    }
+}
+
 /// The size table that adds bytes to each packet's length (TCA_STAB).
 pub fn sizes(overhead: i32) -> Attributes {
     // tc_sizespec: cell_log, size_log, cell_align; overhead, linklayer, mpu, mtu, tsize.

@@ -6,22 +6,23 @@
 //!        └                                    ┘
 //! ```
 //!
-//! Every path (a traffic group in one direction) has its own hosts; downward data flows from near to far. `router` and
-//! `remote` are the ends of `[link]`. With `[[link]]` there is a namespace for every node, and hosts are attached to
-//! the first and last nodes of their route. A queue is the leaf of an HTB class at the end of the link where its
-//! direction begins.
+//! Downward data flows from near to far hosts ([`crate::hosts`]). `router` and `remote` are the ends of `[link]`. With
+//! `[[link]]` there is a namespace for every node as a router, and its host is attached to it. A queue is the leaf of an
+//! HTB class at the end of the link where its direction begins.
 //!
 //! A netem on the last hop towards the receiver has the propagation delay of the path's links. Another, on the
-//! receiving host's egress (the ACK path), has the rest of the base RTT; it is away from the queues. There are no
-//! other queues: virtual Ethernet has none.
+//! receiving host's egress (the ACK path), has the rest of the base RTT; it is away from the queues. Where a host's
+//! packets wait for different times, each time is a band, which the priority of a socket selects. There are no other
+//! queues: virtual Ethernet has none.
 
 use std::net::Ipv4Addr;
 
-use sojourn_experiment::derived::{self, QueuePlace};
-use sojourn_experiment::model::{Direction, Experiment, Hop, Link, Recovery, Tcp, Traffic, Way};
+use sojourn_experiment::derived::{self, Host, QueuePlace};
+use sojourn_experiment::model::{Experiment, Hop, Link, Traffic, Way};
 use sojourn_units::{Duration, Rate};
 
 use crate::disciplines::Leaf;
+use crate::hosts::{Hosts, Options, PlacedHost};
 use crate::job::{Action, Interface, Route, Step};
 use crate::shaper::{self, Scheduler};
 
@@ -29,45 +30,6 @@ use crate::shaper::{self, Scheduler};
 const FIRST_HANDLE: u16 = 0x5d01;
 /// The Ethernet header, which is part of a packet's length in the kernel.
 pub const ETHERNET: u32 = 14;
-
-/// A traffic group in one direction: a pair of hosts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Path {
-    /// Number of the path, and of its hosts.
-    pub number: usize,
-    /// The traffic group.
-    pub group: usize,
-    /// `Down` or `Up`.
-    pub direction: Direction,
-}
-
-impl Path {
-    /// The sending and the receiving namespace.
-    pub fn hosts(&self, names: &Names) -> (String, String) {
-        let near = names.of(&format!("near{}", self.number));
-        let far = names.of(&format!("far{}", self.number));
-        match self.direction {
-            Direction::Up => (far, near),
-            Direction::Down | Direction::Both => (near, far),
-        }
-    }
-
-    /// The sender's address.
-    pub const fn sender(&self) -> Ipv4Addr {
-        match self.direction {
-            Direction::Up => far(self.number, HOST),
-            Direction::Down | Direction::Both => near(self.number, HOST),
-        }
-    }
-
-    /// The receiver's address.
-    pub const fn receiver(&self) -> Ipv4Addr {
-        match self.direction {
-            Direction::Up => near(self.number, HOST),
-            Direction::Down | Direction::Both => far(self.number, HOST),
-        }
-    }
-}
 
 /// Names of namespaces, with a prefix that distinguishes them from those of other runs.
 pub struct Names {
@@ -82,23 +44,6 @@ impl Names {
     }
 }
 
-/// All paths of an experiment.
-pub fn paths(experiment: &Experiment) -> Vec<Path> {
-    let groups = experiment.traffic.iter().enumerate();
-    let each = groups.flat_map(|(group, traffic)| {
-        derived::directions(traffic.direction)
-            .iter()
-            .map(move |direction| (group, *direction))
-    });
-    each.enumerate()
-        .map(|(number, (group, direction))| Path {
-            number,
-            group,
-            direction,
-        })
-        .collect()
-}
-
 /// The host part of a host's address on its link, and of its router's.
 const HOST: u8 = 1;
 const ROUTER: u8 = 2;
@@ -106,12 +51,33 @@ const ROUTER: u8 = 2;
 /// The most paths: the second byte of an address is the path's number.
 pub const MOST_PATHS: usize = 250;
 
-const fn near(path: usize, host: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 1, path as u8, host)
+/// An address on the link between a host and its node.
+const fn address(host: Host, end: u8) -> Ipv4Addr {
+    let [first, second, third, _] = host.address().to_be_bytes();
+    Ipv4Addr::new(first, second, third, end)
 }
 
-const fn far(path: usize, host: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 2, path as u8, host)
+/// A host's name, without the prefix of namespaces.
+fn host_name(host: Host) -> String {
+    let side = if host.is_far { "far" } else { "near" };
+    format!("{side}{}", host.number)
+}
+
+impl PlacedHost {
+    /// Its namespace.
+    pub fn namespace(&self, names: &Names) -> String {
+        names.of(&host_name(self.host))
+    }
+
+    /// Its address.
+    pub const fn address(&self) -> Ipv4Addr {
+        address(self.host, HOST)
+    }
+
+    /// The priority (SO_PRIORITY) of packets that wait for `rest` on their way out; 0 if all wait alike.
+    pub fn priority(&self, rest: Duration) -> u32 {
+        self.role.band(rest).map_or(0, shaper::band)
+    }
 }
 
 /// A device's Ethernet address, derived from its IPv4 address, so that it is deterministic and needs no ARP.
@@ -129,7 +95,8 @@ pub struct Port {
     pub device: String,
     /// The major number of the device's root qdisc.
     pub major: u16,
-    address: Ipv4Addr,
+    /// Its address on the link.
+    pub address: Ipv4Addr,
 }
 
 impl Port {
@@ -168,7 +135,7 @@ fn node_name(node: &str) -> String {
 
 /// The ports at which downward packets of a traffic group leave nodes, in order, each with the port at the other end of
 /// the link.
-fn ports(links: &[Link], traffic: &Traffic) -> Vec<(Port, Port)> {
+pub fn ports(links: &[Link], traffic: &Traffic) -> Vec<(Port, Port)> {
     let hops = traffic.route.hops(Way::Down).into_iter();
     let both = |hop: Hop| {
         let back = Hop {
@@ -192,6 +159,7 @@ struct Writer<'a> {
 pub fn network(
     experiment: &Experiment,
     queues: &[(QueuePlace<'_>, &Leaf)],
+    hosts: &Hosts,
     names: &Names,
 ) -> (Vec<String>, Vec<Step>) {
     let links = &experiment.links;
@@ -231,8 +199,15 @@ pub fn network(
             }
         }
     }
-    for path in paths(experiment) {
-        writer.path(experiment, &path);
+    let unsent = unsent_limit(experiment);
+    for host in &hosts.all {
+        writer.host(host, &unsent);
+    }
+    for host in &hosts.all {
+        writer.host_routes(host);
+    }
+    for host in &hosts.all {
+        writer.host_delays(host);
     }
     for (place, leaf) in queues {
         let port = Port::of(links, place.hop);
@@ -307,79 +282,56 @@ impl Writer<'_> {
         self.step(None, Action::Connect(ends));
     }
 
-    /// Builds the two hosts of a path, their links to the nodes at its ends, its routes and its delays.
-    fn path(&mut self, experiment: &Experiment, path: &Path) {
-        let traffic = &experiment.traffic[path.group];
-        let number = path.number;
-        let ports = ports(&experiment.links, traffic);
-        let (Some((first, _)), Some((_, last))) = (ports.first(), ports.last()) else {
-            return; // no route is empty
-        };
-        let (router, remote) = (&self.names.of(&first.node), &self.names.of(&last.node));
-        if experiment.links[0].nodes.is_some() {
-            self.routes(&ports, number);
-        }
-        let near_host = self.names.of(&format!("near{number}"));
-        let far_host = self.names.of(&format!("far{number}"));
-        let unsent = unsent_limit(experiment);
-        for host in [&near_host, &far_host] {
-            self.namespace(host, &host_settings(traffic, &unsent));
-            // Routers hash the headers, which do not change. Here a packet keeps the hash of its socket, which changes at a
-            // timeout: flows that collide in FQ-CoDel would then no longer collide.
-            let fixed_hash = ("net/core/txrehash".into(), "0".into());
-            self.step(Some(host), Action::SysctlIfKnown(vec![fixed_hash]));
-        }
-        let [near_device, far_device] = [format!("n{number}"), format!("f{number}")];
-        let [to_near, to_far] = [format!("rn{number}"), format!("rf{number}")];
+    /// Builds a host and its link to its node.
+    fn host(&mut self, placed: &PlacedHost, unsent: &str) {
+        let (name, node) = (placed.namespace(self.names), self.names.of(&placed.node));
+        self.namespace(&name, &host_settings(placed.role.options, unsent));
+        // Routers hash the headers, which do not change. Here a packet keeps the hash of its socket, which changes at a
+        // timeout: flows that collide in FQ-CoDel would then no longer collide.
+        let fixed_hash = ("net/core/txrehash".into(), "0".into());
+        self.step(Some(&name), Action::SysctlIfKnown(vec![fixed_hash]));
+        let [own, of_node] = devices(placed.host);
         self.connect([
-            (&near_host, near_device.clone(), near(number, HOST)),
-            (router, to_near.clone(), near(number, ROUTER)),
+            (&name, own, placed.address()),
+            (&node, of_node, address(placed.host, ROUTER)),
         ]);
-        self.connect([
-            (remote, to_far.clone(), far(number, ROUTER)),
-            (&far_host, far_device.clone(), far(number, HOST)),
-        ]);
-        let to_near_host = Route::new(None, near(number, ROUTER));
-        let to_far_host = Route::new(None, far(number, ROUTER));
-        let is_up = path.direction == Direction::Up;
-        let (of_near, of_far) = if is_up {
-            (
-                receiving(to_near_host, traffic),
-                sending(to_far_host, traffic),
-            )
-        } else {
-            (
-                sending(to_near_host, traffic),
-                receiving(to_far_host, traffic),
-            )
-        };
-        // The sender's route first.
-        let mut routes = [(&near_host, of_near), (&far_host, of_far)];
-        if is_up {
-            routes.reverse();
-        }
-        for (host, route) in routes {
-            self.route(host, route);
-        }
-        let (receiver, last_hop) = if is_up {
-            ((&near_host, near_device), (router, to_near))
-        } else {
-            ((&far_host, far_device), (remote, to_far))
-        };
-        let delay = traffic.route.delay(&experiment.links);
-        self.delay(receiver.0, &receiver.1, traffic.rtt.saturating_sub(delay));
-        self.delay(last_hop.0, &last_hop.1, delay);
     }
 
-    /// Adds the routes to a path's two hosts at every node on the path.
-    fn routes(&mut self, ports: &[(Port, Port)], number: usize) {
-        for (there, back) in ports {
-            let (near, far) = (near(number, 0), far(number, 0));
-            for (at, next, hosts) in [(there, back, far), (back, there, near)] {
-                let node = self.names.of(&at.node);
-                self.route(&node, Route::new(Some(hosts), next.address));
+    /// Adds the routes from a host, and those to it at every node on its paths.
+    fn host_routes(&mut self, placed: &PlacedHost) {
+        for (node, next) in &placed.role.routes {
+            let node = self.names.of(node);
+            self.route(&node, Route::new(Some(address(placed.host, 0)), *next));
+        }
+        let role = &placed.role;
+        let route = Route {
+            initial_window: role.sends.map(|(window, _)| window),
+            min_rto_ms: role
+                .sends
+                .map(|(_, rto)| (rto.as_nanos() / 1_000_000) as u32),
+            window: role.receives.flatten().map(|bytes| bytes as u32),
+            ..Route::new(None, address(placed.host, ROUTER))
+        };
+        self.route(&placed.namespace(self.names), route);
+    }
+
+    /// Adds the delays of what leaves a host, and of what comes to it.
+    fn host_delays(&mut self, placed: &PlacedHost) {
+        let (name, node) = (placed.namespace(self.names), self.names.of(&placed.node));
+        let [own, of_node] = devices(placed.host);
+        match placed.role.rests.as_slice() {
+            [rest] => self.delay(&name, &own, *rest),
+            rests => {
+                let of_others = placed.role.echoes.unwrap_or(Duration::ZERO);
+                let others = placed.role.band(of_others).unwrap_or(0);
+                self.add(&name, shaper::bands(&own, rests.len(), others));
+                for (band, rest) in rests.iter().enumerate().filter(|(_, rest)| !rest.is_zero()) {
+                    self.add(&name, shaper::delay_of_band(&own, band, *rest));
+                }
             }
         }
+        let delay = placed.role.delay.unwrap_or(Duration::ZERO);
+        self.delay(&node, &of_node, delay);
     }
 
     fn delay(&mut self, namespace: &str, device: &str, delay: Duration) {
@@ -403,16 +355,22 @@ fn unsent_limit(experiment: &Experiment) -> String {
         .to_string()
 }
 
-/// Settings of a path's hosts: buffers that never limit, with this much unsent; ECN and SACK according to the flows.
-fn host_settings<'a>(traffic: &Traffic, unsent: &'a str) -> Vec<(&'static str, &'a str)> {
+/// Settings of a host: buffers that never limit, with this much unsent; ECN and SACK according to its connections.
+fn host_settings(options: Option<Options>, unsent: &str) -> Vec<(&'static str, &str)> {
     let flag = |on: bool| if on { "1" } else { "0" };
-    let (ecn, ecn_fallback, sack) = traffic.kind.tcp().map_or(("0", true, true), |tcp| {
-        // Linux has value 3, AccECN in both directions, since 7.0; older ones refuse it.
-        let ecn = if tcp.accecn { "3" } else { flag(tcp.ecn) };
-        (ecn, tcp.ecn_fallback, tcp.sack)
+    let options = options.unwrap_or(Options {
+        ecn: false,
+        accecn: false,
+        ecn_fallback: true,
+        sack: true,
+        rack: true,
     });
-    let is_rack = |tcp: &Tcp| tcp.recovery == Recovery::Rack;
-    let rack = traffic.kind.tcp().is_none_or(is_rack);
+    // Linux has value 3, AccECN in both directions, since 7.0; older ones refuse it.
+    let ecn = if options.accecn {
+        "3"
+    } else {
+        flag(options.ecn)
+    };
     vec![
         ("net/ipv4/tcp_rmem", "4096 6291456 33554432"),
         ("net/ipv4/tcp_wmem", "4096 4194304 33554432"),
@@ -421,30 +379,23 @@ fn host_settings<'a>(traffic: &Traffic, unsent: &'a str) -> Vec<(&'static str, &
         // Below the flows' own ports.
         ("net/ipv4/ip_local_port_range", "1024 9999"),
         ("net/ipv4/tcp_ecn", ecn),
-        ("net/ipv4/tcp_ecn_fallback", flag(ecn_fallback)),
-        ("net/ipv4/tcp_sack", flag(sack)),
+        ("net/ipv4/tcp_ecn_fallback", flag(options.ecn_fallback)),
+        ("net/ipv4/tcp_sack", flag(options.sack)),
         // Without RACK: loss detection by three SACKed segments, no tail loss probes, no F-RTO.
-        ("net/ipv4/tcp_recovery", flag(rack)),
-        ("net/ipv4/tcp_early_retrans", if rack { "3" } else { "0" }),
-        ("net/ipv4/tcp_frto", if rack { "2" } else { "0" }),
+        ("net/ipv4/tcp_recovery", flag(options.rack)),
+        (
+            "net/ipv4/tcp_early_retrans",
+            if options.rack { "3" } else { "0" },
+        ),
+        ("net/ipv4/tcp_frto", if options.rack { "2" } else { "0" }),
     ]
 }
 
-/// A sender's route.
-fn sending(route: Route, traffic: &Traffic) -> Route {
-    let tcp = traffic.kind.tcp();
-    Route {
-        initial_window: tcp.map(|tcp| tcp.initial_window),
-        min_rto_ms: tcp.map(|tcp| (tcp.min_rto.as_nanos() / 1_000_000) as u32),
-        ..route
-    }
-}
-
-/// A receiver's route.
-fn receiving(route: Route, traffic: &Traffic) -> Route {
-    let window = traffic.kind.tcp().and_then(|tcp| tcp.window);
-    Route {
-        window: window.map(|bytes| bytes as u32),
-        ..route
-    }
+/// The devices of a host's link: the host's and the node's.
+fn devices(host: Host) -> [String; 2] {
+    let side = if host.is_far { "f" } else { "n" };
+    [
+        format!("{side}{}", host.number),
+        format!("r{side}{}", host.number),
+    ]
 }

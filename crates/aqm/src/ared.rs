@@ -426,7 +426,7 @@ mod tests {
             ("min".into(), Value::Bytes(12_500)),
             ("max".into(), Value::Bytes(37_500)),
             ("avpkt".into(), Value::Bytes(1000)),
-            ("burst".into(), Value::Count(21)),
+            ("burst".into(), Value::Packets(21)),
             ("bandwidth".into(), Value::Rate(Rate::from_mbps(10))),
             ("variant".into(), Value::Word("linux".into())),
         ]);

@@ -290,7 +290,7 @@ mod tests {
             ("min".into(), Value::Packets(17)),
             ("max".into(), Value::Packets(50)),
             ("avpkt".into(), Value::Bytes(1500)),
-            ("burst".into(), Value::Count(34)),
+            ("burst".into(), Value::Packets(34)),
             ("bandwidth".into(), Value::Rate(Rate::from_mbps(10))),
             ("variant".into(), Value::Word("linux".into())),
         ]);

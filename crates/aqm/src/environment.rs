@@ -52,7 +52,7 @@ impl<P: Packet> Environment<P> {
 
     /// Carries out a decision about a packet; returns the packet unless it is dropped.
     pub(crate) fn carry_out(&mut self, verdict: Verdict, mut packet: P) -> Option<P> {
-        match verdict {
+        match verdict.for_packet(&packet) {
             Verdict::Pass => {}
             Verdict::Mark => self.mark(&mut packet),
             Verdict::Drop(reason) => {

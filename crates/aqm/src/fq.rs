@@ -304,7 +304,8 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
             flow.aqm.on_overflow(backlog, now);
             return env.drop(packet, DropReason::Overflow);
         }
-        match flow.aqm.on_enqueue(&packet, backlog, now, env) {
+        let verdict = flow.aqm.on_enqueue(&packet, backlog, now, env);
+        match verdict.for_packet(&packet) {
             Verdict::Drop(reason) => {
                 self.note_timer(at);
                 return env.drop(packet, reason);

@@ -123,13 +123,13 @@ impl Parameter for f64 {
     }
 }
 
-/// A count, or with `as Bytes` an amount of data.
+/// A count, or with `as Bytes` or `as Packets` an amount of data or a number of packets.
 impl Parameter for u64 {
     const KIND: Kind = Kind::Count;
 
     fn of(value: &Value) -> Option<Self> {
         match value {
-            Value::Count(number) | Value::Bytes(number) => Some(*number),
+            Value::Count(number) | Value::Bytes(number) | Value::Packets(number) => Some(*number),
             _ => None,
         }
     }
@@ -137,6 +137,7 @@ impl Parameter for u64 {
     fn value(&self, kind: Kind) -> Option<Value> {
         Some(match kind {
             Kind::Bytes => Value::Bytes(*self),
+            Kind::Packets => Value::Packets(*self),
             _ => Value::Count(*self),
         })
     }

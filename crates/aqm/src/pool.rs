@@ -131,7 +131,8 @@ impl<P: Packet> Pool<P> {
     ) -> Option<P> {
         while let Some(mut packet) = self.pop_front(queue) {
             see(&mut packet);
-            match aqm.on_dequeue(&packet, self.backlog(queue, scope), now, env) {
+            let verdict = aqm.on_dequeue(&packet, self.backlog(queue, scope), now, env);
+            match verdict.for_packet(&packet) {
                 Verdict::Drop(reason) => {
                     env.drop(packet, reason);
                     continue;

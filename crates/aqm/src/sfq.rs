@@ -301,7 +301,7 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Sfq<P, A> {
         }
         let backlog = self.pool.backlog(&bucket.queue, Scope::Queue);
         let verdict = bucket.aqm.on_enqueue(&packet, backlog, now, env);
-        let lost = match verdict {
+        let lost = match verdict.for_packet(&packet) {
             Verdict::Drop(reason) => Some(reason),
             _ if self.is_full(at, packet.bytes()) => Some(DropReason::Overflow),
             Verdict::Mark => {
@@ -407,7 +407,7 @@ parameters! {
         /// maximum number of non-empty queues
         flows: Option<u64> = "divisor; linux: 128",
         /// maximum length of a queue in packets
-        depth: Option<u64> = "limit; linux: 127 packets",
+        depth: Option<u64> as Packets = "limit; linux: 127 packets",
         /// bytes that a queue may send per turn
         quantum: Option<u64> as Bytes = "one packet; linux: one frame",
         /// interval between new salts of the hash; 0 ms: never

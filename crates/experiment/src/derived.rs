@@ -3,6 +3,7 @@
 use sojourn_units::Duration;
 
 use crate::model::{Buffer, Capacity, Direction, Experiment, Hop, Kind, Link, Queue, Traffic, Way};
+use crate::topology;
 use sojourn_traffic::streams::Stream;
 
 /// IP bytes of a full packet, unless a segment is larger.
@@ -57,6 +58,76 @@ pub fn flows(experiment: &Experiment, seed: u64) -> impl Iterator<Item = Flow<'_
             traffic,
             start: start(traffic, number as u32, seed),
         })
+}
+
+/// How late a sending by a timer may be: the given time, or for periodic senders the time that the slowest queue on the
+/// way takes for a full packet, at most the time between two sendings. Without a queue on its way, the queues on the way
+/// back count.
+pub fn jitter(experiment: &Experiment, traffic: &Traffic, way: Way) -> Duration {
+    let interval = traffic.kind.interval().unwrap_or(Duration::ZERO);
+    if let Some(given) = traffic.jitter {
+        return given;
+    }
+    if !traffic.kind.is_periodic() {
+        return Duration::ZERO;
+    }
+    let slowest = |way| {
+        let queued = |hop: &Hop| is_queued(&experiment.links, *hop);
+        let hops = traffic.route.hops(way).into_iter().filter(queued);
+        hops.map(|hop| packet_time(experiment, hop)).max()
+    };
+    let packet = slowest(way).or_else(|| slowest(way.reversed()));
+    packet.unwrap_or(Duration::ZERO).min(interval)
+}
+
+/// The time that a queue takes for a full packet at its nominal rate.
+fn packet_time(experiment: &Experiment, hop: Hop) -> Duration {
+    let link = &experiment.links[hop.link];
+    let capacity = match (hop.way, &link.up) {
+        (Way::Up, Some(up)) => &up.rate,
+        _ => &link.rate,
+    };
+    let frame = frame(experiment, link);
+    capacity.nominal().tx_time(frame.into())
+}
+
+/// A host at an end of a route, which has one address for all its traffic.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Host {
+    /// With `[link]`: it is behind the link, where `down` leads.
+    pub is_far: bool,
+    /// Its number among those on its side.
+    pub number: usize,
+}
+
+impl Host {
+    /// Its IPv4 address: 10.1.NUMBER.1, or on the far side 10.2.NUMBER.1; higher numbers continue with 10.3 and 10.4.
+    pub const fn address(self) -> u32 {
+        let number = self.number as u32;
+        let second = 1 + self.is_far as u32 + 2 * (number / 256);
+        10 << 24 | second << 16 | (number % 256) << 8 | 1
+    }
+}
+
+/// The hosts of each traffic group, at the beginning and at the end of its route. With `[[link]]` the nodes are the hosts.
+/// With `[link]` every group has hosts of its own, and groups with the same `host` share that behind the link.
+pub fn hosts(experiment: &Experiment) -> Vec<[Host; 2]> {
+    let nodes = topology::names(&experiment.links);
+    let node = |name: &String| Host {
+        is_far: false,
+        number: nodes.iter().position(|node| node == name).unwrap_or(0),
+    };
+    let groups = experiment.traffic.iter().enumerate();
+    let ends = groups.map(|(group, traffic)| {
+        if let [from, .., to] = traffic.route.nodes.as_slice() {
+            return [node(from), node(to)];
+        }
+        let shares = |other: &Traffic| other.host.is_some() && other.host == traffic.host;
+        let first = experiment.traffic.iter().position(shares);
+        let host = |is_far, number| Host { is_far, number };
+        [host(false, group), host(true, first.unwrap_or(group))]
+    });
+    ends.collect()
 }
 
 /// The name of each traffic group in results: the given name, or the kind. If several unnamed groups have the same

@@ -85,6 +85,15 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// As [`Entry::text`], of a word that may look like a number: `kernel = 7.3`.
+    pub fn word(&self) -> Option<String> {
+        match &self.node.item {
+            Item::Integer(number) => Some(number.to_string()),
+            Item::Float(number) => Some(number.to_string()),
+            _ => self.text().map(str::to_owned),
+        }
+    }
+
     /// The entries of an array.
     pub fn items(&self) -> Option<Vec<Self>> {
         let Item::Array(items) = &self.node.item else {

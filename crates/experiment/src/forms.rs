@@ -26,6 +26,9 @@ pub(crate) fn kind_schema(kind: Kind) -> Json {
         }
         Kind::Bytes => with_unit(DATA),
         Kind::Size => with_unit(&format!("packets?|p|{DATA}")),
+        Kind::Packets => {
+            json!({"anyOf": [with_unit("packets?|p"), kind_schema(Kind::Count)]})
+        }
         Kind::Probability => json!({"type": "number", "minimum": 0, "maximum": 1}),
         Kind::Number => json!({"type": "number"}),
         Kind::Count => json!({"type": "integer", "minimum": 0}),
@@ -348,11 +351,14 @@ impl<T: Copy + PartialEq> Form for Word<T> {
 
     fn read(&self, entry: &Entry<'_>) -> Result<T, ReadError> {
         let words = || self.0.iter().map(|(word, _)| *word);
-        let text = entry.text().ok_or_else(|| entry.refuse(self.accepts()))?;
+        let text = entry.word().ok_or_else(|| entry.refuse(self.accepts()))?;
         let found = self.0.iter().find(|(word, _)| *word == text);
         found
             .map(|(_, meaning)| *meaning)
-            .ok_or_else(|| entry.unknown(words()))
+            .ok_or_else(|| match entry.text() {
+                Some(_) => entry.unknown(words()),
+                None => entry.refuse(self.accepts()),
+            })
     }
 
     fn write(&self, value: &T) -> Json {

@@ -68,7 +68,7 @@ pub(crate) fn names_of(keys: &[&'static dyn AnyKey]) -> Vec<&'static str> {
 ///
 /// The doc comment is the key's help, in the schema and on the docs page. Then come the form, whose value has the
 /// field's type, and the default. `as "name"` after the field gives the key another name. `with FIELD: STRUCT` adds the
-/// keys of another struct. `check FUNCTION` checks the values together.
+/// keys of another struct. `check FUNCTION` checks the values together, and may complete them.
 macro_rules! keys {
     (
         $(#[$meta:meta])*
@@ -126,7 +126,8 @@ macro_rules! keys {
                 fn read(
                     section: &$crate::section::Section<'_>,
                 ) -> Result<Self, $crate::error::ReadError> {
-                    let read = Self {
+                    #[allow(unused_mut, reason = "not every table has a check, which may complete the values")]
+                    let mut read = Self {
                         $( $field: section.get(&Key {
                             name: $crate::keys::key_name!($field $($key)?),
                             form: $form,
@@ -135,7 +136,7 @@ macro_rules! keys {
                         })?, )*
                         $( $part: Keys::read(section)?, )?
                     };
-                    $( $check(&read, section)?; )?
+                    $( $check(&mut read, section)?; )?
                     Ok(read)
                 }
 

@@ -24,6 +24,7 @@
 //! | `written` | formats quantities as in a file |
 //! | [`resolved()`] | writes an experiment with the defaults of keys that are not given |
 //! | `effort` | estimates what a run costs |
+//! | [`notes()`] | what the user of an experiment may overlook |
 //! | [`RunSpec`] | one run as a value that can be stored and hashed |
 
 mod axes;
@@ -42,6 +43,7 @@ mod keys;
 pub mod measured;
 pub mod model;
 mod names;
+mod notes;
 mod plan;
 mod read;
 mod resolved;
@@ -57,6 +59,7 @@ mod written;
 pub use error::ReadError;
 pub use model::Experiment;
 pub use names::{DisciplineKeys, KeySpec, Names};
+pub use notes::notes;
 pub use plan::{Cell, Plan, Source, read, read_file};
 pub use read::{TrafficSummary, traffic_kinds};
 pub use resolved::{InUse, Values, resolved, resolved_with};

@@ -103,6 +103,8 @@ pub struct Traffic {
     pub flows: u32,
     /// The route of its data.
     pub route: Route,
+    /// With `[link]`: the host behind the link, which groups may share; `None`: one of its own.
+    pub host: Option<String>,
     /// Base RTT: everything but queueing.
     pub rtt: Duration,
     /// Each flow starts uniformly at random in this range; if the ends are equal, at that instant.
@@ -115,6 +117,8 @@ pub struct Traffic {
     pub dscp: u8,
     /// Rate of the sender's access link, which the group's flows share; `None`: unlimited.
     pub access: Option<Rate>,
+    /// The given bound of how late a sending by a timer may be; [`crate::derived::jitter`] is the bound in use.
+    pub jitter: Option<Duration>,
 }
 
 /// What to record beyond the summary.

@@ -85,6 +85,8 @@ fn the_documented_example_reads_as_described() {
         direction: Direction::Down,
         dscp: 0,
         access: None,
+        jitter: None,
+        host: None,
     };
     let expected = Experiment {
         name: "four cubic flows".into(),
@@ -277,6 +279,8 @@ fn every_key_is_read() {
             direction: Direction::Both,
             dscp: 46,
             access: Some(Rate::from_mbps(100)),
+            jitter: None,
+            host: None,
         }]
     );
     assert_eq!(
@@ -476,6 +480,7 @@ fn every_kind_of_traffic_is_listed_with_its_keys() {
         "name",
         "from",
         "to",
+        "host",
         "via",
         "flows",
         "rtt",
@@ -487,6 +492,7 @@ fn every_kind_of_traffic_is_listed_with_its_keys() {
         "interval",
         "protocol",
         "packet",
+        "jitter",
     ];
     assert_eq!(kinds[2].keys, ping);
 }

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 use sojourn_experiment::model::Record;
-use sojourn_experiment::{Cell, Source, read, read_file, resolved_with, sha256};
+use sojourn_experiment::{Cell, Source, notes, read, read_file, resolved_with, sha256};
 use sojourn_sim::{check, in_use};
 
 use crate::errors::{failed_run, wrong_input, wrong_queue};
@@ -118,6 +118,23 @@ impl Plan {
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         let specs: Vec<RunSpec> = self.plan.specs().map(RunSpec::new).collect();
         PyList::new(py, specs)?.try_iter()
+    }
+
+    /// What the user may overlook, a line each.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for note in self
+            .plan
+            .cells
+            .iter()
+            .flat_map(|cell| notes(&cell.experiment))
+        {
+            if !lines.contains(&note) {
+                lines.push(note);
+            }
+        }
+        lines
     }
 
     /// The tables that some of its runs record, as the file requires.

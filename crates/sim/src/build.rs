@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value as Json;
 use sojourn_aqm::{Catalogue, Discipline, Limit, SettingError, Settings};
-use sojourn_experiment::derived::{self, Owner, QueuePlace};
+use sojourn_experiment::derived::{self, Host, Owner, QueuePlace};
 use sojourn_experiment::measured;
 use sojourn_experiment::model::{self, CapturePoint, Experiment, Hop, Kind, Queue, Traffic, Way};
 use sojourn_experiment::{InUse, RunSpec, Values};
@@ -282,6 +282,7 @@ pub(crate) fn build(
     }
     // By group and direction: flows of one host share its access link.
     let mut access_of: BTreeMap<(usize, Way), usize> = BTreeMap::new();
+    let hosts = derived::hosts(experiment);
     let (mut seen_at, mut sources) = (Vec::new(), Vec::new());
     for (flow, measured) in derived::flows(experiment, seed).zip(&scope.flows) {
         let traffic = flow.traffic;
@@ -300,7 +301,13 @@ pub(crate) fn build(
         let returning = network.stages_back(&back, traffic, flow.way.reversed());
         let routes = [builder.add_route(&forward), builder.add_route(&returning)];
         seen_at.push(interfaces);
-        let identity = identity(experiment, &flow, routes, measured.measures);
+        let identity = identity(
+            experiment,
+            &flow,
+            hosts[flow.group],
+            routes,
+            measured.measures,
+        );
         sources.push(Source::new(identity, &traffic.kind, algorithm, seed));
     }
     let watch = Watch {
@@ -402,7 +409,9 @@ fn capture(
     queues: &[Hop],
     flows: Vec<Interfaces>,
 ) -> Capture {
-    let traffic = experiment.traffic.iter();
+    // The seed sets only when flows start.
+    let mss = derived::flows(experiment, 0)
+        .map(|flow| flow.traffic.kind.tcp().map_or(0, |tcp| tcp.mss as u16));
     let named = |hop: &Hop| {
         let link = &experiment.links[hop.link];
         format!("{}/{}", link.name, hop.way.name())
@@ -419,9 +428,7 @@ fn capture(
     let facts = Facts {
         overhead_at_hosts: experiment.links[0].overhead,
         overhead_behind_queues: of_queues.collect(),
-        mss: traffic
-            .map(|group| group.kind.tcp().map_or(0, |tcp| tcp.mss as u16))
-            .collect(),
+        mss: mss.collect(),
         flows,
     };
     Capture::new(point, &interfaces, facts)
@@ -430,13 +437,17 @@ fn capture(
 fn identity(
     experiment: &Experiment,
     flow: &derived::Flow<'_>,
+    [from, to]: [Host; 2],
     routes: [Route; 2],
     measures: Measures,
 ) -> Identity {
     Identity {
         routes,
         flow: flow.number,
-        group: flow.group as u16,
+        hosts: match flow.way {
+            Way::Down => [from.address(), to.address()],
+            Way::Up => [to.address(), from.address()],
+        },
         direction: flow.direction,
         dscp: flow.traffic.dscp,
         overhead: experiment.links[0].overhead,
@@ -444,6 +455,7 @@ fn identity(
         kernel: experiment.kernel,
         start: Time::ZERO + flow.start,
         stop: Time::ZERO + flow.traffic.stop,
+        jitter: derived::jitter(experiment, flow.traffic, flow.way),
         measures,
     }
 }

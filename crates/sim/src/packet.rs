@@ -28,8 +28,8 @@ pub enum Kind {
 pub struct Membership {
     /// The flow number, over all groups.
     pub flow: u32,
-    /// The number of the flow's traffic group, which has its own hosts.
-    pub group: u16,
+    /// The addresses of the data sender and of the receiver.
+    pub hosts: [u32; 2],
     /// The connection number within the flow; each connection has its own port.
     pub connection: u32,
     /// The DiffServ code point.
@@ -60,8 +60,8 @@ pub struct Contents {
     hop: u32,
     /// A datagram's number within its flow; wraps around.
     pub number: u32,
-    /// The number of the flow's traffic group, which has its own hosts.
-    pub group: u16,
+    /// The addresses of the data sender and of the receiver.
+    pub hosts: [u32; 2],
     /// What it carries.
     pub kind: Kind,
     /// The DiffServ code point.
@@ -95,7 +95,7 @@ impl SimPacket {
             bytes: 0,
             hop: 0,
             number: 0,
-            group: 0,
+            hosts: [0; 2],
             kind: Kind::Datagram,
             dscp: 0,
             returning: false,
@@ -112,7 +112,7 @@ impl SimPacket {
         self.flow = of.flow;
         self.connection = of.connection;
         self.bytes = bytes;
-        self.group = of.group;
+        self.hosts = of.hosts;
         self.kind = kind;
         self.dscp = of.dscp;
         self.returning = of.returning;
@@ -227,10 +227,9 @@ impl Packet for SimPacket {
         self.dscp
     }
 
-    /// Every group has its own sending and receiving host; its flows differ in their ports.
+    /// The flows between two hosts differ in their ports.
     fn flow(&self) -> FlowKey {
-        let sending = 0x0a01_0001 | u32::from(self.group) << 8;
-        let receiving = 0x0a02_0001 | u32::from(self.group) << 8;
+        let [sending, receiving] = self.hosts;
         // Linux's ephemeral port range; connections of one flow take ports far apart.
         let number = u64::from(self.flow) + 4_507 * u64::from(self.connection);
         let port = 32_768 + (number % 28_232) as u16;
@@ -312,7 +311,7 @@ mod tests {
 
     const THERE: Membership = Membership {
         flow: 3,
-        group: 1,
+        hosts: [0x0a01_0101, 0x0a02_0101],
         connection: 0,
         dscp: 0,
         returning: false,

@@ -19,6 +19,8 @@ pub struct Identity {
     pub start: Time,
     /// When it stops sending.
     pub stop: Time,
+    /// How late a sending by a timer may be.
+    pub jitter: Duration,
 }
 
 /// The two hosts of a flow.

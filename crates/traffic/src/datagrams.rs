@@ -6,6 +6,7 @@ use crate::alternation::Alternation;
 use crate::application::Identity;
 use crate::direction::Direction;
 use crate::game;
+use crate::jitter::Jitter;
 use crate::kind::{Kind, Transport};
 use crate::streams::Stream;
 
@@ -14,8 +15,11 @@ pub struct Datagrams {
     start: Time,
     stop: Time,
     pattern: Pattern,
-    /// When the next datagram is due, and its payload.
+    jitter: Jitter,
+    /// When the next datagram is due by the pattern, and its payload.
     next: (Time, u32),
+    /// When it is sent.
+    sending: Time,
     number: u64,
 }
 
@@ -68,9 +72,13 @@ impl Datagrams {
             },
             _ => return None,
         };
+        let next = pattern.next(identity.start, 0, identity.start);
+        let mut jitter = Jitter::new(identity.jitter, identity.flow, seed);
         Some(Self {
-            next: pattern.next(identity.start, 0, identity.start),
+            sending: jitter.late(next.0),
+            next,
             pattern,
+            jitter,
             number: 0,
             start: identity.start,
             stop: identity.stop,
@@ -79,15 +87,17 @@ impl Datagrams {
 
     /// When the next datagram is due.
     pub fn next_due(&self) -> Option<Time> {
-        Some(self.next.0).filter(|due| *due < self.stop)
+        Some(self.sending).filter(|due| *due < self.stop)
     }
 
     /// Takes the next datagram if it is due: its number and its payload bytes.
     pub fn take_due(&mut self, now: Time) -> Option<(u64, u32)> {
-        let due = self.next_due().filter(|due| *due <= now)?;
-        let taken = (self.number, self.next.1);
+        self.next_due().filter(|due| *due <= now)?;
+        let (due, payload) = self.next;
+        let taken = (self.number, payload);
         self.number += 1;
         self.next = self.pattern.next(self.start, self.number, due);
+        self.sending = self.jitter.late(self.next.0);
         Some(taken)
     }
 }

@@ -8,13 +8,15 @@ use crate::streams::Stream;
 
 /// The smallest payload: the game's own header.
 const LEAST_BYTES: f64 = 8.0;
+/// The time between the moves of a player; the server's states come a little more slowly.
+pub const INTERVAL: Duration = Duration::from_millis(40);
 /// The largest payload: a full datagram at an MTU of 1500.
 pub const MOST_BYTES: u32 = 1472;
 
 /// The next datagram: the time since the last one, and its payload bytes. The server sends down, the client up.
 pub fn next(direction: Direction, draws: &mut Stream) -> (Duration, u32) {
     let (ms, bytes) = match direction {
-        Direction::Up => (40.0, draws.extreme(80.0, 5.7)),
+        Direction::Up => (INTERVAL.as_millis_f64(), draws.extreme(80.0, 5.7)),
         Direction::Down | Direction::Both => (
             draws.extreme(55.0, 6.0).max(1.0),
             draws.extreme(120.0, 36.0),

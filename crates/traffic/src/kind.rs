@@ -76,6 +76,31 @@ impl Kind {
         }
     }
 
+    /// The usual time between sendings of a sender with a timer; `None` if nothing is sent by a timer.
+    pub fn interval(&self) -> Option<Duration> {
+        match self {
+            Self::Cbr(cbr) => Some(cbr.rate.tx_time(cbr.packet.into())),
+            Self::Ping(ping) => Some(ping.interval),
+            Self::Voip(voip) => Some(voip.interval),
+            Self::Game => Some(game::INTERVAL),
+            Self::OnOff(onoff) => match &onoff.transport {
+                Transport::Udp(rate) | Transport::Tcp(_, Some(rate)) => {
+                    Some(rate.tx_time(onoff.packet.into()))
+                }
+                Transport::Tcp(_, None) => Some(onoff.on + onoff.off),
+            },
+            Self::Bulk(_) | Self::Files(_) | Self::Web(_) | Self::Video(_) => None,
+        }
+    }
+
+    /// True if the times of its sendings are not random, so that they may stay in phase with those of others.
+    pub fn is_periodic(&self) -> bool {
+        match self {
+            Self::OnOff(onoff) => onoff.times == Times::Fixed || onoff.off.is_zero(),
+            _ => self.interval().is_some(),
+        }
+    }
+
     /// The name in experiment files and results.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -12,7 +12,7 @@
 //! | `pages`, `packmime_client`, `video` | browsing page by page and by the PackMime model, adaptive video |
 //! | `http` | requests and responses over connections |
 //! | `datagrams` | one-way datagrams: constant rate, telephony, on-off, games |
-//! | `alternation` | on and off times |
+//! | `alternation`, `jitter` | on and off times; timers that are late |
 //! | [`packmime`], [`game`] | models of web and game traffic |
 //! | [`sizes`], `codec` | sizes of files; speech codecs |
 //! | [`streams`] | a random stream per purpose |
@@ -26,6 +26,7 @@ mod direction;
 mod files;
 pub mod game;
 mod http;
+mod jitter;
 mod kind;
 mod onoff;
 mod over_tcp;
@@ -43,6 +44,7 @@ pub use application::{Application, Connections, Id, Identity, Meter, Side, UNLIM
 pub use codec::Codec;
 pub use datagrams::Datagrams;
 pub use direction::Direction;
+pub use jitter::Jitter;
 pub use kind::{
     Browsing, Cbr, EchoProtocol, EcnField, Files, Kind, OnOff, Pace, Pages, Ping, Recovery, Tcp,
     Times, Transport, Video, Voip, Web,

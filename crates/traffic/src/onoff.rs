@@ -1,5 +1,6 @@
 //! On-off traffic over TCP: at a rate over one connection, or at full speed over one connection per on time.
 
+use crate::jitter::Jitter;
 use crate::kind;
 use sojourn_units::{Rate, Time};
 
@@ -19,6 +20,9 @@ pub struct OnOff {
     on: (Time, Time),
     /// Writes since the on time began.
     written: u64,
+    jitter: Jitter,
+    /// When it next writes, opens or closes.
+    next: Time,
     connection: Option<Id>,
     stopped: bool,
 }
@@ -27,8 +31,12 @@ impl OnOff {
     /// An application before its start.
     pub fn new(identity: &Identity, config: &kind::OnOff, rate: Option<Rate>, seed: u64) -> Self {
         let mut alternation = Alternation::new(identity, config, seed);
+        let mut jitter = Jitter::new(identity.jitter, identity.flow, seed);
+        let on = alternation.next_on();
         Self {
-            on: alternation.next_on(),
+            on,
+            next: jitter.late(on.0),
+            jitter,
             alternation,
             rate,
             packet: u64::from(config.packet),
@@ -40,9 +48,15 @@ impl OnOff {
         }
     }
 
-    /// When the next write is due, if it writes at a rate.
-    fn next_write(&self, rate: Rate) -> Time {
-        self.on.0 + rate.tx_time(self.written.saturating_mul(self.packet))
+    /// When the next write is due, if it writes at a rate: in a later on time if this one is over by then.
+    fn next_write(&mut self, rate: Rate) -> Time {
+        loop {
+            let due = self.on.0 + rate.tx_time(self.written.saturating_mul(self.packet));
+            if due < self.on.1 {
+                return due;
+            }
+            self.turn_off();
+        }
     }
 
     fn turn_off(&mut self) {
@@ -52,51 +66,45 @@ impl OnOff {
 
     /// Writes the data due at `rate`. Data that does not fit in the send buffer is discarded.
     fn write(&mut self, rate: Rate, now: Time, connections: &mut dyn Connections) {
-        loop {
-            let due = self.next_write(rate);
-            if due >= self.on.1 {
-                self.turn_off();
-            } else if due <= now {
-                let id = *self
-                    .connection
-                    .get_or_insert_with(|| connections.open(Side::Sending));
-                let filled = connections.buffered(id, Side::Sending);
-                if filled.saturating_add(self.packet) <= self.send_buffer {
-                    connections.write(id, Side::Sending, self.packet);
-                }
-                self.written += 1;
-            } else {
-                return;
+        while self.next <= now {
+            let id = *self
+                .connection
+                .get_or_insert_with(|| connections.open(Side::Sending));
+            let filled = connections.buffered(id, Side::Sending);
+            if filled.saturating_add(self.packet) <= self.send_buffer {
+                connections.write(id, Side::Sending, self.packet);
             }
+            self.written += 1;
+            let due = self.next_write(rate);
+            self.next = self.jitter.late(due);
         }
     }
 
     /// Opens or closes connections that are due.
     fn switch(&mut self, now: Time, connections: &mut dyn Connections) {
-        match self.connection {
-            None if self.on.0 <= now => {
+        if self.next > now {
+            return;
+        }
+        let due = match self.connection.take() {
+            None => {
                 let id = connections.open(Side::Sending);
                 connections.write(id, Side::Sending, UNLIMITED);
                 self.connection = Some(id);
+                self.on.1
             }
-            Some(id) if self.on.1 <= now => {
+            Some(id) => {
                 connections.close(id, Side::Sending);
-                self.connection = None;
                 self.turn_off();
+                self.on.0
             }
-            _ => {}
-        }
+        };
+        self.next = self.jitter.late(due);
     }
 }
 
 impl Application for OnOff {
     fn next_timer(&self) -> Option<Time> {
-        let due = match (self.rate, self.connection) {
-            (Some(rate), _) => self.next_write(rate),
-            (None, None) => self.on.0,
-            (None, Some(_)) => self.on.1,
-        };
-        (!self.stopped).then_some(due.min(self.stop))
+        (!self.stopped).then_some(self.next.min(self.stop))
     }
 
     fn on_timer(&mut self, now: Time, connections: &mut dyn Connections, _: &mut dyn Meter) {
@@ -113,9 +121,12 @@ impl Application for OnOff {
         }
     }
 
-    fn on_end(&mut self, id: Id, _now: Time, _: &mut dyn Connections, _: &mut dyn Meter) {
+    fn on_end(&mut self, id: Id, now: Time, _: &mut dyn Connections, _: &mut dyn Meter) {
         if self.connection == Some(id) {
             self.connection = None; // the handshake failed; the next write tries again
+            if self.rate.is_none() {
+                self.next = now;
+            }
         }
     }
 }

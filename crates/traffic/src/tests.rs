@@ -85,6 +85,7 @@ fn identity(stop_s: u64) -> Identity {
         direction: Direction::Down,
         start: Time::from_nanos(0),
         stop: Time::from_secs(stop_s),
+        jitter: Duration::ZERO,
     }
 }
 

@@ -18,6 +18,8 @@ pub enum Kind {
     Bytes,
     /// An amount of data or a number of packets: `"83 packets"`, `"150 kB"`.
     Size,
+    /// A number of packets: `"83 packets"`, or a bare whole number.
+    Packets,
     /// A probability from 0 to 1, a bare number.
     Probability,
     /// Any finite bare number.
@@ -73,6 +75,7 @@ impl Kind {
             }
             Self::Bytes => "an amount of data like \"1514 B\" (B, kB, MB, GB)".into(),
             Self::Size => "\"83 packets\" or an amount of data like \"150 kB\"".into(),
+            Self::Packets => "a number of packets like \"83 packets\" or 83".into(),
             Self::Probability => "a number from 0 to 1".into(),
             Self::Number => "a number".into(),
             Self::Count => "a whole number from 0".into(),
@@ -98,6 +101,9 @@ impl Kind {
             Self::Size => parse_packets(text)
                 .map(Value::Packets)
                 .or_else(|| parse_bytes(text).map(Value::Bytes)),
+            Self::Packets => parse_packets(text)
+                .or_else(|| text.parse().ok())
+                .map(Value::Packets),
             Self::Probability | Self::Number => text.parse().ok().map(Value::Number),
             Self::Count => text.parse().ok().map(Value::Count),
             Self::Flag => text.parse().ok().map(Value::Flag),
@@ -111,15 +117,13 @@ impl Kind {
     /// Interprets a bare number as this kind.
     ///
     /// # Errors
-    /// This kind needs a unit, a word or a flag, or the number is out of range.
+    /// This kind needs a unit, a flag or a word that is not a number, or the number is out of range.
     pub fn from_number(self, number: f64) -> Result<Value, UnitError> {
         let value = match self {
             Self::Probability | Self::Number => Some(Value::Number(number)),
-            Self::Count
-                if number >= 0.0 && number <= u64::MAX as f64 && number as u64 as f64 == number =>
-            {
-                Some(Value::Count(number as u64))
-            }
+            Self::Count => whole(number).map(Value::Count),
+            Self::Packets => whole(number).map(Value::Packets),
+            Self::Choice(_) => Some(Value::Word(number.to_string())),
             _ => None,
         };
         value
@@ -133,7 +137,7 @@ impl Kind {
             (Self::Duration, Value::Duration(_))
             | (Self::Rate, Value::Rate(_))
             | (Self::Bytes | Self::Size, Value::Bytes(_))
-            | (Self::Size, Value::Packets(_))
+            | (Self::Size | Self::Packets, Value::Packets(_))
             | (Self::Count, Value::Count(_))
             | (Self::Flag, Value::Flag(_)) => true,
             (Self::Probability, Value::Number(p)) => (0.0..=1.0).contains(p),
@@ -142,6 +146,12 @@ impl Kind {
             _ => false,
         }
     }
+}
+
+/// A whole number that is not negative.
+fn whole(number: f64) -> Option<u64> {
+    let is_whole = number >= 0.0 && number <= u64::MAX as f64 && number as u64 as f64 == number;
+    is_whole.then_some(number as u64)
 }
 
 /// Splits `"10 Mbit/s"` into its number and unit. Returns `None` for a sign, an exponent or anything else that is not
@@ -223,7 +233,23 @@ mod tests {
         assert_eq!(Kind::Size.parse("150 kB"), Ok(Value::Bytes(150_000)));
         assert_eq!(Kind::Size.parse("83 packets"), Ok(Value::Packets(83)));
         assert_eq!(Kind::Count.parse("21"), Ok(Value::Count(21)));
+        for packets in [
+            Kind::Packets.parse("21 packets"),
+            Kind::Packets.parse("21"),
+            Kind::Packets.from_number(21.0),
+        ] {
+            assert_eq!(packets, Ok(Value::Packets(21)));
+        }
         assert_eq!(Kind::Flag.parse("true"), Ok(Value::Flag(true)));
+    }
+
+    /// A variant may be named by its year, which needs no quotes.
+    #[test]
+    fn a_number_can_be_a_word_of_a_choice() {
+        let variant = Kind::Choice(&["linux", "2012", "6.1"]);
+        assert_eq!(variant.from_number(2012.0), Ok(Value::Word("2012".into())));
+        assert_eq!(variant.from_number(6.1), Ok(Value::Word("6.1".into())));
+        assert!(variant.from_number(2013.0).is_err());
     }
 
     #[test]

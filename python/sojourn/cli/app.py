@@ -74,7 +74,8 @@ def _root(
         print(f"sojourn {_core.version}")
         raise typer.Exit
     for file in load or []:
-        own.load(file)
+        if not own.load(file):
+            print(f'note: --load {file}: registers no discipline; a class needs @sj.aqm("NAME")', file=sys.stderr)
     if context.invoked_subcommand is None:
         print(context.get_help())
 

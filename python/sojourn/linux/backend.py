@@ -81,7 +81,7 @@ class Linux:
 
     def notes(self, plan: _core.Plan) -> list[str]:
         """Differences of Linux from the plan's requirements, a line each for the user."""
-        return _core.linux_notes(plan)
+        return [*plan.notes, *_core.linux_notes(plan)]
 
     def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
         """Makes one run.

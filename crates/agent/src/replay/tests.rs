@@ -46,6 +46,8 @@ fn experiment() -> Experiment {
             direction: Direction::Down,
             dscp: 0,
             access: None,
+            jitter: None,
+            host: None,
         }],
         record: Record {
             series: Some(MS(10)),

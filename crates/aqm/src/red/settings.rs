@@ -25,7 +25,7 @@ parameters! {
         /// weight of the current queue in the average (w_q)
         pub(crate) weight: Option<f64> as Probability = "0.002; linux: from burst",
         /// packets of a burst that must pass; tc derives the weight from it
-        pub(crate) burst: Option<u64> = "linux: (2 x min + max) / (3 x avpkt)",
+        pub(crate) burst: Option<u64> as Packets = "linux: (2 x min + max) / (3 x avpkt)",
         /// mean packet size
         pub(crate) avpkt: u64 as Bytes = "a full frame; linux: 1000 B",
         /// rate that converts idle time to packets

@@ -318,7 +318,7 @@ fn bad_combinations_name_the_key() {
         (settings(&[("min", packets(5)), ("max", packets(5))]), "max"),
         (settings(&[("min", packets(0))]), "min"),
         (settings(&[("weight", Value::Number(0.0))]), "weight"),
-        (settings(&[("burst", Value::Count(1))]), "burst"),
+        (settings(&[("burst", Value::Packets(1))]), "burst"),
         (settings(&[("avpkt", Value::Bytes(0))]), "avpkt"),
     ] {
         assert_eq!(config(&keys, Variant::Floyd, limit).unwrap_err().key, key);

@@ -136,6 +136,7 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Value {
             Value::Number(sign * bytes.magnitude(40) as f64 / 1024.0)
         }
         Kind::Count => Value::Count(bytes.magnitude(18)),
+        Kind::Packets => Value::Packets(bytes.magnitude(18)),
         Kind::Flag => Value::Flag(bytes.next() % 2 == 1),
         Kind::Choice(words) => Value::Word(bytes.choose(words).into()),
     }

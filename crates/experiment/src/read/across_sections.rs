@@ -26,9 +26,19 @@ pub(super) fn check(
     let duration = experiment.duration;
     // For each group, the number of the entry that defines it.
     let mut entries = Vec::new();
+    let has_nodes = experiment.links[0].nodes.is_some();
     for (index, groups) in groups.into_iter().enumerate() {
+        let is_test = groups.len() > 1;
         for mut traffic in groups {
             let entry = file.at(&format!("traffic.{index}"));
+            let host = entry.at("host");
+            if host.path == entry.path {
+                traffic.host = (is_test && !has_nodes).then(|| host_of_test(index, traffic.host));
+            } else if has_nodes {
+                return Err(
+                    host.refuse("left out: with [[link]] the nodes from and to are the hosts")
+                );
+            }
             traffic.route = routes::resolve(&entry, &experiment.links, traffic.route.nodes)?;
             check_rtt(&entry, &traffic, &experiment.links)?;
             check_times(&entry, &traffic, duration)?;
@@ -52,6 +62,14 @@ pub(super) fn check(
         }
     }
     Ok(())
+}
+
+/// The host of a group that is part of a test such as rrul: the test's only one, or one of several.
+fn host_of_test(index: usize, of_several: Option<String>) -> String {
+    match of_several {
+        Some(number) => format!("traffic.{index} host {number}"),
+        None => format!("traffic.{index}"),
+    }
 }
 
 /// Group names must be unique, default names included.

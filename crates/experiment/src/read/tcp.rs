@@ -10,7 +10,7 @@ keys! {
     Tcp {
         /// Congestion control.
         congestion_control as "tcp" = CONGESTION_CONTROL, Is("cubic");
-        /// Negotiate ECN (RFC 3168).
+        /// Negotiate ECN (RFC 3168); dctcp and prague do so in any case.
         ecn = Flag, Is("false");
         /// Report every mark (AccECN, RFC 9768), instead of one per round trip; needs ecn. Prague always does so.
         accecn = Flag, Is("false");
@@ -62,7 +62,18 @@ const RECOVERY: Word<Recovery> = Word(&[
     (Recovery::Rfc6675.name(), Recovery::Rfc6675),
 ]);
 
-fn check(tcp: &Tcp, section: &Section<'_>) -> Result<(), ReadError> {
+/// Congestion controls that are driven by marks and negotiate ECN in any case (RFC 8257 §3.4, RFC 9331 §4.3).
+const ALWAYS_ECN: [&str; 2] = ["dctcp", "prague"];
+
+fn check(tcp: &mut Tcp, section: &Section<'_>) -> Result<(), ReadError> {
+    if ALWAYS_ECN.contains(&tcp.congestion_control.as_str()) {
+        let control = &tcp.congestion_control;
+        if let (false, Some(ecn)) = (tcp.ecn, section.given("ecn")) {
+            let accepted = format!("true with {control}, which negotiates ECN in any case");
+            return Err(ecn.refuse(accepted));
+        }
+        tcp.ecn = true;
+    }
     if let (true, false, Some(abe)) = (tcp.abe, tcp.ecn, section.given("abe")) {
         return Err(abe.error("got true; needs ecn = true, since it responds to marks"));
     }

@@ -126,7 +126,9 @@ pub fn value_of(key: &Key, given: &Bound<'_, PyAny>) -> PyResult<Value> {
             Kind::Bytes | Kind::Size => number(0.0).map(|bytes| Value::Bytes(bytes as u64)),
             Kind::Count => given.extract().ok().map(Value::Count),
             Kind::Number | Kind::Probability => number(f64::MIN).map(Value::Number),
-            Kind::Flag | Kind::Choice(_) => None,
+            Kind::Packets => given.extract().ok().map(Value::Packets),
+            Kind::Choice(_) => number(f64::MIN).and_then(|word| key.kind.from_number(word).ok()),
+            Kind::Flag => None,
         }
     };
     value.filter(|value| key.kind.admits(value)).ok_or_else(|| {

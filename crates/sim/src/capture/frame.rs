@@ -161,7 +161,7 @@ mod tests {
 
     const BACK: Membership = Membership {
         flow: 3,
-        group: 1,
+        hosts: [0x0a01_0101, 0x0a02_0101],
         connection: 0,
         returning: true,
         dscp: 46,

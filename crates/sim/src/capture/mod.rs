@@ -50,7 +50,7 @@ pub struct Facts {
     pub overhead_at_hosts: u32,
     /// The same for packets that leave a queue, by queue number.
     pub overhead_behind_queues: Vec<u32>,
-    /// Payload bytes of a full segment, by traffic group.
+    /// Payload bytes of a full segment, by flow number.
     pub mss: Vec<u16>,
     /// By flow number.
     pub flows: Vec<Interfaces>,
@@ -96,7 +96,7 @@ impl Capture {
                 self.facts.overhead_at_hosts,
             ),
         };
-        let mss = self.facts.mss[usize::from(packet.group)];
+        let mss = self.facts.mss[packet.flow as usize];
         if !is_seen {
             return;
         }

@@ -8,7 +8,7 @@ use sojourn_experiment::model::{Direction, Kernel, Kind};
 use sojourn_path::Route;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_traffic::Side;
-use sojourn_units::{Time, cold_path};
+use sojourn_units::{Duration, Time, cold_path};
 
 use self::datagrams::Datagrams;
 use self::ping::Ping;
@@ -22,8 +22,8 @@ use sojourn_measure::meter::{Measures, Meter};
 pub struct Identity {
     /// Flow number, over all groups.
     pub flow: u32,
-    /// Number of its traffic group.
-    pub group: u16,
+    /// The addresses of its data sender and of its receiver.
+    pub hosts: [u32; 2],
     /// The routes of its packets: forward from the data sender, and back.
     pub routes: [Route; 2],
     /// The direction of its data; never both.
@@ -40,6 +40,8 @@ pub struct Identity {
     pub start: Time,
     /// When it stops sending.
     pub stop: Time,
+    /// How late a sending by a timer may be.
+    pub jitter: Duration,
     /// What to measure.
     pub measures: Measures,
 }
@@ -52,6 +54,7 @@ impl Identity {
             direction: self.direction,
             start: self.start,
             stop: self.stop,
+            jitter: self.jitter,
         }
     }
 
@@ -59,7 +62,7 @@ impl Identity {
     pub const fn membership(&self, connection: u32, returning: bool) -> Membership {
         Membership {
             flow: self.flow,
-            group: self.group,
+            hosts: self.hosts,
             connection,
             dscp: self.dscp,
             returning,
@@ -82,7 +85,7 @@ impl Source {
     pub fn new(identity: Identity, kind: &Kind, algorithm: &'static Algorithm, seed: u64) -> Self {
         let tcp =
             || TcpFlow::new(identity, kind, algorithm, seed).map(|flow| Self::Tcp(flow.into()));
-        let ping = || Ping::new(identity, kind).map(|flow| Self::Ping(flow.into()));
+        let ping = || Ping::new(identity, kind, seed).map(|flow| Self::Ping(flow.into()));
         let datagrams =
             || Datagrams::new(identity, kind, seed).map(|flow| Self::Datagrams(flow.into()));
         // Each constructor returns `None` for kinds that are not its own.

@@ -3,6 +3,7 @@
 use sojourn_aqm::Ecn;
 use sojourn_experiment::derived::UDP_HEADERS;
 use sojourn_experiment::model::{EchoProtocol, Kind, Ping as Config};
+use sojourn_traffic::Jitter;
 use sojourn_units::Time;
 
 use super::Identity;
@@ -14,19 +15,25 @@ use sojourn_measure::meter::Meter;
 pub struct Ping {
     identity: Identity,
     config: Config,
+    /// When the next request is due by the interval, and when it is sent.
+    due: Time,
     next: Time,
+    jitter: Jitter,
     meter: Meter,
 }
 
 impl Ping {
     /// A new flow; `None` if the kind is another.
-    pub fn new(identity: Identity, kind: &Kind) -> Option<Self> {
+    pub fn new(identity: Identity, kind: &Kind, seed: u64) -> Option<Self> {
         let Kind::Ping(config) = kind else {
             return None;
         };
+        let mut jitter = Jitter::new(identity.jitter, identity.flow, seed);
         Some(Self {
             config: config.clone(),
-            next: identity.start,
+            due: identity.start,
+            next: jitter.late(identity.start),
+            jitter,
             meter: Meter::new(&identity.measures),
             identity,
         })
@@ -40,7 +47,8 @@ impl Ping {
     /// Sends the request that is due.
     pub fn on_timer(&mut self, now: Time, network: &mut Network) {
         while self.next_timer().is_some_and(|due| due <= now) {
-            self.next += self.config.interval;
+            self.due += self.config.interval;
+            self.next = self.jitter.late(self.due);
             self.meter.record_departure();
             self.meter.sent += u64::from(self.config.packet);
             self.send(now, false, now, network);

@@ -47,22 +47,22 @@ impl DatagramFlow {
         else {
             return Ok(None);
         };
-        let socket = |namespace: &str, port| {
+        let socket = |namespace: &str, port, side| {
             within(Some(namespace), || {
                 let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
                 socket.set_nonblocking(true)?;
-                set_dscp(&socket, flow)?;
+                set_dscp(&socket, flow, side)?;
                 Ok(socket)
             })
         };
-        let receiver = socket(&flow.receiver, flow.port())?;
+        let receiver = socket(&flow.receiver, flow.port(), Side::Receiving)?;
         watch.add(
             receiver.as_fd(),
             Socket::only(Side::Receiving),
             EpollFlags::EPOLLIN,
         )?;
         Ok(Some(Self {
-            sender: socket(&flow.sender, 0)?,
+            sender: socket(&flow.sender, 0, Side::Sending)?,
             receiver,
             to: (flow.address, flow.port()).into(),
             schedule,

@@ -219,7 +219,7 @@ pub fn open(
 ) -> Result<Box<dyn Traffic>, Failure> {
     let seed = job.seed;
     if let Kind::Ping(ping) = &flow.kind {
-        return Ok(Box::new(PingFlow::open(flow, ping, watch)?));
+        return Ok(Box::new(PingFlow::open(flow, ping, seed, watch)?));
     }
     if let Some(tcp) = &flow.tcp {
         if let Some(opened) = TcpFlow::open((flow, tcp), seed, few, diag, watch)? {
@@ -235,14 +235,20 @@ pub fn open(
     }
 }
 
-/// Sets a flow's DiffServ code point on a socket, and the ECN field of its datagrams; a TCP socket keeps its own.
+/// Sets a flow's DiffServ code point on a socket, and the ECN field of its datagrams; a TCP socket keeps its own. Sets the
+/// priority of the host at this side afterwards, as a code point sets one, too.
 ///
 /// # Errors
 /// The kernel refuses.
-fn set_dscp(socket: &impl AsFd, flow: &Flow) -> Result<(), Failure> {
+fn set_dscp(socket: &impl AsFd, flow: &Flow, side: Side) -> Result<(), Failure> {
     let tos = i32::from(flow.dscp << 2 | flow.kind.datagram_ecn().bits());
     setsockopt(socket, sockopt::Ipv4Tos, &tos)
-        .context(|| format!("DiffServ code point {}", flow.dscp))
+        .context(|| format!("DiffServ code point {}", flow.dscp))?;
+    match flow.priorities[side as usize] {
+        0 => Ok(()),
+        priority => setsockopt(socket, sockopt::Priority, &(priority as i32))
+            .context(|| format!("priority {priority:#x}")),
+    }
 }
 
 /// A span in microseconds, the unit of recordings.

@@ -10,7 +10,8 @@ use nix::sys::socket::{
 };
 
 use sojourn_experiment::model;
-use sojourn_traffic::Side;
+use sojourn_traffic::{Jitter, Side};
+use sojourn_units::Time;
 
 use super::{Ready, Socket, Traffic, Watch, micros, set_dscp};
 use crate::executor::namespace::within;
@@ -30,6 +31,9 @@ pub struct PingFlow {
     identifier: u16,
     sequence: u16,
     interval_ns: u64,
+    /// When the next request is due by the interval.
+    due_ns: u64,
+    jitter: Jitter,
     /// Payload bytes of a request.
     payload: usize,
     next_ns: u64,
@@ -42,7 +46,12 @@ impl PingFlow {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn open(flow: &Flow, ping: &model::Ping, watch: &Watch<'_>) -> Result<Self, Failure> {
+    pub fn open(
+        flow: &Flow,
+        ping: &model::Ping,
+        seed: u64,
+        watch: &Watch<'_>,
+    ) -> Result<Self, Failure> {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let socket = within(Some(&flow.sender), || {
             socket(
@@ -53,12 +62,14 @@ impl PingFlow {
             )
             .context(|| "opening a socket for echo requests".into())
         })?;
-        set_dscp(&socket, flow)?;
+        set_dscp(&socket, flow, Side::Sending)?;
         watch.add(
             socket.as_fd(),
             Socket::only(Side::Sending),
             EpollFlags::EPOLLIN,
         )?;
+        let identity = flow.identity();
+        let mut jitter = Jitter::new(identity.jitter, identity.flow, seed);
         Ok(Self {
             socket,
             to: SocketAddrV4::new(flow.address, 0).into(),
@@ -66,7 +77,9 @@ impl PingFlow {
             sequence: 0,
             interval_ns: ping.interval.as_nanos(),
             payload: ping.packet as usize,
-            next_ns: flow.start_ns,
+            due_ns: flow.start_ns,
+            next_ns: jitter.late(Time::from_nanos(flow.start_ns)).as_nanos(),
+            jitter,
             stop_ns: flow.stop_ns,
             figures: FlowFigures {
                 datagrams: Some((0, 0)),
@@ -124,7 +137,8 @@ impl Traffic for PingFlow {
             )
             .context(|| "sending an echo request".into())?;
             self.sequence = self.sequence.wrapping_add(1);
-            self.next_ns += self.interval_ns;
+            self.due_ns += self.interval_ns;
+            self.next_ns = self.jitter.late(Time::from_nanos(self.due_ns)).as_nanos();
             self.figures.sent += self.payload as u64;
             if let Some((sent, _)) = &mut self.figures.datagrams {
                 *sent += 1;

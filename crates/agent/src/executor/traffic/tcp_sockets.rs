@@ -207,15 +207,15 @@ impl TcpSockets {
         diag: Rc<Diag>,
         watch: &Watch<'_>,
     ) -> Result<Self, Failure> {
-        let host = if flow.receiver_connects() {
-            &flow.sender
+        let (host, side) = if flow.receiver_connects() {
+            (&flow.sender, Side::Sending)
         } else {
-            &flow.receiver
+            (&flow.receiver, Side::Receiving)
         };
         let listener = within(Some(host), || {
             let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, flow.port()))?;
             listener.set_nonblocking(true)?;
-            prepare(&listener, flow, tcp)?;
+            prepare(&listener, flow, tcp, side)?;
             Ok(listener)
         })?;
         watch.add(listener.as_fd(), Socket::Listener, EpollFlags::EPOLLIN)?;
@@ -269,7 +269,7 @@ impl TcpSockets {
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             socket(AddressFamily::Inet, SockType::Stream, flags, None).context(connecting)
         })?;
-        prepare(&client, &self.flow, &self.tcp)?;
+        prepare(&client, &self.flow, &self.tcp, opener)?;
         let to = SockaddrIn::from(SocketAddrV4::new(self.flow.address, self.flow.port()));
         match connect(client.as_raw_fd(), &to) {
             Ok(()) | Err(Errno::EINPROGRESS) => {}
@@ -494,9 +494,9 @@ fn watch_end(
 }
 
 /// Sets a socket's options before it connects or listens.
-fn prepare(socket: &impl AsFd, flow: &Flow, tcp: &Tcp) -> Result<(), Failure> {
+fn prepare(socket: &impl AsFd, flow: &Flow, tcp: &Tcp, side: Side) -> Result<(), Failure> {
     set_congestion_control(socket, &tcp.congestion_control)?;
-    set_dscp(socket, flow)?;
+    set_dscp(socket, flow, side)?;
     if let Some(segment) = &tcp.max_segment {
         setsockopt(socket, sockopt::TcpMaxSeg, segment)
             .context(|| format!("flow {}: segments of {segment} B", flow.number))?;

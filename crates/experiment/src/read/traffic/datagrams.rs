@@ -13,10 +13,19 @@ pub(super) const PAYLOAD: Bytes<u32> = Bytes {
     to: 65_507,
 };
 
+keys! {
+    /// The key of senders with a timer.
+    struct Timer {
+        /// Each sending is late by a uniformly random time up to this one; the period does not drift. 0 s: exact periods, so
+        /// that senders with the same period stay in phase (Floyd and Jacobson 1992).
+        jitter: Option<Duration> = Maybe(Span::Any), Words("the time of a full packet in the slowest queue of the route, at most the period; 0 s for onoff with exponential times");
+    }
+}
+
 pub(super) static CBR: TrafficKind = TrafficKind {
     name: "cbr",
     doc: "UDP at a constant rate.",
-    keys: Cbr::keys,
+    keys: || [Cbr::keys(), Timer::keys()].concat(),
     read: Read::Group(|section| Cbr::read(section).map(Kind::Cbr)),
     two_way: false,
 };
@@ -49,7 +58,7 @@ const MTU: Bytes<u32> = Bytes {
 pub(super) static PING: TrafficKind = TrafficKind {
     name: "ping",
     doc: "Echo requests; their RTTs are a result.",
-    keys: Ping::keys,
+    keys: || [Ping::keys(), Timer::keys()].concat(),
     read: Read::Group(|section| Ping::read(section).map(Kind::Ping)),
     two_way: false,
 };
@@ -71,7 +80,7 @@ const PROTOCOL: Word<EchoProtocol> =
 pub(super) static VOIP: TrafficKind = TrafficKind {
     name: "voip",
     doc: "Telephony over RTP; delay, jitter, loss and the opinion score of the E-model (ITU-T G.107) are results.",
-    keys: VoipKeys::keys,
+    keys: || [VoipKeys::keys(), Timer::keys()].concat(),
     read: Read::Group(|section| VoipKeys::read(section).map(|keys| Kind::Voip(keys.into()))),
     two_way: false,
 };
@@ -119,7 +128,7 @@ impl From<&Voip> for VoipKeys {
 pub(super) static GAME: TrafficKind = TrafficKind {
     name: "game",
     doc: "A first-person game over UDP: states of the server go down, moves of the player up (Färber 2002).",
-    keys: Vec::new,
+    keys: Timer::keys,
     read: Read::Group(|_| Ok(Kind::Game)),
     two_way: true,
 };

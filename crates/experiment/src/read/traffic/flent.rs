@@ -2,6 +2,7 @@
 
 use sojourn_units::Duration;
 
+use super::datagrams::Timer;
 use super::forms::Rtts;
 use super::{DIRECTION, Read, Times, TrafficKind};
 use crate::error::ReadError;
@@ -151,7 +152,7 @@ keys! {
 
 /// The keys of a test whose RTTs are declared by `R`.
 fn keys_of<R: Keys>() -> Vec<&'static dyn AnyKey> {
-    [R::keys(), TestKeys::keys()].concat()
+    [R::keys(), Timer::keys(), TestKeys::keys()].concat()
 }
 
 /// The payload of a UDP probe: Flent's netperf sends one byte and waits for one.
@@ -162,19 +163,22 @@ const ICMP_PROBE: u32 = 56;
 /// A test whose groups are being built.
 struct Test {
     keys: TestKeys,
+    timer: Timer,
     times: Times,
 }
 
 impl Test {
     fn read(section: &Section<'_>, times: Times) -> Result<Self, ReadError> {
         let keys = TestKeys::read(section)?;
-        Ok(Self { keys, times })
+        let timer = Timer::read(section)?;
+        Ok(Self { keys, timer, times })
     }
 
     fn bulk(&self, rtt: Duration, dscp: u8, direction: Direction) -> Traffic {
         let (first, last) = self.times.start;
         Traffic {
             name: None,
+            host: None,
             route: Route::default(),
             kind: Kind::Bulk(self.keys.tcp.clone()),
             flows: 1,
@@ -184,12 +188,14 @@ impl Test {
             direction,
             dscp,
             access: None,
+            jitter: None,
         }
     }
 
     fn probe(&self, rtt: Duration, dscp: u8, protocol: EchoProtocol) -> Traffic {
         Traffic {
             name: None,
+            host: None,
             route: Route::default(),
             kind: Kind::Ping(Ping {
                 interval: self.keys.interval,
@@ -206,6 +212,7 @@ impl Test {
             direction: Direction::Down,
             dscp,
             access: None,
+            jitter: self.timer.jitter,
         }
     }
 }
@@ -241,5 +248,11 @@ fn rtt_fair(
     let pings = rtts
         .iter()
         .map(|rtt| test.probe(*rtt, BE, EchoProtocol::Icmp));
-    Ok(load.chain(pings).collect())
+    // The load and the ping of each host, by its number.
+    let with_host = |(host, group): (usize, Traffic)| Traffic {
+        host: Some(host.to_string()),
+        ..group
+    };
+    let load = load.enumerate().map(with_host);
+    Ok(load.chain(pings.enumerate().map(with_host)).collect())
 }

@@ -11,6 +11,7 @@ mod transfers;
 use serde_json::{Value as Json, json};
 use sojourn_units::{Duration, Rate};
 
+use self::datagrams::Timer;
 use self::forms::{Dscp, Starts};
 use super::routes::{NodeName, Via};
 use crate::derived::numbered;
@@ -103,6 +104,9 @@ keys! {
         from: Option<String> = Maybe(NodeName), Words("the sending side of [link]; with [[link]] it has to be given");
         /// The node where they end; their route has the fewest links.
         to: Option<String> = Maybe(NodeName), Words("the receiving side of [link]; with [[link]] it has to be given");
+        /// With [link]: the host behind the link that these flows belong to; groups with the same one share its address, as
+        /// CAKE sees it. With [[link]] the nodes from and to are the hosts.
+        host: Option<String> = Maybe(Text), Words("one of its own");
         /// Nodes that the route passes, in this order.
         via: Option<Vec<String>> = Maybe(Via), Words("the fewest links");
     }
@@ -237,6 +241,7 @@ impl Form for TrafficForm {
                 let is_two_way = kind.two_way && section.given("direction").is_none();
                 vec![Traffic {
                     name: ends.name,
+                    host: None,
                     route: Route::default(),
                     flows: load.flows,
                     rtt: load.rtt,
@@ -248,12 +253,19 @@ impl Form for TrafficForm {
                     },
                     dscp: sending.dscp,
                     access: sending.access,
+                    jitter: match names_of(&kind.all_keys()).contains(&Timer::names()[0]) {
+                        true => Timer::read(&section)?.jitter,
+                        false => None,
+                    },
                     kind: read(&section)?,
                 }]
             }
         };
         for group in &mut groups {
             group.route.nodes.clone_from(&nodes);
+            if ends.host.is_some() {
+                group.host.clone_from(&ends.host);
+            }
         }
         Ok(groups)
     }
@@ -292,6 +304,7 @@ pub(crate) fn write(traffic: &Traffic) -> Json {
     let ends = Ends {
         kind,
         name: traffic.name.clone(),
+        host: traffic.host.clone(),
         from,
         to,
         via: Some(via).filter(|via| !via.is_empty()),
@@ -309,10 +322,14 @@ pub(crate) fn write(traffic: &Traffic) -> Json {
         dscp: traffic.dscp,
         access: traffic.access,
     };
+    let timer = Timer {
+        jitter: traffic.jitter,
+    };
     let mut table = written_table(&ends);
     load.write(&mut table);
     times.write(&mut table);
     sending.write(&mut table);
+    timer.write(&mut table);
     match &traffic.kind {
         Kind::Bulk(_) | Kind::Game => {}
         Kind::Cbr(cbr) => cbr.write(&mut table),

@@ -2,7 +2,7 @@
 
 use sojourn_units::{Duration, Rate};
 
-use super::datagrams::PAYLOAD;
+use super::datagrams::{PAYLOAD, Timer};
 use super::forms::SizesForm;
 use super::{Read, TrafficKind};
 use crate::error::ReadError;
@@ -87,7 +87,7 @@ impl From<&Files> for FilesKeys {
 pub(super) static ONOFF: TrafficKind = TrafficKind {
     name: "onoff",
     doc: "UDP or TCP that sends at times and is silent at others.",
-    keys: || [OnOffKeys::keys(), Tcp::keys()].concat(),
+    keys: || [OnOffKeys::keys(), Timer::keys(), Tcp::keys()].concat(),
     read: Read::Group(onoff),
     two_way: false,
 };

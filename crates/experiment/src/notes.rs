@@ -1,0 +1,125 @@
+//! What the user of an experiment may overlook, in lines.
+
+use sojourn_units::{Duration, Rate, Value};
+
+use crate::derived::{self, Owner, group_names, is_queued, jitter, ways};
+use crate::model::{Experiment, Hop, Kind, Traffic};
+
+/// Remarks on an experiment, a line each.
+pub fn notes(experiment: &Experiment) -> Vec<String> {
+    let mut notes = in_phase(experiment);
+    notes.extend(too_short(experiment));
+    notes.extend(shaped_below(experiment));
+    notes
+}
+
+/// Senders without jitter whose packets meet in a queue with the same period.
+fn in_phase(experiment: &Experiment) -> Vec<String> {
+    let names = group_names(experiment);
+    // The queue, the period, the groups and the number of their flows.
+    let mut meetings: Vec<(Hop, Duration, Vec<&str>, u32)> = Vec::new();
+    for (traffic, name) in experiment.traffic.iter().zip(&names) {
+        let Some(period) = traffic
+            .kind
+            .interval()
+            .filter(|_| traffic.kind.is_periodic())
+        else {
+            continue;
+        };
+        for way in ways(traffic.direction) {
+            if !jitter(experiment, traffic, *way).is_zero() {
+                continue;
+            }
+            let hops = traffic.route.hops(*way).into_iter();
+            for hop in hops.filter(|hop| is_queued(&experiment.links, *hop)) {
+                let known = |meeting: &&mut (Hop, Duration, Vec<&str>, u32)| {
+                    (meeting.0, meeting.1) == (hop, period)
+                };
+                match meetings.iter_mut().find(known) {
+                    Some((_, _, groups, flows)) => {
+                        groups.push(name);
+                        *flows += traffic.flows;
+                    }
+                    None => meetings.push((hop, period, vec![name], traffic.flows)),
+                }
+            }
+        }
+    }
+    meetings.retain(|(_, _, _, flows)| *flows > 1);
+    meetings.dedup_by(|one, other| one.2 == other.2);
+    let line = |(hop, period, groups, _): &(Hop, Duration, Vec<&str>, u32)| {
+        let groups = groups.join(", ");
+        let link = &experiment.links[hop.link].name;
+        format!(
+            "{groups}: every sender has a period of exactly {period} (jitter = \"0 s\"), so that they stay in phase: \
+             when a queue of {link} is full, it may always drop the packets of the same one"
+        )
+    };
+    meetings.iter().map(line).collect()
+}
+
+/// Groups whose first data arrives after the end of the run, or of which nothing is sent after the warm-up.
+fn too_short(experiment: &Experiment) -> Vec<String> {
+    let line = |(traffic, name): (&Traffic, String)| {
+        let arrives = traffic.start.0 + first_arrival(experiment, traffic);
+        if arrives >= experiment.duration {
+            let duration = experiment.duration;
+            return Some(format!(
+                "{name}: its first data arrives at {arrives} or later, but the run ends at {duration}"
+            ));
+        }
+        (traffic.stop <= experiment.warmup).then(|| {
+            let (stop, warmup) = (traffic.stop, experiment.warmup);
+            format!("{name}: stops at {stop}, but statistics begin with the end of the warm-up at {warmup}")
+        })
+    };
+    let groups = experiment.traffic.iter().zip(group_names(experiment));
+    groups.filter_map(line).collect()
+}
+
+/// The time from the start of a flow to the first result of it: data over TCP comes after a handshake, for pings the reply
+/// counts.
+fn first_arrival(experiment: &Experiment, traffic: &Traffic) -> Duration {
+    let one_way = traffic.route.delay(&experiment.links);
+    match &traffic.kind {
+        Kind::Ping(_) => traffic.rtt,
+        kind if kind.tcp().is_some() => traffic.rtt + one_way,
+        _ => one_way,
+    }
+}
+
+/// Links whose discipline has a lower rate of its own.
+fn shaped_below(experiment: &Experiment) -> Vec<String> {
+    let mut notes = Vec::new();
+    for queue in 0..experiment.queues.len() {
+        for place in derived::queues(experiment, queue) {
+            let Some(bandwidth) = own_bandwidth(&place.arm.aqm, &place.arm.settings) else {
+                continue;
+            };
+            let rate = place.capacity.nominal();
+            if bandwidth < rate {
+                let label = match place.owner {
+                    Owner::Comparison => place.arm.label.as_str(),
+                    Owner::Link | Owner::Up => place.arm.aqm.as_str(),
+                };
+                notes.push(format!(
+                    "{label}: utilization is the share of the link's {rate} ({}); its own bandwidth of {bandwidth} is {:.3} of that",
+                    place.key(),
+                    bandwidth.as_bps() as f64 / rate.as_bps() as f64,
+                ));
+            }
+        }
+    }
+    notes
+}
+
+/// The rate to which a discipline shapes.
+fn own_bandwidth(aqm: &str, settings: &[(String, Value)]) -> Option<Rate> {
+    let given = settings
+        .iter()
+        .find(|(key, _)| aqm == "cake" && key == "bandwidth")?;
+    match given.1 {
+        Value::Rate(rate) => Some(rate),
+        _ => None,
+    }
+}
