@@ -109,6 +109,7 @@ to     = "phone"
 rtt    = "2 ms"
 packet = "1472 B"
 rate   = "1 Mbit/s"
+jitter = "0 s"
 
 [record]
 medium = true
