@@ -71,6 +71,17 @@ def test_a_key_of_a_kind_is_one_of_every_entry_of_that_kind():
     }  # fmt: skip
 
 
+def test_a_key_of_a_kind_is_one_of_the_queues_of_links_too():
+    up = {"queue": [{"aqm": "pie"}], "link": {"up": {"queue": {"aqm": "pie"}}}}
+    assert keys_in(up, "queue.pie.target") == ["queue.0.target", "link.up.queue.target"]
+    assert keys_in(up, "queue.sfq.quantum") == []
+    links = [{"name": "air", "up": {"queue": {"aqm": "sfq"}}}, {"name": "wire", "queue": {"aqm": "sfq"}}]
+    assert keys_in({"queue": [], "link": links}, "queue.sfq.quantum") == [
+        "link.air.up.queue.quantum",
+        "link.wire.queue.quantum",
+    ]
+
+
 def test_traffic_is_selected_by_kind_or_name():
     file = {"traffic": [{"kind": "bulk"}, {"kind": "bulk", "name": "guest"}]}
     assert keys_in(file, "traffic.guest.flows") == ["traffic.1.flows"]

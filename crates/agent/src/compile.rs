@@ -2,7 +2,7 @@
 
 use sojourn_experiment::derived::{self, QueuePlace};
 use sojourn_experiment::model::{
-    self, Capacity, CapturePoint, EchoProtocol, Experiment, Hop, Kind, RttOf, Traffic, Way,
+    self, Abe, Capacity, CapturePoint, EchoProtocol, Experiment, Hop, Kind, RttOf, Traffic, Way,
 };
 use sojourn_units::{Duration, Rate, Value};
 
@@ -215,8 +215,11 @@ fn is_whole_ms(span: Duration) -> bool {
 
 /// Refuses options that the agent does not support. The error holds a key and its accepted values.
 fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
-    if kind.tcp().is_some_and(|tcp| tcp.abe) {
+    if kind.tcp().is_some_and(|tcp| tcp.abe != Abe::Off) {
         return Err(("abe", "false, as it is"));
+    }
+    if kind.tcp().is_some_and(|tcp| tcp.beta.is_some()) {
+        return Err(("beta", "omitted: the kernel's own"));
     }
     if kind.tcp().is_some_and(|tcp| !tcp.quickack) {
         return Err(("quickack", "true, as it is"));

@@ -61,7 +61,7 @@ pub use model::Experiment;
 pub use names::{DisciplineKeys, KeySpec, Names};
 pub use notes::notes;
 pub use plan::{Cell, Plan, Source, read, read_file};
-pub use read::{TrafficSummary, traffic_kinds};
+pub use read::{LOSS_BASED, TrafficSummary, traffic_kinds};
 pub use resolved::{InUse, Values, resolved, resolved_with};
 pub use run_spec::{RESULTS_VERSION, RunSpec, run_hash, sha256};
 pub use schema::schema;

@@ -1,8 +1,8 @@
 //! An experiment as the backends see it: typed, complete, checked.
 
 pub use sojourn_traffic::{
-    Browsing, Cbr, Codec, Direction, EchoProtocol, EcnField, Files, Kind, OnOff, Pace, Pages, Ping,
-    Recovery, Sizes, Tcp, Times, Transport, Video, Voip, Web,
+    Abe, Browsing, Cbr, Codec, Direction, EchoProtocol, EcnField, Files, Kind, OnOff, Pace, Pages,
+    Ping, Recovery, Sizes, Tcp, Times, Transport, Video, Voip, Web,
 };
 pub use sojourn_units::{Capacity, Hop, Trace, Way};
 use sojourn_units::{Duration, Rate, Value};

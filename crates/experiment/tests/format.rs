@@ -6,7 +6,7 @@ use common::{EVERY_KEY, EXAMPLE, read_text, read_with};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::model::{
-    Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, EcnField, Experiment, Files,
+    Abe, Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, EcnField, Experiment, Files,
     Kernel, Kind, Link, Pace, Ping, Queue, Record, Recovery, Route, RttOf, Sizes, Tcp, Traffic,
     UpLink,
 };
@@ -26,7 +26,8 @@ const CUBIC: Tcp = Tcp {
     ecn: false,
     accecn: false,
     ecn_fallback: true,
-    abe: false,
+    beta: None,
+    abe: Abe::Off,
     rtt_independence: true,
     sack: true,
     recovery: Recovery::Rack,
@@ -255,7 +256,8 @@ fn every_key_is_read() {
                     ecn: true,
                     accecn: false,
                     ecn_fallback: false,
-                    abe: true,
+                    beta: None,
+                    abe: Abe::Recommended,
                     rtt_independence: false,
                     sack: false,
                     recovery: Recovery::Rfc6675,
@@ -545,4 +547,50 @@ rtt = "{rtt}"
         let experiment = one(&text);
         prop_assert_eq!(&one(&toml_file(&resolved(&experiment))), &experiment);
     }
+}
+
+/// What is kept of a window: a share on a loss, and true, false or a share on a mark.
+#[test]
+fn a_loss_based_control_may_keep_another_share() {
+    let tcp = |keys: &str| {
+        let traffic = format!("traffic = [{{ kind = 'bulk', rtt = '10 ms', {keys} }}]");
+        let text = format!(
+            "experiment = {{ duration = '1 s' }}\nlink = {{ rate = '1 Mbit/s' }}\nqueue = [{{ aqm = 'pfifo' }}]\n{traffic}"
+        );
+        read_text(&text).map(|plan| {
+            plan.cells[0].experiment.traffic[0]
+                .kind
+                .tcp()
+                .cloned()
+                .unwrap()
+        })
+    };
+    let given = tcp("tcp = 'reno', ecn = true, abe = 0.7, beta = 0.6").unwrap();
+    assert_eq!((given.abe, given.beta), (Abe::Keeps(0.7), Some(0.6)));
+    let plain = tcp("tcp = 'cubic', ecn = true, abe = true").unwrap();
+    assert_eq!((plain.abe, plain.beta), (Abe::Recommended, None));
+    for (keys, told) in [
+        (
+            "ecn = true, abe = 1",
+            "traffic.0.abe: got 1; must be true or false, or a number above 0 and at most 0.99",
+        ),
+        (
+            "beta = 0",
+            "traffic.0.beta: got 0; must be a number above 0 and at most 0.99",
+        ),
+        ("beta = '0.5'", "traffic.0.beta"),
+        ("abe = 0.7", "traffic.0.abe: got 0.7; needs ecn = true"),
+        (
+            "tcp = 'bbr', ecn = true, abe = true",
+            "traffic.0.abe: needs a tcp that keeps a fixed share",
+        ),
+        (
+            "tcp = 'bbr', beta = 0.5",
+            "traffic.0.beta: needs a tcp that keeps a fixed share",
+        ),
+    ] {
+        let error = tcp(keys).unwrap_err().to_string();
+        assert!(error.contains(told), "{keys}: {error}");
+    }
+    assert!(tcp("tcp = 'bbr', abe = false").is_ok());
 }

@@ -40,3 +40,30 @@ pub fn names_in(catalogue: &Catalogue<SimPacket>) -> Names {
         congestion_controls,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sojourn_experiment::LOSS_BASED;
+    use sojourn_tcp::Config;
+    use sojourn_tcp::cc::{self, Signal, Window};
+
+    /// `beta` is a key of exactly those whose decrease it changes.
+    #[test]
+    fn the_loss_based_controls_are_those_that_beta_changes() {
+        let left = |algorithm: &cc::Algorithm, beta| {
+            let config = Config {
+                beta,
+                ..Config::default()
+            };
+            let mut window = Window::new(100);
+            window.flight_size = 100;
+            (algorithm.build)(&config).on_congestion(Signal::Loss, &window)
+        };
+        let changed: Vec<_> = cc::ALGORITHMS
+            .iter()
+            .filter(|algorithm| left(algorithm, Some(0.3)) != left(algorithm, None))
+            .map(|algorithm| algorithm.name)
+            .collect();
+        assert_eq!(changed, LOSS_BASED);
+    }
+}

@@ -17,8 +17,11 @@ pub struct Config {
     pub accecn: bool,
     /// A retransmitted SYN does not request ECN (RFC 3168 §6.1.1.1; Linux since 4.2). Default yes.
     pub ecn_fallback: bool,
-    /// Alternative Backoff with ECN (RFC 8511). Default no.
-    pub abe: bool,
+    /// What a loss-based congestion control keeps of its window on a loss, above 0 and below 1; `None` for the share
+    /// that its document gives.
+    pub beta: Option<f64>,
+    /// Alternative Backoff with ECN (RFC 8511), for loss-based congestion controls. Default no.
+    pub abe: Abe,
     /// Prague grows on short paths as if the RTT were 25 ms (its draft, §2.4.4). Default yes.
     pub rtt_independence: bool,
     /// Offer selective acknowledgements (RFC 2018). Default yes.
@@ -60,7 +63,8 @@ impl Default for Config {
             ecn: false,
             accecn: false,
             ecn_fallback: true,
-            abe: false,
+            beta: None,
+            abe: Abe::Off,
             rtt_independence: true,
             sack: true,
             quickack: true,
@@ -87,6 +91,17 @@ impl Config {
             needed => needed,
         }
     }
+}
+
+/// Alternative Backoff with ECN (RFC 8511): what is kept of the window on a mark.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Abe {
+    /// As much as on a loss.
+    Off,
+    /// What RFC 8511 §3 recommends: 0.8 for Reno, 0.85 for CUBIC.
+    Recommended,
+    /// Another share, above 0 and below 1.
+    Keeps(f64),
 }
 
 /// A version of Linux whose TCP differs from the others. Later versions are greater.

@@ -7,7 +7,7 @@ use std::fmt;
 
 use proptest::prelude::*;
 use sojourn_tcp::cc::{ALGORITHMS, Algorithm};
-use sojourn_tcp::config::{Clock, Recovery};
+use sojourn_tcp::config::{Abe, Clock, Recovery};
 use sojourn_tcp::segment::Flags;
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
@@ -96,7 +96,7 @@ fn trial() -> impl Strategy<Value = Trial> {
                 mss,
                 initial_window,
                 ecn,
-                abe,
+                abe: if abe { Abe::Keeps(0.7) } else { Abe::Off },
                 sack,
                 recovery: if rack {
                     Recovery::Rack

@@ -28,7 +28,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use sojourn_tcp::cc;
-use sojourn_tcp::config::{Clock, Kernel, Recovery};
+use sojourn_tcp::config::{Abe, Clock, Kernel, Recovery};
 use sojourn_tcp::ecn::{Feedback, setup_report};
 use sojourn_tcp::segment::{Flags, MAX_SACK_BLOCKS, SackBlock};
 use sojourn_tcp::seq::Seq;
@@ -149,7 +149,13 @@ impl Player {
             "ecn" => self.config.ecn = value == "on",
             "accecn" => self.config.accecn = value == "on",
             "ecn_fallback" => self.config.ecn_fallback = value == "on",
-            "abe" => self.config.abe = value == "on",
+            "abe" => {
+                self.config.abe = if value == "on" {
+                    Abe::Recommended
+                } else {
+                    Abe::Off
+                }
+            }
             "sack" => self.config.sack = value == "on",
             "exchange" => self.config.exchange = value == "on",
             "quickack" => self.config.quickack = value == "on",

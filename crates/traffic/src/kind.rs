@@ -128,8 +128,10 @@ pub struct Tcp {
     pub accecn: bool,
     /// A retransmitted SYN does not request ECN. Default yes.
     pub ecn_fallback: bool,
+    /// What a loss-based congestion control keeps of its window on a loss; `None` for its own share.
+    pub beta: Option<f64>,
     /// Alternative backoff with ECN (RFC 8511). Default no.
-    pub abe: bool,
+    pub abe: Abe,
     /// Prague treats short paths as if they were longer. Default yes.
     pub rtt_independence: bool,
     /// Selective acknowledgements. Default yes.
@@ -152,6 +154,18 @@ pub struct Tcp {
     pub mss: u32,
     /// Largest receive window in bytes; `None`: unlimited.
     pub window: Option<u64>,
+}
+
+/// Alternative backoff with ECN (RFC 8511): what is kept of the window on a mark.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub enum Abe {
+    /// As much as on a loss.
+    #[default]
+    Off,
+    /// What RFC 8511 recommends.
+    Recommended,
+    /// Another share.
+    Keeps(f64),
 }
 
 /// Loss detection and recovery of a TCP sender.

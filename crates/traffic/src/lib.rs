@@ -46,8 +46,8 @@ pub use datagrams::Datagrams;
 pub use direction::Direction;
 pub use jitter::Jitter;
 pub use kind::{
-    Browsing, Cbr, EchoProtocol, EcnField, Files, Kind, OnOff, Pace, Pages, Ping, Recovery, Tcp,
-    Times, Transport, Video, Voip, Web,
+    Abe, Browsing, Cbr, EchoProtocol, EcnField, Files, Kind, OnOff, Pace, Pages, Ping, Recovery,
+    Tcp, Times, Transport, Video, Voip, Web,
 };
 pub use over_tcp::over_tcp;
 pub use sizes::Sizes;

@@ -137,6 +137,8 @@ def explained(miss: Judgement, tried: Sequence[Tried]) -> str:
 def keys_in(file: Mapping[str, Any], key: str) -> list[str]:
     """The actual keys in this file: ``queue.pie.target`` is ``queue.1.target`` if the second queue is a PIE.
 
+    It is ``link.up.queue.target`` too, if the link has a PIE upstream.
+
     Traffic is selected by its kind or its name.
     A key of ``[link]`` is not in a file with several links, nor ``link.wifi.width`` in one without a link of that name.
     """
@@ -149,4 +151,13 @@ def keys_in(file: Mapping[str, Any], key: str) -> list[str]:
     if head not in _ENTRIES or not last or kind.isdigit():
         return [key]
     entries = enumerate(file.get(head, []))
-    return [f"{head}.{index}.{last}" for index, entry in entries if kind in map(entry.get, _ENTRIES[head])]
+    found = [f"{head}.{index}.{last}" for index, entry in entries if kind in map(entry.get, _ENTRIES[head])]
+    return found + [f"{place}.{last}" for place, aqm in _queues_of_links(file) if head == "queue" and aqm == kind]
+
+
+def _queues_of_links(file: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The queues that links have besides the one under test: their keys and disciplines."""
+    links = file.get("link", {})
+    named = [(f"link.{one.get('name')}", one) for one in links] if isinstance(links, list) else [("link", links)]
+    sides = [side for key, one in named for side in ((f"{key}.queue", one), (f"{key}.up.queue", one.get("up", {})))]
+    return [(key, of["queue"]["aqm"]) for key, of in sides if isinstance(of, Mapping) and "queue" in of]

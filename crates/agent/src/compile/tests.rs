@@ -414,6 +414,8 @@ fn a_refusal_names_the_key_in_the_file() {
     }
     for (one_key, value) in [
         ("abe", "true"),
+        ("abe", "0.7"),
+        ("beta", "0.7"),
         ("quickack", "false"),
         ("ack_every", "20"),
         ("gso", "false"),

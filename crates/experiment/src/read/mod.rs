@@ -10,6 +10,7 @@ mod tcp;
 mod traffic;
 mod wifi;
 
+pub use tcp::LOSS_BASED;
 pub use traffic::{TrafficSummary, traffic_kinds};
 
 use std::path::Path;

@@ -1,9 +1,14 @@
 //! The options of a TCP flow.
 
+use serde_json::{Value as Json, json};
+
+use crate::entry::Entry;
 use crate::error::ReadError;
-use crate::forms::{Bytes, Flag, Maybe, Named, Span, Whole, Word};
+use crate::form::Form;
+use crate::forms::{Bytes, Decimal, Flag, Maybe, Named, Span, Whole, Word};
 use crate::keys::keys;
-use crate::model::{Recovery, Tcp};
+use crate::model::{Abe, Recovery, Tcp};
+use crate::names::Names;
 use crate::section::Section;
 
 keys! {
@@ -16,8 +21,11 @@ keys! {
         accecn = Flag, Is("false");
         /// Retransmit a lost SYN without requesting ECN (RFC 3168), as Linux does since 4.2.
         ecn_fallback = Flag, Is("true");
-        /// Back off less for a mark than for a loss (RFC 8511); needs ecn.
-        abe = Flag, Is("false");
+        /// Share of the window that is kept on a loss, for reno, newreno and the variants of cubic.
+        beta = Maybe(SHARE), Words("0.5 for reno, 0.7 for cubic");
+        /// Back off less for a mark than for a loss (RFC 8511): true keeps 0.8 of reno's window and 0.85 of cubic's, a
+        /// number another share; needs ecn, and a congestion control that has beta.
+        abe = AbeForm, Is("false");
         /// Prague's window grows on paths below 25 ms as if the RTT were 25 ms; false: by a segment per RTT, as in 2020.
         /// Other congestion controls ignore this key.
         rtt_independence = Flag, Is("true");
@@ -57,6 +65,56 @@ const CONGESTION_CONTROL: Named = Named {
     },
 };
 
+/// A share of the window.
+const SHARE: Decimal = Decimal {
+    above: 0.0,
+    to: 0.99,
+};
+
+/// The congestion controls that keep a fixed share of their window, and so have `beta` and `abe`.
+pub const LOSS_BASED: [&str; 6] = [
+    "cubic",
+    "cubic-2005",
+    "cubic-hystart++",
+    "cubic-nohystart",
+    "newreno",
+    "reno",
+];
+
+/// True or false, or the share that is kept on a mark.
+struct AbeForm;
+
+impl Form for AbeForm {
+    type Out = Abe;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Abe, ReadError> {
+        match Flag.read(entry) {
+            Ok(true) => Ok(Abe::Recommended),
+            Ok(false) => Ok(Abe::Off),
+            Err(_) => match SHARE.read(entry) {
+                Ok(share) => Ok(Abe::Keeps(share)),
+                Err(_) => Err(entry.refuse(self.accepts())),
+            },
+        }
+    }
+
+    fn write(&self, value: &Abe) -> Json {
+        match value {
+            Abe::Off => false.into(),
+            Abe::Recommended => true.into(),
+            Abe::Keeps(share) => SHARE.write(share),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        format!("{}, or {}", Flag.accepts(), SHARE.accepts())
+    }
+
+    fn schema(&self, names: &Names) -> Json {
+        json!({"anyOf": [Flag.schema(names), SHARE.schema(names)]})
+    }
+}
+
 const RECOVERY: Word<Recovery> = Word(&[
     (Recovery::Rack.name(), Recovery::Rack),
     (Recovery::Rfc6675.name(), Recovery::Rfc6675),
@@ -74,8 +132,21 @@ fn check(tcp: &mut Tcp, section: &Section<'_>) -> Result<(), ReadError> {
         }
         tcp.ecn = true;
     }
-    if let (true, false, Some(abe)) = (tcp.abe, tcp.ecn, section.given("abe")) {
-        return Err(abe.error("got true; needs ecn = true, since it responds to marks"));
+    let abe = section.given("abe").filter(|_| tcp.abe != Abe::Off);
+    if let (false, Some(abe)) = (tcp.ecn, &abe) {
+        let got = AbeForm.write(&tcp.abe);
+        return Err(abe.error(format!(
+            "got {got}; needs ecn = true, since it responds to marks"
+        )));
+    }
+    if !LOSS_BASED.contains(&tcp.congestion_control.as_str())
+        && let Some(given) = abe.or_else(|| section.given("beta"))
+    {
+        let known = LOSS_BASED.join(", ");
+        return Err(given.error(format!(
+            "needs a tcp that keeps a fixed share of its window: {known}; it is {}",
+            tcp.congestion_control
+        )));
     }
     if let (true, false, Some(accecn)) = (tcp.accecn, tcp.ecn, section.given("accecn")) {
         return Err(accecn.error("got true; needs ecn = true, whose marks it reports"));

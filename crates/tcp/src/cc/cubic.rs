@@ -12,21 +12,24 @@
 
 use sojourn_units::{Duration, Time};
 
+use super::backoff::{Backoff, Share};
 use super::hystart::HyStart;
 use super::hystart_plus_plus::HyStartPlusPlus;
-use super::{AckEvent, CongestionControl, Signal, Window, fraction};
-use crate::config::JIFFY;
+use super::{AckEvent, CongestionControl, Signal, Window};
+use crate::config::{Config, JIFFY};
 use crate::seq::Seq;
 
-/// The decrease factor beta_cubic, in 1024ths: 0.7 (RFC 9438 §4.6).
-const BETA: u32 = 717;
 const BETA_SCALE: u32 = 1024;
+/// The decrease factor beta_cubic, in 1024ths: 0.7 (RFC 9438 §4.6).
+const BETA: Share = Share::new(717, BETA_SCALE);
+/// RFC 8511 §3: 0.85 on a mark, with ABE.
+const BETA_ECN: Share = Share::new(17, 20);
 /// C = 0.4 segments per cubed second (RFC 9438 §5), as 410/1024.
 const C_SCALED: u64 = 410;
 /// Binary digits of a second's fraction in which the cubic is computed.
 const TIME_BITS: u32 = 10;
 /// The decrease factor of 2005, in 1024ths: 0.8.
-const BETA_2005: u32 = 819;
+const BETA_2005: Share = Share::new(819, BETA_SCALE);
 /// S_max of 2005: beyond W_max the window grows by at most this many segments in 100 ms.
 const MOST_PER_100_MS: u64 = 16;
 /// While the window stands still it is updated at most this often: 1/32 s.
@@ -53,8 +56,8 @@ enum Version {
 
 /// CUBIC's state, with the names of RFC 9438 §4.1.
 pub struct Cubic {
-    abe: bool,
-    /// Decides the decrease factor and the growth.
+    backoff: Backoff,
+    /// Decides the growth.
     version: Version,
     exit: SlowStartExit,
     /// W_max; 0 before the first congestion event.
@@ -76,10 +79,14 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// A CUBIC. `abe`: keep 0.85 of the window on an ECN echo (RFC 8511 §3).
-    pub const fn new(abe: bool) -> Self {
+    /// A CUBIC with `beta` and `abe` of the endpoint's options.
+    pub fn new(config: &Config) -> Self {
+        Self::keeping(Backoff::new(config, BETA, BETA_ECN))
+    }
+
+    const fn keeping(backoff: Backoff) -> Self {
         Self {
-            abe,
+            backoff,
             version: Version::Rfc9438,
             exit: SlowStartExit::HyStart(HyStart::new()),
             w_max: 0,
@@ -96,36 +103,38 @@ impl Cubic {
     }
 
     /// A CUBIC that leaves slow start by HyStart++ (RFC 9406).
-    pub const fn with_hystart_plus_plus(abe: bool) -> Self {
+    pub fn with_hystart_plus_plus(config: &Config) -> Self {
         Self {
             exit: SlowStartExit::PlusPlus(HyStartPlusPlus::new()),
-            ..Self::new(abe)
+            ..Self::new(config)
         }
     }
 
     /// A CUBIC that leaves slow start only on a loss or a mark.
-    pub const fn without_hystart(abe: bool) -> Self {
+    pub fn without_hystart(config: &Config) -> Self {
         Self {
             exit: SlowStartExit::Congestion,
-            ..Self::new(abe)
+            ..Self::new(config)
         }
     }
 
     /// The CUBIC of 2005 (Rhee and Xu, PFLDnet), in Linux until 2.6.24 and in ns-2: it keeps 0.8 of the window, limits
     /// growth beyond W_max, and leaves slow start on congestion.
-    pub const fn of_2005(abe: bool) -> Self {
+    pub fn of_2005(config: &Config) -> Self {
         Self {
             version: Version::Of2005,
-            ..Self::without_hystart(abe)
+            backoff: Backoff::new(config, BETA_2005, BETA_ECN),
+            ..Self::without_hystart(config)
         }
     }
 
-    /// The decrease factor, in 1024ths.
+    /// The decrease factor on a loss, in 1024ths.
     const fn beta(&self) -> u32 {
-        match self.version {
-            Version::Rfc9438 => BETA,
-            Version::Of2005 => BETA_2005,
-        }
+        let Share {
+            numerator,
+            denominator,
+        } = self.backoff.on_loss;
+        numerator / (denominator / BETA_SCALE)
     }
 
     /// Acknowledged segments per segment of growth for a Reno with this beta (RFC 9438 §4.3), times 8: 8 / alpha with
@@ -276,10 +285,7 @@ impl CongestionControl for Cubic {
         } else {
             window.cwnd
         };
-        match signal {
-            Signal::EcnEcho if self.abe => fraction(window.cwnd, 17, 20),
-            _ => fraction(window.cwnd, self.beta(), BETA_SCALE),
-        }
+        self.backoff.left(signal, window.cwnd)
     }
 
     fn on_timeout(&mut self, now: Time, next: Seq) {
@@ -292,7 +298,7 @@ impl CongestionControl for Cubic {
         *self = Self {
             exit,
             version: self.version,
-            ..Self::new(self.abe)
+            ..Self::keeping(self.backoff)
         };
     }
 
@@ -330,6 +336,7 @@ const FIRST_ROOTS: [u8; 64] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Abe;
 
     fn used(cwnd: u32, ssthresh: u32) -> Window {
         Window {
@@ -339,26 +346,48 @@ mod tests {
         }
     }
 
+    fn plain() -> Cubic {
+        Cubic::new(&Config::default())
+    }
+
     /// RFC 9438 §4.6: 0.7 of the window, at least 2; RFC 8511 §3: 0.85 on ECN.
     #[test]
     fn congestion_takes_three_tenths_and_abe_half_of_that() {
         let window = used(1000, 1000);
-        assert_eq!(Cubic::new(false).on_congestion(Signal::Loss, &window), 700);
-        assert_eq!(
-            Cubic::new(true).on_congestion(Signal::EcnEcho, &window),
-            850
-        );
-        assert_eq!(Cubic::new(true).on_congestion(Signal::Loss, &window), 700);
-        assert_eq!(
-            Cubic::new(false).on_congestion(Signal::Loss, &used(2, 2)),
-            2
-        );
+        let left = |abe, signal| {
+            let config = Config {
+                abe,
+                ..Config::default()
+            };
+            Cubic::new(&config).on_congestion(signal, &window)
+        };
+        assert_eq!(left(Abe::Off, Signal::Loss), 700);
+        assert_eq!(left(Abe::Recommended, Signal::EcnEcho), 850);
+        assert_eq!(left(Abe::Recommended, Signal::Loss), 700);
+        assert_eq!(plain().on_congestion(Signal::Loss, &used(2, 2)), 2);
+    }
+
+    /// With beta 0.5: half of the window is kept, W_max is 0.75 of a window that did not reach it (RFC 9438 §4.7), and
+    /// Reno's alpha is 3·0.5/1.5 = 1, a segment per segment acknowledged and window: 8 eighths (§4.3).
+    #[test]
+    fn another_beta_changes_the_growth_too() {
+        let config = Config {
+            beta: Some(0.5),
+            ..Config::default()
+        };
+        let mut cubic = Cubic::new(&config);
+        assert_eq!(cubic.on_congestion(Signal::Loss, &used(2000, 2000)), 1000);
+        assert_eq!(cubic.on_congestion(Signal::Loss, &used(1000, 1000)), 500);
+        assert_eq!(cubic.w_max, 750);
+        assert_eq!(cubic.reno_acks_per_segment_8(), 8);
+        cubic.on_timeout(Time::ZERO, Seq(0));
+        assert_eq!(cubic.on_congestion(Signal::Loss, &used(1000, 1000)), 500);
     }
 
     /// RFC 9438 §4.7: if the window did not reach W_max, W_max becomes (1 + beta)/2 of the window: 1000·0.85 = 850.
     #[test]
     fn fast_convergence_lowers_w_max() {
-        let mut cubic = Cubic::new(false);
+        let mut cubic = plain();
         cubic.on_congestion(Signal::Loss, &used(2000, 2000));
         cubic.on_congestion(Signal::Loss, &used(1000, 1000));
         assert_eq!(cubic.w_max, 850);
@@ -367,7 +396,7 @@ mod tests {
     /// RFC 9438 §4.2: K = cbrt(W_max·(1 − beta)/C) = cbrt(1000·0.3/0.4) = 9.086 s; there W = W_max.
     #[test]
     fn the_window_is_back_at_its_maximum_after_k() {
-        let mut cubic = Cubic::new(false);
+        let mut cubic = plain();
         let ssthresh = cubic.on_congestion(Signal::Loss, &used(1000, 1000));
         let mut window = used(ssthresh, ssthresh);
         cubic.start_epoch(0, 700, 1);
@@ -397,7 +426,7 @@ mod tests {
     /// RFC 9438 §4.3: on a short path the window follows Reno's: alpha = 3·0.3/1.7 = 0.53 segments per round.
     #[test]
     fn on_a_short_path_it_grows_as_reno_does() {
-        let mut cubic = Cubic::new(false);
+        let mut cubic = plain();
         let ssthresh = cubic.on_congestion(Signal::Loss, &used(20, 20));
         let mut window = used(ssthresh, ssthresh);
         cubic.min_rtt = Some(Duration::from_millis(20));
@@ -454,15 +483,15 @@ mod tests {
             }
             !window.in_slow_start()
         };
-        assert!(ends(Cubic::new(false)));
-        assert!(!ends(Cubic::without_hystart(false)));
+        assert!(ends(plain()));
+        assert!(!ends(Cubic::without_hystart(&Config::default())));
     }
 
     /// Rhee and Xu 2005: 0.8 of the window is kept. Ten seconds past W_max, C·t³ is 400 segments above the window;
     /// S_max allows 16 of them in 100 ms: with that RTT and a window of 1001, one per 62 acknowledged.
     #[test]
     fn the_cubic_of_2005_keeps_more_and_grows_with_a_bound() {
-        let mut cubic = Cubic::of_2005(false);
+        let mut cubic = Cubic::of_2005(&Config::default());
         let ssthresh = cubic.on_congestion(Signal::Loss, &used(1000, 1000));
         assert_eq!(ssthresh, 799); // 1000 · 819 / 1024
         cubic.min_rtt = Some(Duration::from_millis(100));

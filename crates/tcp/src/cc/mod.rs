@@ -1,5 +1,6 @@
 //! Congestion control: sets the size of the window, behind one trait. One file per algorithm.
 
+mod backoff;
 mod bbr;
 mod catalogue;
 mod cubic;

@@ -10,17 +10,22 @@
 //! restart after idleness (§4.1), as for every congestion control. ns-2 halves the lesser of cwnd and the receive
 //! window instead of the flight size. ABE (RFC 8511) is optional.
 
-use super::{AckEvent, Capabilities, CongestionControl, Signal, Window, fraction};
+use super::backoff::Backoff;
+use super::reno::{BETA, BETA_ECN};
+use super::{AckEvent, Capabilities, CongestionControl, Signal, Window};
+use crate::config::Config;
 
-/// NewReno's state: only whether ABE is on.
+/// NewReno, which has no state beyond the window: only what it keeps of the flight size.
 pub struct NewReno {
-    abe: bool,
+    backoff: Backoff,
 }
 
 impl NewReno {
-    /// A NewReno. `abe`: keep 0.8 of the flight size on an ECN echo (RFC 8511 §3) instead of a half.
-    pub const fn new(abe: bool) -> Self {
-        Self { abe }
+    /// A NewReno with `beta` and `abe` of the endpoint's options.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            backoff: Backoff::new(config, BETA, BETA_ECN),
+        }
     }
 }
 
@@ -45,16 +50,14 @@ impl CongestionControl for NewReno {
     }
 
     fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32 {
-        match signal {
-            Signal::EcnEcho if self.abe => fraction(window.flight_size, 4, 5),
-            _ => fraction(window.flight_size, 1, 2),
-        }
+        self.backoff.left(signal, window.flight_size)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Abe;
     use crate::seq::Seq;
     use sojourn_units::Time;
 
@@ -72,7 +75,7 @@ mod tests {
 
     fn after(acks: u32, mut window: Window) -> u32 {
         for _ in 0..acks {
-            NewReno::new(false).on_ack(&ack_of_two(), &mut window);
+            NewReno::new(&Config::default()).on_ack(&ack_of_two(), &mut window);
         }
         window.cwnd
     }
@@ -101,12 +104,17 @@ mod tests {
             flight_size: segments,
             ..Window::new(1000)
         };
-        let left = |abe, signal| NewReno::new(abe).on_congestion(signal, &flying(50));
-        assert_eq!(left(false, Signal::Loss), 25);
-        assert_eq!(left(false, Signal::EcnEcho), 25);
-        assert_eq!(left(true, Signal::EcnEcho), 40);
-        assert_eq!(left(true, Signal::Loss), 25);
-        let few = NewReno::new(false).on_congestion(Signal::Timeout, &flying(3));
-        assert_eq!(few, 2);
+        let left = |abe, signal, segments| {
+            let config = Config {
+                abe,
+                ..Config::default()
+            };
+            NewReno::new(&config).on_congestion(signal, &flying(segments))
+        };
+        assert_eq!(left(Abe::Off, Signal::Loss, 50), 25);
+        assert_eq!(left(Abe::Off, Signal::EcnEcho, 50), 25);
+        assert_eq!(left(Abe::Recommended, Signal::EcnEcho, 50), 40);
+        assert_eq!(left(Abe::Recommended, Signal::Loss, 50), 25);
+        assert_eq!(left(Abe::Off, Signal::Timeout, 3), 2);
     }
 }

@@ -1,17 +1,26 @@
 //! Reno: slow start and AIMD (RFC 5681 §3.1). With the sender's recovery it is NewReno (RFC 6582) or, with SACK,
 //! Linux's reno. ABE (RFC 8511) is optional.
 
-use super::{AckEvent, CongestionControl, Signal, Window, fraction};
+use super::backoff::{Backoff, Share};
+use super::{AckEvent, CongestionControl, Signal, Window};
+use crate::config::Config;
 
-/// Reno's state: only whether ABE is on.
+/// Half of the window on a loss (RFC 5681 equation 4).
+pub(super) const BETA: Share = Share::new(1, 2);
+/// RFC 8511 §3: 0.8 on a mark, with ABE.
+pub(super) const BETA_ECN: Share = Share::new(4, 5);
+
+/// Reno, which has no state beyond the window: only what it keeps of it.
 pub struct Reno {
-    abe: bool,
+    backoff: Backoff,
 }
 
 impl Reno {
-    /// A Reno. `abe`: keep 0.8 of the window on an ECN echo (RFC 8511 §3) instead of a half.
-    pub const fn new(abe: bool) -> Self {
-        Self { abe }
+    /// A Reno with `beta` and `abe` of the endpoint's options.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            backoff: Backoff::new(config, BETA, BETA_ECN),
+        }
     }
 }
 
@@ -39,18 +48,20 @@ impl CongestionControl for Reno {
     }
 
     fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32 {
-        match signal {
-            Signal::EcnEcho if self.abe => fraction(window.cwnd, 4, 5),
-            _ => fraction(window.cwnd, 1, 2),
-        }
+        self.backoff.left(signal, window.cwnd)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Abe;
     use crate::seq::Seq;
     use sojourn_units::Time;
+
+    fn plain() -> Reno {
+        Reno::new(&Config::default())
+    }
 
     fn ack(delivered: u32) -> AckEvent {
         AckEvent {
@@ -76,7 +87,7 @@ mod tests {
     #[test]
     fn slow_start_grows_by_what_is_acknowledged() {
         let mut window = used(10, 100);
-        Reno::new(false).on_ack(&ack(2), &mut window);
+        plain().on_ack(&ack(2), &mut window);
         assert_eq!(window.cwnd, 12);
     }
 
@@ -85,7 +96,7 @@ mod tests {
     fn congestion_avoidance_grows_by_one_per_window() {
         let mut window = used(20, 20);
         for _ in 0..10 {
-            Reno::new(false).on_ack(&ack(2), &mut window);
+            plain().on_ack(&ack(2), &mut window);
         }
         assert_eq!(window.cwnd, 21);
     }
@@ -98,7 +109,7 @@ mod tests {
             ..Window::new(20)
         };
         for _ in 0..100 {
-            Reno::new(false).on_ack(&ack(2), &mut window);
+            plain().on_ack(&ack(2), &mut window);
         }
         assert_eq!(window.cwnd, 20);
     }
@@ -107,13 +118,17 @@ mod tests {
     #[test]
     fn congestion_halves_and_abe_takes_a_fifth() {
         let window = used(50, 100);
-        assert_eq!(Reno::new(false).on_congestion(Signal::Loss, &window), 25);
-        assert_eq!(Reno::new(false).on_congestion(Signal::EcnEcho, &window), 25);
-        assert_eq!(Reno::new(true).on_congestion(Signal::EcnEcho, &window), 40);
-        assert_eq!(Reno::new(true).on_congestion(Signal::Loss, &window), 25);
-        assert_eq!(
-            Reno::new(false).on_congestion(Signal::Loss, &used(3, 100)),
-            2
-        );
+        let left = |abe, signal| {
+            let config = Config {
+                abe,
+                ..Config::default()
+            };
+            Reno::new(&config).on_congestion(signal, &window)
+        };
+        assert_eq!(left(Abe::Off, Signal::Loss), 25);
+        assert_eq!(left(Abe::Off, Signal::EcnEcho), 25);
+        assert_eq!(left(Abe::Recommended, Signal::EcnEcho), 40);
+        assert_eq!(left(Abe::Recommended, Signal::Loss), 25);
+        assert_eq!(plain().on_congestion(Signal::Loss, &used(3, 100)), 2);
     }
 }

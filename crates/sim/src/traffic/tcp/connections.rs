@@ -4,7 +4,7 @@ use std::iter::Sum;
 
 use sojourn_experiment::model;
 use sojourn_tcp::cc::Algorithm;
-use sojourn_tcp::config::{Kernel, Recovery};
+use sojourn_tcp::config::{Abe, Kernel, Recovery};
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
 use sojourn_traffic::streams::Stream;
@@ -164,7 +164,12 @@ impl Connections {
                 ecn: tcp.ecn,
                 accecn: tcp.accecn,
                 ecn_fallback: tcp.ecn_fallback,
-                abe: tcp.abe,
+                beta: tcp.beta,
+                abe: match tcp.abe {
+                    model::Abe::Off => Abe::Off,
+                    model::Abe::Recommended => Abe::Recommended,
+                    model::Abe::Keeps(share) => Abe::Keeps(share),
+                },
                 rtt_independence: tcp.rtt_independence,
                 sack: tcp.sack,
                 recovery: match tcp.recovery {
