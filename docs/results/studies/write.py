@@ -10,15 +10,18 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
 from PIL import Image, ImageColor
 
 from sojourn.plots.style import COLORS
-from sojourn.studies import Judgement, Study, Verdict, find, fullrun, kept, run_study, variants
+from sojourn import typed
+from sojourn.studies import Judgement, Study, Verdict, available, find, fullrun, kept, run_study, variants
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.figures import draw
+from sojourn.studies.page import table
 from sojourn.studies.report import markdown
 from sojourn.studies.runner import run_variants
 from sojourn.studies.verdict import judge
@@ -144,6 +147,28 @@ def _quantized(picture: Image.Image) -> Image.Image:
     return picture.quantize(palette=palette, dither=Image.Dither.NONE)
 
 
+def write_counts() -> None:
+    """Writes the table of the README from the verdicts of the full runs."""
+    headings = ["study", "could be compared", "reproduced", "", "not comparable or not run", "measured on"]
+    rows = []
+    for study in available():
+        path = STUDIES / study.name / fullrun.FILE
+        if not path.is_file():
+            continue
+        full = typed.read_json(path)
+        counts = Counter(full["verdicts"].values())
+        held, missed = counts[Verdict.REPRODUCED], counts[Verdict.NOT_REPRODUCED]
+        compared = held + missed
+        left = len(full["verdicts"]) - compared
+        name = f"[{study.name}]({study.name}.md)"
+        rows.append([name, str(compared), str(held), f"{held / compared:.0%}", str(left), full["made"]])
+    readme = HERE / "README.md"
+    before, begin, rest = readme.read_text(encoding="utf-8").partition("<!-- counts: written by write.py -->\n")
+    _, end, after = rest.partition("<!-- end of counts -->")
+    readme.write_text(before + begin + "\n".join(table(headings, rows)) + "\n" + end + after, encoding="utf-8")
+
+
 if __name__ == "__main__":
     for argument in sys.argv[1:]:
         write(argument)
+    write_counts()
