@@ -107,7 +107,14 @@ def test_every_parameter_is_there_and_gives_the_same_run(name: str, variant: str
         ({"aqm": "red"}, {"min": "5 packets", "max": "15 packets", "weight": 0.002, "probability": 0.1}),
         (
             {"aqm": "red", "variant": "linux", "limit": "120 kB"},
-            {"min": "10 kB", "max": "30 kB", "avpkt": "1 kB", "burst": "16 packets", "probability": 0.02, "gentle": False},
+            {
+                "min": "10 kB",
+                "max": "30 kB",
+                "avpkt": "1 kB",
+                "burst": "16 packets",
+                "probability": 0.02,
+                "gentle": False,
+            },
         ),
         # What was given stays.
         ({"aqm": "pie", "target": "7 ms", "limit": "2 bdp"}, {"target": "7 ms", "limit": "2 bdp"}),
