@@ -144,7 +144,8 @@ def test_a_difference_of_chance_seldom_differs():
 def test_an_own_variant_is_named_beside_the_verdict():
     one, other = results("codel"), results("codel")
     other.summary["backend"] = "linux"
-    assert agreement.sentences({"sim": one, "linux": other})[-1].startswith("in the simulator codel without variant")
+    hint = agreement.sentences({"sim": one, "linux": other})[-1]
+    assert hint == 'in the simulator these follow their own documents: codel; variant = "linux" follows the kernel'
     one = results("codel:variant=linux")
     assert len(agreement.sentences({"sim": one, "linux": other})) == 1
 

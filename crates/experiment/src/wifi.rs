@@ -20,6 +20,8 @@ pub struct Wifi {
     pub queueing: Queueing,
     /// The version of Linux whose rules mac80211's queues follow.
     pub kernel: (u32, u32),
+    /// Whether stations share airtime, where the kernel can; otherwise they take turns.
+    pub airtime_fairness: bool,
     /// The stations, in the order of [`crate::model::Nodes::to`].
     pub stations: Vec<Station>,
 }

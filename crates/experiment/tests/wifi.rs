@@ -308,7 +308,17 @@ fn invalid_cells_are_refused() {
         (
             "streams = 2",
             "kernel = \"4.9\"",
-            "link.1.kernel: got \"4.9\"; must be a version of Linux like \"6.12\", from \"4.10\" on",
+            "link.1.kernel: got \"4.9\"; must be a version of Linux like \"6.12\", from \"4.10\" to \"7.3\"",
+        ),
+        (
+            "streams = 2",
+            "kernel = \"99.99\"",
+            "link.1.kernel: got \"99.99\"; must be a version of Linux like \"6.12\", from \"4.10\" to \"7.3\"",
+        ),
+        (
+            "streams = 2",
+            "kernel = \"6.20\"",
+            "link.1.kernel: got \"6.20\"; must be a version of Linux",
         ),
         (
             "streams = 2",

@@ -140,6 +140,8 @@ fn airtime_fairness_protects_the_fast_station() {
         let [near, far] = shares_of("", aqm);
         assert!((near / far - 1.0).abs() < 0.05, "{aqm}: {near} {far}");
     }
+    let [near, far] = shares_of("airtime_fairness = false", "fq_codel");
+    assert!(far > 1.2 * near, "{near} {far}");
     let [near, far] = shares_of("queueing = 'qdisc'", "pfifo");
     assert!(far > 3.0 * near, "{near} {far}");
 }

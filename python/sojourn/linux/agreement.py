@@ -196,9 +196,8 @@ def _hint(named: Named) -> str:
     own = {queue["aqm"] for queue in queues if queue["aqm"] in have and queue["variant"] != "linux"}
     if not own:
         return ""
-    return (
-        f'in the simulator {", ".join(sorted(own))} without variant = "linux": by its own document, not as the kernel'
-    )
+    names = ", ".join(sorted(own))
+    return f'in the simulator these follow their own documents: {names}; variant = "linux" follows the kernel'
 
 
 def _listed(links: dict[str, Any] | list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ use super::routes::NodeName;
 use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::Form;
-use crate::forms::{BufferForm, Bytes, Maybe, Packets, Span, Speed, Whole, Word};
+use crate::forms::{BufferForm, Bytes, Flag, Maybe, Packets, Span, Speed, Whole, Word};
 use crate::keys::{Keys, TableOf, keys, table_schema};
 use crate::model::{Buffer, Link, Nodes, Queue, UpLink};
 use crate::names::Names;
@@ -51,6 +51,9 @@ keys! {
         /// device is limited; since 6.0 also per access category, and it counts in the order of stations; since 6.16 slow
         /// stations no longer have laxer CoDel parameters.
         kernel: (u32, u32) = Kernel, Is("\"6.12\"");
+        /// With queueing = "mac80211": false gives stations turns, a transmission each, instead of shares of the airtime. Kernels before
+        /// 4.11 always do.
+        airtime_fairness: bool = Flag, Is("true");
         /// RTS and CTS go before frames longer than this.
         rts_above: Option<u32> = Maybe(Bytes { from: 0, to: 65_535 }), Words("never");
         /// The limit of each discipline: packets, bytes, or multiples of the fastest rate × largest base RTT.
@@ -245,6 +248,7 @@ impl Form for CellForm {
                 rts_above: cell.rts_above,
                 queueing: cell.queueing,
                 kernel: cell.kernel,
+                airtime_fairness: cell.airtime_fairness,
                 stations,
             }),
         })
@@ -285,6 +289,7 @@ impl Form for CellForm {
             queueing: wifi.queueing,
             device_queue: link.device_queue,
             kernel: wifi.kernel,
+            airtime_fairness: wifi.airtime_fairness,
             rts_above: wifi.rts_above,
             buffer: link.buffer,
             queue: link.queue.clone(),
@@ -542,6 +547,8 @@ struct Kernel;
 
 /// The first Linux with queues per station.
 const FIRST: (u32, u32) = (4, 10);
+/// The last release of each major version, the newest that is modelled last.
+const LAST: [(u32, u32); 4] = [(4, 20), (5, 19), (6, 19), (7, 3)];
 
 impl Form for Kernel {
     type Out = (u32, u32);
@@ -555,6 +562,7 @@ impl Form for Kernel {
         let version = parts.and_then(|(major, minor)| number(major).zip(number(minor)));
         version
             .filter(|version| *version >= FIRST)
+            .filter(|(major, minor)| LAST.iter().any(|last| last.0 == *major && *minor <= last.1))
             .ok_or_else(|| entry.refuse(self.accepts()))
     }
 
@@ -563,8 +571,8 @@ impl Form for Kernel {
     }
 
     fn accepts(&self) -> String {
-        let (major, minor) = FIRST;
-        format!("a version of Linux like \"6.12\", from \"{major}.{minor}\" on")
+        let ((major, minor), (last, newest)) = (FIRST, LAST[LAST.len() - 1]);
+        format!("a version of Linux like \"6.12\", from \"{major}.{minor}\" to \"{last}.{newest}\"")
     }
 
     fn schema(&self, _: &Names) -> Json {

@@ -166,7 +166,10 @@ impl Maker<'_> {
     fn queueing(&mut self, peers: usize) -> Result<sojourn_wifi::Queueing<SimPacket>, RunError> {
         check(self.queue, self.place, self.wifi)?;
         let (major, minor) = self.wifi.kernel;
-        let rules = mac80211::Settings::of_kernel(major, minor);
+        let mut rules = mac80211::Settings::of_kernel(major, minor);
+        if !self.wifi.airtime_fairness {
+            rules.airtime_quantum = None;
+        }
         if self.wifi.queueing == Queueing::Qdisc {
             return Ok(sojourn_wifi::Queueing::Ring {
                 qdisc: self.discipline()?,
