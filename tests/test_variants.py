@@ -9,7 +9,9 @@ import pytest
 
 from conftest import Cli
 from sojourn import _core
+from sojourn.results import Run
 from sojourn.studies import find, page, run_study
+from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.variants import Tried, Variant, explained, keys_in
 from sojourn.studies.verdict import Judgement, Verdict
 
@@ -132,6 +134,26 @@ def test_misses_are_grouped_by_cause_and_claims_by_figure():
     assert [line for line in lines if line.startswith("### ")] == ["### Fig 3", "### sec 9", "### Fig 7"]
     assert "picture of Fig 7" in lines
     assert page.summary(judgements)[0] == "1 of the 3 claims that could be compared are reproduced."
+
+
+def test_repeats_in_which_nothing_is_random_are_told():
+    def run(seed: int, goodput: float) -> Run:
+        summary = {
+            "label": "a",
+            "seed": seed,
+            "wall_s": 0.1 * seed,
+            "events": seed,
+            "flows": [{"goodput_bps": goodput}],
+        }
+        return Run(summary, lambda _: None)  # type: ignore[arg-type]
+
+    fixed = Cell("a", {"flows": 1.0}, (run(1, 5.0), run(2, 5.0)))
+    varied = Cell("b", {"flows": 1.0}, (run(1, 5.0), run(2, 6.0)))
+    once = Cell("c", {"flows": 1.0}, (run(1, 5.0),))
+    grid = Grid([fixed, varied, once], {})
+    told = "Nothing is random in 1 of the 2 cells of e (a): their repeats are one run."
+    assert page.alike({"e": grid, "the same again": grid}) == [told]
+    assert page.alike({"e": Grid([varied, once], {})}) == []
 
 
 def test_what_fewer_repeats_alone_change_is_not_put_down_to_the_variant():

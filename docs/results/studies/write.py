@@ -16,12 +16,11 @@ from pathlib import Path
 
 from PIL import Image, ImageColor
 
-from sojourn.plots.style import COLORS
 from sojourn import typed
+from sojourn.plots.style import COLORS
 from sojourn.studies import Judgement, Study, Verdict, available, find, fullrun, kept, run_study, variants
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.figures import draw
-from sojourn.studies.page import table
 from sojourn.studies.report import markdown
 from sojourn.studies.runner import run_variants
 from sojourn.studies.verdict import judge
@@ -149,8 +148,10 @@ def _quantized(picture: Image.Image) -> Image.Image:
 
 def write_counts() -> None:
     """Writes the table of the README from the verdicts of the full runs."""
-    headings = ["study", "could be compared", "reproduced", "", "not comparable or not run", "measured on"]
-    rows = []
+    rows = [
+        "| study | could be compared | reproduced | | not comparable or not run | measured on |",
+        "| --- " * 6 + "|",
+    ]
     for study in available():
         path = STUDIES / study.name / fullrun.FILE
         if not path.is_file():
@@ -160,12 +161,12 @@ def write_counts() -> None:
         held, missed = counts[Verdict.REPRODUCED], counts[Verdict.NOT_REPRODUCED]
         compared = held + missed
         left = len(full["verdicts"]) - compared
-        name = f"[{study.name}]({study.name}.md)"
-        rows.append([name, str(compared), str(held), f"{held / compared:.0%}", str(left), full["made"]])
+        name, share = f"[{study.name}]({study.name}.md)", f"{held / compared:.0%}"
+        rows.append(f"| {name} | {compared} | {held} | {share} | {left} | {full['made']} |")
     readme = HERE / "README.md"
     before, begin, rest = readme.read_text(encoding="utf-8").partition("<!-- counts: written by write.py -->\n")
     _, end, after = rest.partition("<!-- end of counts -->")
-    readme.write_text(before + begin + "\n".join(table(headings, rows)) + "\n" + end + after, encoding="utf-8")
+    readme.write_text(before + begin + "\n".join(rows) + "\n" + end + after, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from sojourn.results import Run
 from sojourn.studies import variants
 from sojourn.studies.claims import Verdict
+from sojourn.studies.grid import Grid
 from sojourn.studies.recipe import MEANINGS
 from sojourn.studies.runner import StudyResults
 from sojourn.studies.variants import Tried
@@ -66,6 +69,26 @@ def summary(judgements: Sequence[Judgement]) -> list[str]:
             f"an order of magnitude, not a size: {_ids(wide)}."
         )
     return lines
+
+
+def alike(grids: Mapping[str, Grid]) -> list[str]:
+    """A sentence per experiment about cells whose repeats are equal, because nothing in them is random."""
+    lines: list[str] = []
+    seen: set[int] = set()
+    for id_, grid in grids.items():
+        cells = [cell for cell in grid.cells if len(cell.runs) > 1 and id(cell) not in seen]
+        seen |= {id(cell) for cell in cells}
+        same = [cell for cell in cells if len({_outcome(run) for run in cell.runs}) == 1]
+        if same:
+            schemes = ", ".join(dict.fromkeys(cell.scheme for cell in same))
+            of = f"{len(same)} of the {len(cells)} cells of {id_} ({schemes})"
+            lines.append(f"Nothing is random in {of}: their repeats are one run.")
+    return lines
+
+
+def _outcome(run: Run) -> str:
+    """What was measured in a run, without its seed and its cost."""
+    return json.dumps({key: value for key, value in run.summary.items() if key not in ("seed", "wall_s", "events")})
 
 
 def _ids(found: Sequence[Judgement]) -> str:
@@ -203,7 +226,7 @@ def markdown(
         "## Summary",
         "",
         *([OF_QUICK, ""] if quick else [results.summary(), ""] if results.study.summary else []),
-        " ".join(summary(judgements)),
+        " ".join([*summary(judgements), *alike(results.grids)]),
         "",
         *causes_table(judgements),
         "",
