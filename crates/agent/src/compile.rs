@@ -14,7 +14,7 @@ use crate::topology::{self, Names};
 
 /// The timestamp option, which TCP_MAXSEG includes.
 const TIMESTAMPS: u32 = 12;
-/// Bytes that the agent writes into each echo request: its time and its number.
+/// Bytes that the agent writes into each echo request by ICMP: its time and its number.
 const STAMP: u32 = 16;
 /// Bytes that the agent writes into each datagram: its number.
 const NUMBER: u32 = 8;
@@ -239,8 +239,10 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
         return Err(("gso", "true, as it is"));
     }
     match kind {
-        Kind::Ping(ping) if ping.protocol == EchoProtocol::Udp => Err(("protocol", "icmp")),
-        Kind::Ping(ping) if ping.packet < STAMP => Err(("packet", "at least 16 B")),
+        Kind::Ping(ping) if ping.protocol == EchoProtocol::Icmp && ping.packet < STAMP => {
+            Err(("packet", "at least 16 B"))
+        }
+        Kind::Ping(ping) if ping.packet == 0 => Err(("packet", "at least 1 B")),
         Kind::Cbr(cbr) if cbr.mtu.is_some() => {
             Err(("mtu", "left out, because the link's MTU applies,"))
         }

@@ -1,6 +1,8 @@
-//! A flow of echo requests at a fixed interval (RFC 792). The kernel of the other host answers.
+//! A flow of echo requests at a fixed interval: by ICMP (RFC 792), which the kernel of the other host answers, or by UDP (RFC
+//! 862), which a socket there answers.
 
-use std::net::SocketAddrV4;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -9,7 +11,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, recv, sendto, socket,
 };
 
-use sojourn_experiment::model;
+use sojourn_experiment::model::{self, EchoProtocol};
 use sojourn_traffic::{Jitter, Side};
 use sojourn_units::Time;
 
@@ -27,6 +29,8 @@ const ECHO_REPLY: u8 = 0;
 pub struct PingFlow {
     socket: OwnedFd,
     to: SockaddrIn,
+    /// Answers requests by UDP.
+    answerer: Option<UdpSocket>,
     /// Distinguishes this flow's echoes from others.
     identifier: u16,
     sequence: u16,
@@ -52,17 +56,19 @@ impl PingFlow {
         seed: u64,
         watch: &Watch<'_>,
     ) -> Result<Self, Failure> {
+        let by_udp = ping.protocol == EchoProtocol::Udp;
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        let (kind, protocol) = if by_udp {
+            (SockType::Datagram, SockProtocol::Udp)
+        } else {
+            (SockType::Raw, SockProtocol::Icmp)
+        };
         let socket = within(Some(&flow.sender), || {
-            socket(
-                AddressFamily::Inet,
-                SockType::Raw,
-                flags,
-                SockProtocol::Icmp,
-            )
-            .context(|| "opening a socket for echo requests".into())
+            socket(AddressFamily::Inet, kind, flags, protocol)
+                .context(|| "opening a socket for echo requests".into())
         })?;
         set_dscp(&socket, flow, Side::Sending)?;
+        let answerer = by_udp.then(|| answerer(flow, watch)).transpose()?;
         watch.add(
             socket.as_fd(),
             Socket::only(Side::Sending),
@@ -72,7 +78,8 @@ impl PingFlow {
         let mut jitter = Jitter::new(identity.jitter, identity.flow, seed);
         Ok(Self {
             socket,
-            to: SocketAddrV4::new(flow.address, 0).into(),
+            to: SocketAddrV4::new(flow.address, if by_udp { flow.port() } else { 0 }).into(),
+            answerer,
             identifier: flow.port(),
             sequence: 0,
             interval_ns: ping.interval.as_nanos(),
@@ -89,7 +96,46 @@ impl PingFlow {
     }
 }
 
-/// An echo request whose payload begins with a time.
+/// The socket that answers requests by UDP.
+fn answerer(flow: &Flow, watch: &Watch<'_>) -> Result<UdpSocket, Failure> {
+    let socket = within(Some(&flow.receiver), || {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, flow.port()))?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    })?;
+    set_dscp(&socket, flow, Side::Receiving)?;
+    watch.add(
+        socket.as_fd(),
+        Socket::only(Side::Receiving),
+        EpollFlags::EPOLLIN,
+    )?;
+    Ok(socket)
+}
+
+/// Sends every request back as it came.
+fn answer(socket: &UdpSocket) -> Result<(), Failure> {
+    let mut packet = [0; 1 << 16];
+    loop {
+        match socket.recv_from(&mut packet) {
+            Ok((length, from)) => {
+                socket
+                    .send_to(&packet[..length], from)
+                    .context(|| "sending an echo reply".into())?;
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error).context(|| "receiving an echo request".into()),
+        }
+    }
+}
+
+/// A datagram that begins with a time.
+fn datagram(now_ns: u64, payload: usize) -> Vec<u8> {
+    let mut packet = vec![0; payload];
+    packet[..8].copy_from_slice(&now_ns.to_le_bytes());
+    packet
+}
+
+/// An echo request by ICMP whose payload begins with a time.
 fn request(identifier: u16, sequence: u16, now_ns: u64, payload: usize) -> Vec<u8> {
     let mut packet = vec![0; HEADER + payload];
     packet[0] = ECHO_REQUEST;
@@ -128,7 +174,11 @@ impl Traffic for PingFlow {
 
     fn on_timer(&mut self, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
         while self.next_timer().is_some_and(|due| due <= now_ns) {
-            let packet = request(self.identifier, self.sequence, now_ns, self.payload);
+            let packet = if self.answerer.is_some() {
+                datagram(now_ns, self.payload)
+            } else {
+                request(self.identifier, self.sequence, now_ns, self.payload)
+            };
             sendto(
                 self.socket.as_raw_fd(),
                 &packet,
@@ -148,6 +198,9 @@ impl Traffic for PingFlow {
     }
 
     fn on_ready(&mut self, ready: Ready, _watch: &Watch<'_>) -> Result<(), Failure> {
+        if let (Some(socket), Socket::End(_, Side::Receiving)) = (&self.answerer, ready.socket) {
+            return answer(socket);
+        }
         let now_ns = ready.now_ns()?;
         let mut packet = [0; 1 << 16];
         loop {
@@ -156,7 +209,13 @@ impl Traffic for PingFlow {
                 Err(Errno::EAGAIN) => return Ok(()),
                 Err(error) => return Err(error).context(|| "receiving an echo reply".into()),
             };
-            let Some(sent_ns) = reply(&packet[..length], self.identifier) else {
+            let packet = &packet[..length];
+            let sent = if self.answerer.is_some() {
+                packet.first_chunk().copied().map(u64::from_le_bytes)
+            } else {
+                reply(packet, self.identifier)
+            };
+            let Some(sent_ns) = sent else {
                 continue;
             };
             self.figures.received += self.payload as u64;
