@@ -1,6 +1,8 @@
 //! What the user of an experiment may overlook, in lines.
 
 use sojourn_units::{Duration, Rate, Value};
+use sojourn_wifi::phy::error::{Snr, success};
+use sojourn_wifi::{RateControl, modes};
 
 use crate::derived::{self, Owner, group_names, is_queued, jitter, ways};
 use crate::model::{Experiment, Hop, Kind, Traffic};
@@ -10,6 +12,7 @@ pub fn notes(experiment: &Experiment) -> Vec<String> {
     let mut notes = in_phase(experiment);
     notes.extend(too_short(experiment));
     notes.extend(shaped_below(experiment));
+    notes.extend(out_of_reach(experiment));
     notes
 }
 
@@ -122,4 +125,43 @@ fn own_bandwidth(aqm: &str, settings: &[(String, Value)]) -> Option<Rate> {
         Value::Rate(rate) => Some(rate),
         _ => None,
     }
+}
+
+/// A frame of this many bytes is what a station must be able to receive.
+const FULL_FRAME: u32 = 1538;
+
+/// Stations of Wi-Fi whose signal carries no rate at which they may be sent to.
+fn out_of_reach(experiment: &Experiment) -> Vec<String> {
+    let mut notes = Vec::new();
+    for link in &experiment.links {
+        let (Some(wifi), Some(nodes)) = (&link.wifi, &link.nodes) else {
+            continue;
+        };
+        for (station, name) in wifi.stations.iter().zip(&nodes.to) {
+            let Some(snr_db) = station.snr_db else {
+                continue;
+            };
+            let modes = match station.rate {
+                RateControl::Fixed(mode) => vec![mode],
+                _ => modes(wifi.standard, wifi.width, wifi.streams, wifi.guard),
+            };
+            let received = |db: f64| {
+                let chances = modes
+                    .iter()
+                    .map(|mode| success(*mode, Snr::from_db(db), FULL_FRAME));
+                chances.fold(0.0, f64::max)
+            };
+            if received(snr_db) < 0.01 {
+                let least = (0..=120).map(f64::from).find(|db| received(*db) > 0.5);
+                let needed = least.map_or_else(String::new, |db| {
+                    format!("; half of all frames arrive from about {db} dB on")
+                });
+                notes.push(format!(
+                    "station {name} of {}: no rate carries {snr_db} dB, which applies to 20 MHz and one stream{needed}",
+                    link.name
+                ));
+            }
+        }
+    }
+    notes
 }

@@ -6,7 +6,7 @@ use common::{names, read_text, read_with};
 use proptest::prelude::*;
 use sojourn_experiment::model::{Experiment, Way};
 use sojourn_experiment::wifi::{Guard, Queueing, RateControl, Standard, Width};
-use sojourn_experiment::{InUse, RunSpec, schema};
+use sojourn_experiment::{InUse, RunSpec, notes, schema};
 
 const CELL: &str = r#"
 experiment = { duration = "10 s" }
@@ -41,6 +41,29 @@ from = "laptop"
 to = "phone"
 rtt = "5 ms"
 "#;
+
+/// MCS 0 over 80 MHz needs 6 dB more than over 20 MHz, where 4 dB suffice.
+#[test]
+fn a_station_out_of_reach_is_told() {
+    let at = |db: &str, cell: &str| {
+        let text = CELL
+            .replace("12.5 dB", db)
+            .replace("rate = \"6.5 Mbit/s\", ", "");
+        notes(&one(
+            &text.replace("standard = \"802.11n\"\nstreams = 2", cell)
+        ))
+    };
+    let wide = "standard = \"802.11ac\"\nwidth = \"80 MHz\"";
+    assert_eq!(
+        at("8 dB", wide),
+        [
+            "station phone of wifi: no rate carries 8 dB, which applies to 20 MHz and one stream; half of all frames arrive from about 10 dB on"
+        ]
+    );
+    let none: [String; 0] = [];
+    assert_eq!(at("12 dB", wide), none);
+    assert_eq!(at("8 dB", "standard = \"802.11ac\""), none);
+}
 
 fn one(text: &str) -> Experiment {
     let plan = read_text(text).unwrap_or_else(|error| panic!("{error}"));

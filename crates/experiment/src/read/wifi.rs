@@ -84,7 +84,7 @@ keys! {
         /// How the station and the access point choose the rate of frames to each other: minstrel, as Linux does; ideal, the
         /// fastest that the signal carries; or always the same rate, of the standard or of an older one.
         rate: Choice = ChoiceForm, Is("minstrel");
-        /// The signal-to-noise ratio, the same in both directions.
+        /// The signal-to-noise ratio over 20 MHz with one stream, the same in both directions; twice the width or the streams take 3 dB.
         snr: Option<f64> = Maybe(Decibels), Words("only collisions lose frames");
         /// Coherence time of the signal's Rayleigh fading; needs snr.
         fading: Option<Duration> = Maybe(Span::AboveZero), Words("the signal does not change");
