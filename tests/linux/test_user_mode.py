@@ -196,3 +196,27 @@ def test_both_shake_hands_with_accecn_alike(sojourn: Cli, tmp_path: Path):
             seen.append([next(segments), next(segments)])
         # RFC 9768 §3.1.1: all three flags ask; the answer reports how the SYN arrived.
         assert seen == [[("opener", 0b111, ect), ("listener", first, ect)]] * 2
+
+
+@needs_built_kernel
+def test_pings_by_udp_are_answered(sojourn: Cli, tmp_path: Path):
+    """An idle link of 10 Mbit/s: the base RTT and, each way, 98 bytes (56 of payload, UDP, IP, Ethernet) in 78 µs."""
+    file = tmp_path / "pings.toml"
+    file.write_text(
+        """\
+experiment = { duration = "4 s" }
+link = { rate = "10 Mbit/s" }
+queue = [{ aqm = "pfifo" }]
+traffic = [
+    { kind = "ping", name = "icmp", rtt = "20 ms", interval = "100 ms" },
+    { kind = "ping", name = "udp", protocol = "udp", rtt = "20 ms", interval = "100 ms" },
+]
+""",
+        encoding="utf-8",
+    )
+    ran = sojourn("run", file, "--backend", "linux", "--kernel", kernel.built()[0].release, "--json")
+    assert ran.returncode == 0, ran.stderr
+    groups = {group["name"]: group for group in json.loads(ran.stdout)["runs"][0]["groups"]}
+    for name in ("icmp", "udp"):
+        assert groups[name]["rtt_ms"]["n"] >= 38
+        assert 20.0 <= groups[name]["rtt_ms"]["p50"] < 20.4, name
