@@ -31,6 +31,8 @@ pub struct PingFlow {
     to: SockaddrIn,
     /// Answers requests by UDP.
     answerer: Option<UdpSocket>,
+    /// By number: when each request by UDP was sent. Such a request may be too short for a time.
+    sent_ns: Vec<u64>,
     /// Distinguishes this flow's echoes from others.
     identifier: u16,
     sequence: u16,
@@ -80,6 +82,7 @@ impl PingFlow {
             socket,
             to: SocketAddrV4::new(flow.address, if by_udp { flow.port() } else { 0 }).into(),
             answerer,
+            sent_ns: Vec::new(),
             identifier: flow.port(),
             sequence: 0,
             interval_ns: ping.interval.as_nanos(),
@@ -128,11 +131,22 @@ fn answer(socket: &UdpSocket) -> Result<(), Failure> {
     }
 }
 
-/// A datagram that begins with a time.
-fn datagram(now_ns: u64, payload: usize) -> Vec<u8> {
-    let mut packet = vec![0; payload];
-    packet[..8].copy_from_slice(&now_ns.to_le_bytes());
+/// A datagram that begins with its number, or with as many of its lower bytes as it has room for.
+fn datagram(number: usize, payload: usize) -> Vec<u8> {
+    let mut packet = (number as u64).to_le_bytes().to_vec();
+    packet.resize(payload, 0);
     packet
+}
+
+/// The number of a datagram: of the first `sent` numbers the last one with the lower bytes that it begins with.
+fn number(packet: &[u8], sent: usize) -> Option<usize> {
+    let mut bytes = [0; 8];
+    let known = packet.len().min(bytes.len());
+    bytes[..known].copy_from_slice(&packet[..known]);
+    let last = (sent as u64).checked_sub(1)?;
+    let behind = last.wrapping_sub(u64::from_le_bytes(bytes));
+    let modulus_mask = u64::MAX >> (64 - 8 * known.max(1));
+    usize::try_from(last.checked_sub(behind & modulus_mask)?).ok()
 }
 
 /// An echo request by ICMP whose payload begins with a time.
@@ -175,7 +189,8 @@ impl Traffic for PingFlow {
     fn on_timer(&mut self, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
         while self.next_timer().is_some_and(|due| due <= now_ns) {
             let packet = if self.answerer.is_some() {
-                datagram(now_ns, self.payload)
+                self.sent_ns.push(now_ns);
+                datagram(self.sent_ns.len() - 1, self.payload)
             } else {
                 request(self.identifier, self.sequence, now_ns, self.payload)
             };
@@ -211,7 +226,7 @@ impl Traffic for PingFlow {
             };
             let packet = &packet[..length];
             let sent = if self.answerer.is_some() {
-                packet.first_chunk().copied().map(u64::from_le_bytes)
+                number(packet, self.sent_ns.len()).map(|number| self.sent_ns[number])
             } else {
                 reply(packet, self.identifier)
             };
@@ -243,6 +258,26 @@ mod tests {
             checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]),
             0x220d
         );
+    }
+
+    #[test]
+    fn the_lower_bytes_of_a_number_tell_the_last_such_request() {
+        for (payload, sent, sent_number) in [
+            (1, 1, 0),
+            (1, 300, 299),
+            (1, 300, 250),
+            (2, 300, 3),
+            (56, 9, 4),
+        ] {
+            assert_eq!(
+                number(&datagram(sent_number, payload), sent),
+                Some(sent_number)
+            );
+        }
+        // One byte: 3 and 259 are the same.
+        assert_eq!(number(&datagram(3, 1), 300), Some(259));
+        assert_eq!(number(&datagram(7, 8), 7), None, "was not sent");
+        assert_eq!(number(&[], 0), None);
     }
 
     #[test]
