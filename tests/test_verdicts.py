@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.studies import Verdict, available, find, page
+from sojourn.studies import Verdict, available, find, fullrun, page
 from sojourn.studies.claims import load_claims
 from sojourn.studies.grid import Alias, Cell, Grid
 from sojourn.studies.measures import Measure, Single, Values, quantile_level
@@ -267,6 +267,10 @@ class TestEveryStudy:
                 assert (reading and (reading.because or is_judged(claim, reading))) or experiments[claim.experiment], (
                     claim.id
                 )
+
+    def test_the_verdicts_of_its_full_run_are_kept(self, study):
+        kept = fullrun.read(study.folder)
+        assert not kept or kept.keys() == {claim.id for claim in study.claims}
 
     def test_its_readings_are_of_its_claims(self, study):
         assert set(study.readings) <= {claim.id for claim in study.claims}
