@@ -220,3 +220,28 @@ traffic = [
     for name in ("icmp", "udp"):
         assert groups[name]["rtt_ms"]["n"] >= 38
         assert 20.0 <= groups[name]["rtt_ms"]["p50"] < 20.4, name
+
+
+@needs_built_kernel
+def test_traffic_of_one_host_has_its_base_rtt_in_both_directions(sojourn: Cli, tmp_path: Path):
+    """What a host sends waits by its socket's priority: data not, acknowledgements for the base RTT."""
+    file = tmp_path / "host.toml"
+    file.write_text(
+        """\
+experiment = { duration = "6 s", warmup = "1 s" }
+link = { rate = "20 Mbit/s", up = { rate = "5 Mbit/s" } }
+queue = [{ aqm = "fq_codel", variant = "linux" }]
+traffic = [
+    { kind = "bulk", name = "up", direction = "up", rtt = "30 ms", host = "pc" },
+    { kind = "bulk", name = "down", rtt = "40 ms", host = "pc" },
+    { kind = "ping", rtt = "30 ms" },
+]
+""",
+        encoding="utf-8",
+    )
+    ran = sojourn("run", file, "--backend", "linux", "--kernel", kernel.built()[0].release, "--json")
+    assert ran.returncode == 0, ran.stderr
+    groups = {group["name"]: group for group in json.loads(ran.stdout)["runs"][0]["groups"]}
+    # Smoothed RTTs: the base and some milliseconds of queue.
+    assert 30.0 < groups["up"]["rtt_ms"]["p50"] < 60.0
+    assert 40.0 < groups["down"]["rtt_ms"]["p50"] < 60.0

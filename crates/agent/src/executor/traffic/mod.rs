@@ -244,6 +244,14 @@ fn set_dscp(socket: &impl AsFd, flow: &Flow, side: Side) -> Result<(), Failure> 
     let tos = i32::from(flow.dscp << 2 | flow.kind.datagram_ecn().bits());
     setsockopt(socket, sockopt::Ipv4Tos, &tos)
         .context(|| format!("DiffServ code point {}", flow.dscp))?;
+    set_priority(socket, flow, side)
+}
+
+/// Sets the priority of the host at this side on a socket. An accepted connection does not take it over from its listener.
+///
+/// # Errors
+/// The kernel refuses.
+fn set_priority(socket: &impl AsFd, flow: &Flow, side: Side) -> Result<(), Failure> {
     match flow.priorities[side as usize] {
         0 => Ok(()),
         priority => setsockopt(socket, sockopt::Priority, &(priority as i32))

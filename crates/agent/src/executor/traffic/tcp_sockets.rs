@@ -17,7 +17,7 @@ use sojourn_traffic::{Id, Side, UNLIMITED};
 
 use super::discard::Discard;
 use super::greeting::Greeting;
-use super::{Socket, Watch, set_dscp};
+use super::{Socket, Watch, set_dscp, set_priority};
 use crate::executor::diag::{self, Diag};
 use crate::executor::namespace::within;
 use crate::executor::{Context, Failure};
@@ -301,6 +301,7 @@ impl TcpSockets {
             Side::Receiving => Side::Sending,
         };
         while let Ok((server, client)) = self.listener.accept() {
+            set_priority(&server, &self.flow, side)?;
             let of_client = |(_, connection): &(&Id, &mut Connection)| {
                 connection.port == client.port() && connection.ends[side as usize].stream.is_none()
             };
