@@ -117,8 +117,8 @@ def _capability(run: Run, cells: list[dict[str, Any]]) -> Integers:
 def _rows(table: dict[str, Integers], capability: Integers, *, by_socket: bool) -> Iterator[str]:
     """The events in the order of time. Those of one instant get their most probable order, since it was not recorded.
 
-    A packet that arrived earlier leaves before another arrives. Arrivals of one instant are in the order in which their
-    fates were decided. Those dropped for lack of room come last and in reverse order: room is made at the tail of a
+    A packet that arrived earlier leaves before another arrives, and one that does not wait leaves before the next
+    arrives. Arrivals of one instant are in the order in which their fates were decided. Those dropped for lack of room come last and in reverse order: room is made at the tail of a
     queue, so the packet dropped first arrived last. ``by_socket``: the discipline takes the hash of a packet's socket;
     a reset, which has none, is in another queue.
     """
@@ -144,7 +144,9 @@ def _rows(table: dict[str, Integers], capability: Integers, *, by_socket: bool) 
     kinds = np.concatenate([np.zeros(order.size, np.int64), np.ones(departures.size, np.int64)])
     waited = np.concatenate([np.zeros(order.size, np.int64), table["sojourn_ns"][departures] > 0])
     packets = np.concatenate([order, departures])
-    for event in np.lexsort((np.where(waited, -1, kinds), times)):
+    # Packets that waited leave in the order of the table.
+    arrival = np.where(waited, -1, number[packets])
+    for event in np.lexsort((kinds, arrival, times)):
         packet, t_us = packets[event], _microseconds(int(times[event]))
         if kinds[event]:
             yield f"D {number[packet]} {t_us} {int(fate[packet] == _MARKED)}"
