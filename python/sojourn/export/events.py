@@ -118,9 +118,9 @@ def _rows(table: dict[str, Integers], capability: Integers, *, by_socket: bool) 
     """The events in the order of time. Those of one instant get their most probable order, since it was not recorded.
 
     A packet that arrived earlier leaves before another arrives, and one that does not wait leaves before the next
-    arrives. Arrivals of one instant are in the order in which their fates were decided. Those dropped for lack of room come last and in reverse order: room is made at the tail of a
-    queue, so the packet dropped first arrived last. ``by_socket``: the discipline takes the hash of a packet's socket;
-    a reset, which has none, is in another queue.
+    arrives. Arrivals of one instant are in the order in which their fates were decided. Those dropped for lack of room
+    come last and in reverse order: room is made at the tail of a queue, so the packet dropped first arrived last.
+    ``by_socket``: the discipline takes the hash of a packet's socket; a reset, which has none, is in another queue.
     """
     left, fate = table["time_ns"], table["fate"]
     entered = left - table["sojourn_ns"]
