@@ -152,13 +152,14 @@ fn without_airtime_fairness_stations_take_turns() {
             "standard = '802.11n'\nwidth = '40 MHz'\nstreams = 2\nstation = {{ far = {{ rate = '13.5 Mbit/s' }} }}\n{key}"
         );
         let traffic = cbr("near", "300 Mbit/s") + &cbr("far", "50 Mbit/s");
+        let traffic = traffic.replace("stop = '3500 ms'", "");
         let run = text(&cell(&link, "{ aqm = 'fq_codel' }", &traffic)).remove(0);
         ["near", "far"].map(|name| station(&run, name).down.airtime_share)
     };
     let [near, far] = shares_of("");
     assert!((near / far - 1.0).abs() < 0.05, "{near} {far}");
     let [near, far] = shares_of("airtime_fairness = false");
-    assert!(far > 1.2 * near, "{near} {far}");
+    assert!(far > 1.5 * near, "{near} {far}");
 }
 
 /// 1472 bytes in IP packets of 1500 at 2 Mbit/s of payload: 169.8 a second.
