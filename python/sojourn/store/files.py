@@ -97,7 +97,10 @@ class Part:
         """
         import pyarrow.parquet as pq
 
-        return pq.read_table(self.content(), columns=columns, filters=filters, partitioning=None)
+        # Without threads of Arrow: one that is busy when the process ends aborts it.
+        return pq.read_table(
+            self.content(), columns=columns, filters=filters, partitioning=None, use_threads=False, pre_buffer=False
+        )
 
     def content(self) -> pa.BufferReader:
         """Its content, in memory: Arrow's threads may still read it when an error has been raised.

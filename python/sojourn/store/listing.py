@@ -60,7 +60,9 @@ class Listing:
         """Reads a listing that ``write`` wrote."""
         import pyarrow.parquet as pq
 
-        table = pq.read_table(folder / FILE, columns=["document"], partitioning=None)
+        table = pq.read_table(
+            folder / FILE, columns=["document"], partitioning=None, use_threads=False, pre_buffer=False
+        )
         return cls(name, tuple(table["document"].to_pylist()))
 
     def write(self, folder: Path) -> None:
