@@ -40,7 +40,7 @@ class Judgement:
     difference: Interval
     """Second minus first, with its 95 % interval (``ranks.shift``)."""
     repeats: int | None
-    """Repeats that a verdict takes, estimated from the scatter; None if that is above ``MOST``, or there is a verdict."""
+    """Repeats that a verdict takes, estimated from the scatter; None if above ``MOST``, or if there is a verdict."""
 
 
 def judge(first: Sample, second: Sample, tolerance: Tolerance, figures: int, look: int = 1) -> Judgement | None:
