@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from sojourn import RunError, _core
@@ -282,6 +283,15 @@ def test_of_two_that_plan_at_once_the_first_counts(file: Path, tmp_path: Path):
     first = store.add(file, [], sweep, 4)
     second = store.add(file, [], sweep, 2)
     assert (first.meta.batch_runs, second.meta.batch_runs) == (4, 4)
+
+
+def test_a_read_file_lies_in_arrows_memory(finished: StoredPlan):
+    # Memory of Python that a thread of Arrow releases while Python ends aborts the process.
+    part = finished.parts()[0]
+    before = pa.total_allocated_bytes()
+    content = part.content()
+    assert pa.total_allocated_bytes() - before >= part.path.stat().st_size > 0
+    assert content.read() == part.path.read_bytes()
 
 
 def batches_of(runs: int, most: int, least: int) -> list[int]:

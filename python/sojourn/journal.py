@@ -185,14 +185,17 @@ class Journal:
             return pa.ipc.open_stream(self._read(places[name])).read_all() if name in places else None
 
         def read_capture() -> bytes | None:
-            return self._read(places[CAPTURE]) if CAPTURE in places else None
+            return self._read(places[CAPTURE]).to_pybytes() if CAPTURE in places else None
 
         return Run(cast("schema.Run", entry["summary"]), read_table, read_capture)
 
-    def _read(self, place: list[int]) -> bytes:
-        with (self.workspace.path / TABLES).open("rb") as file:
+    def _read(self, place: list[int]) -> pa.Buffer:
+        """The bytes at a place, in memory of Arrow's own, as ``store.files.Part.content`` explains."""
+        import pyarrow as pa
+
+        with pa.OSFile(str(self.workspace.path / TABLES)) as file:
             file.seek(place[0])
-            return file.read(place[1])
+            return file.read_buffer(place[1])
 
 
 class LeftBehind:

@@ -18,8 +18,9 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sojourn import _core
 
@@ -68,7 +69,7 @@ class Part:
         """What to tell the user if the file is damaged."""
         return f"{self.path} is damaged; sojourn sweep FILE --store repeats its runs"
 
-    def open(self) -> IO[bytes]:
+    def open(self) -> BufferedReader:
         """Opens the file.
 
         Raises
@@ -97,13 +98,12 @@ class Part:
         """
         import pyarrow.parquet as pq
 
-        # Without threads of Arrow: one that is busy when the process ends aborts it.
-        return pq.read_table(
-            self.content(), columns=columns, filters=filters, partitioning=None, use_threads=False, pre_buffer=False
-        )
+        return pq.read_table(self.content(), columns=columns, filters=filters, partitioning=None)
 
     def content(self) -> pa.BufferReader:
         """Its content, in memory: Arrow's threads may still read it when an error has been raised.
+
+        The memory is Arrow's own. A thread that releases memory of Python while Python ends aborts the process.
 
         Raises
         ------
@@ -115,7 +115,9 @@ class Part:
         import pyarrow as pa
 
         with self.open() as file:
-            return pa.BufferReader(file.read())
+            memory = pa.allocate_buffer(os.fstat(file.fileno()).st_size)
+            file.readinto(memory)
+        return pa.BufferReader(memory)
 
     def has(self, other: Part) -> bool:
         """Whether it has all runs of another file."""

@@ -60,9 +60,7 @@ class Listing:
         """Reads a listing that ``write`` wrote."""
         import pyarrow.parquet as pq
 
-        table = pq.read_table(
-            folder / FILE, columns=["document"], partitioning=None, use_threads=False, pre_buffer=False
-        )
+        table = pq.read_table(folder / FILE, columns=["document"], partitioning=None)
         return cls(name, tuple(table["document"].to_pylist()))
 
     def write(self, folder: Path) -> None:

@@ -143,9 +143,8 @@ class _File:
     def __init__(self, part: Part) -> None:
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(part.content(), pre_buffer=False) as file:
-            names = [name for name in file.schema_arrow.names if name != "hash"]
-            table = file.read(names, use_threads=False)
+        with pq.ParquetFile(part.content()) as file:
+            table = file.read([name for name in file.schema_arrow.names if name != "hash"])
         self._rows: dict[str, tuple[int, int]] = {}
         first = 0
         for hash_, rows in json.loads((table.schema.metadata or {}).get(_RUNS, b"{}")).items():
