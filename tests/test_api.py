@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from matplotlib.figure import Figure
 
 import sojourn as sj
 from conftest import EXPERIMENT
+from sojourn.results import values_as_arrow
 
 RECORD = '\n[record]\npackets = true\nseries = "500 ms"\n'
 
@@ -70,6 +73,14 @@ def test_round_trip_times_are_kept_one_by_one(tmp_path: Path):
     assert table.num_rows >= sum(flow["rtt_ms"]["n"] for flow in results.runs[0].summary["flows"]) > 0
     results.save(tmp_path / "out", plots=False)
     assert sj.load(tmp_path / "out").rtts().num_rows == results.rtts().num_rows
+
+
+@pytest.mark.parametrize(
+    "values", [["a", "ü", ""], [1, 2, -3], [1.5, math.nan], [1, math.nan], [None, 1], ["a", None], [True], [2**40], []]
+)
+def test_values_become_the_arrow_array_that_pyarrow_would_make(values: list[object]):
+    ours, theirs = values_as_arrow(values), pa.array(values)
+    assert (ours.type, str(ours)) == (theirs.type, str(theirs))
 
 
 @pytest.mark.parametrize("name", ["cdf", "box", "timeseries", "goodput"])

@@ -1,13 +1,47 @@
-"""What the command line loads before it knows what to do."""
+"""What the command line loads for a command."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+
+EXPERIMENT = """
+experiment = { name = "start", duration = "100 ms" }
+link = { rate = "4 Mbit/s" }
+queue = [{ aqm = "codel" }]
+traffic = [{ kind = "bulk", flows = 1, rtt = "20 ms" }]
+"""
 
 
-def test_nothing_heavy_is_loaded_at_the_start():
-    heavy = ["numpy", "pyarrow", "pandas", "matplotlib", "sojourn.studies", "sojourn.plots", "sojourn.report"]
-    code = f"import sys, sojourn.cli.app; print(*[name for name in {heavy} if name in sys.modules])"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert loaded.stdout.split() == []
+def loaded(names: list[str], *arguments: str, cwd: Path | None = None) -> list[str]:
+    """Which of these modules are loaded after a command."""
+    code = (
+        "import atexit, sys\n"
+        "names = sys.argv[1].split()\n"
+        "atexit.register(lambda: print(*[name for name in names if name in sys.modules], file=sys.stderr))\n"
+        "sys.argv = ['sojourn', *sys.argv[2:]]\n"
+        "from sojourn.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, " ".join(names), *arguments],
+        capture_output=True, text=True, check=True, timeout=60, cwd=cwd,
+    )  # fmt: skip
+    return done.stderr.split()
+
+
+def test_the_version_loads_no_command_line():
+    assert loaded(["typer", "rich", "sojourn.cli.app", "sojourn.results"], "--version") == []
+
+
+def test_a_command_loads_its_own_module_only():
+    modules = ["sojourn.cli.listing", "sojourn.cli.run", "sojourn.cli.study", "numpy", "pyarrow", "matplotlib"]
+    assert loaded(modules, "list", "aqm") == ["sojourn.cli.listing"]
+
+
+def test_a_run_without_figures_draws_nothing_and_needs_no_pandas(tmp_path: Path):
+    (tmp_path / "start.toml").write_text(EXPERIMENT)
+    names = ["pyarrow", "pandas", "matplotlib", "duckdb", "sojourn.plots", "sojourn.studies"]
+    assert loaded(names, "run", "start.toml", "--out", "out", "--figures", "none", cwd=tmp_path) == ["pyarrow"]
+    assert loaded(names, "run", "start.toml", cwd=tmp_path) == []

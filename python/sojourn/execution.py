@@ -13,7 +13,7 @@ import msgspec
 from sojourn import _core, interrupts, schema
 from sojourn.executors import CoreRun, Executor, Outcome
 from sojourn.interrupts import Presses
-from sojourn.results import Recorded, Run
+from sojourn.results import Recorded, Run, as_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,7 @@ def as_run(core: CoreRun) -> Run:
         import pyarrow as pa
 
         columns = core.table(name)
-        return None if columns is None else pa.table({key: pa.array(column) for key, column in columns.items()})
+        return None if columns is None else pa.table({key: as_arrow(column) for key, column in columns.items()})
 
     return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), cache(read_table), cache(core.capture))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 FORMATS = ("png", "svg", "pdf")
 """The file formats of figures."""
+DEFAULT_FORMATS = ("png",)
+"""The formats in which an experiment's figures are saved if none is asked for."""
 
 CDF = "sojourn_cdf"
 BOX = "sojourn_box"

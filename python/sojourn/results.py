@@ -19,6 +19,8 @@ from sojourn.storage import Staging, file_name
 from sojourn.swept import number_columns, setting_text
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pandas as pd
     import pyarrow as pa
     from rich.table import Table
@@ -260,7 +262,7 @@ class Results:
         rows = [row for run in self.runs for row in self.rows_of(run)]
         # The first rows may lack a column.
         names = dict.fromkeys(name for row in rows for name in row)
-        return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
+        return pa.table({name: values_as_arrow([row.get(name) for row in rows]) for name in names})
 
     def to_pandas(self) -> pd.DataFrame:
         """``to_arrow`` as a pandas frame; pandas must be installed."""
@@ -467,15 +469,36 @@ RUN_COLUMNS = ["run", "label", "seed"]
 """The first columns of a recorded table of several runs."""
 
 
+def as_arrow(column: npt.NDArray[np.generic]) -> pa.Array:
+    """A column as Arrow, without copying it. ``pa.array`` would load pandas wherever it is installed."""
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(column)])
+
+
+def values_as_arrow(values: Sequence[Any]) -> pa.Array:
+    """Values as Arrow. ``pa.array`` is left for those of several types, or none, since it loads pandas."""
+    import numpy as np
+    import pyarrow as pa
+
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        texts = [value.encode() for value in values]
+        ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+        return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(b"".join(texts)))
+    return as_arrow(np.array(values)) if kinds and kinds <= {int, float} else pa.array(values)
+
+
 def with_run_columns(table: pa.Table, index: int, run: Run) -> pa.Table:
     """A run's table with ``RUN_COLUMNS`` first, without copying its own columns."""
+    import numpy as np
     import pyarrow as pa
 
     rows = table.num_rows
     columns = [
-        pa.repeat(pa.scalar(index, pa.int32()), rows),
-        pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([run.label])),
-        pa.repeat(pa.scalar(run.seed, pa.uint64()), rows),
+        as_arrow(np.full(rows, index, np.int32)),
+        pa.DictionaryArray.from_arrays(as_arrow(np.zeros(rows, np.int32)), values_as_arrow([run.label])),
+        as_arrow(np.full(rows, run.seed, np.uint64)),
     ]
     for place, (name, column) in enumerate(zip(RUN_COLUMNS, columns, strict=True)):
         table = table.add_column(place, name, column)
@@ -497,7 +520,7 @@ def without_formulas(table: pa.Table) -> pa.Table:
                 f"'{text}" if text is not None and text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
                 for text in table[field.name].to_pylist()
             ]
-            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
+            table = table.set_column(place, field.name, values_as_arrow(texts))
     return table
 
 

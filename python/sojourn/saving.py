@@ -187,7 +187,7 @@ def _stage(saved: Saved, staging: Staging, tables: TableFiles, figures: Sequence
     except OSError as error:
         tables.drop_all(error)
         saved.results.stage_small(staging)
-    if saved.stopped_by is None:
+    if saved.stopped_by is None and figures:
         # After an interrupt, save only what cannot be made again.
         try:
             saved.results.plot.save_all(staging, figures)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from sojourn import interrupts
+from sojourn import _core, interrupts
 from sojourn.cli.outcome import INTERRUPTED, complain
 
 
@@ -34,6 +34,10 @@ def main() -> NoReturn:
             if isinstance(stream, TextIOWrapper):
                 # Replace characters that the terminal cannot show by a question mark, without a traceback.
                 stream.reconfigure(errors="replace")
+        if sys.argv[1:] == ["--version"]:
+            # Without loading what reads other command lines.
+            print(f"sojourn {_core.version}")
+            _leave(0)
         # Import here: loading the commands takes so long that a Ctrl-C may arrive meanwhile.
         from sojourn.cli.app import status
 

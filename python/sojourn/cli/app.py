@@ -3,62 +3,86 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from sojourn import _core, own
-from sojourn.cli import (
-    agree,
-    compare,
-    completion,
-    doctor,
-    evaluate,
-    explore,
-    export,
-    kernel,
-    listing,
-    plot,
-    query,
-    replay,
-    report,
-    run,
-    study,
-    sweep,
-    worker,
-)
-from sojourn.cli import status as status_
+from sojourn import _core
 from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
+from sojourn.manifest import OutputError
 from sojourn.notes import print_as_lines
-from sojourn.storage import OutputError
 
-app = typer.Typer(
-    name="sojourn",
-    help="A laboratory for active queue management.",
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-app.command("run")(run.command)
-app.command("compare")(compare.command)
-app.command("agree")(agree.command)
-app.command("evaluate")(evaluate.command)
-app.command("sweep")(sweep.command)
-app.command("worker")(worker.command)
-app.command("status")(status_.command)
-app.command("query")(query.command)
-app.command("plot")(plot.command)
-app.command("explore")(explore.command)
-app.command("replay")(replay.command)
-app.command("report")(report.command)
-app.command("export")(export.command)
-app.command("list")(listing.command)
-app.command("doctor")(doctor.command)
-app.command("completion")(completion.command)
-app.command(completion.HELPER, hidden=True)(completion.helper)
-app.add_typer(kernel.app, name="kernel")
-app.add_typer(study.app, name="study")
+COMMANDS = {
+    "run": "run",
+    "compare": "compare",
+    "agree": "agree",
+    "evaluate": "evaluate",
+    "sweep": "sweep",
+    "worker": "worker",
+    "status": "status",
+    "query": "query",
+    "plot": "plot",
+    "explore": "explore",
+    "replay": "replay",
+    "report": "report",
+    "export": "export",
+    "list": "listing",
+    "doctor": "doctor",
+    "completion": "completion",
+    "kernel": "kernel",
+    "study": "study",
+}
+"""The commands and their modules. A module has a function ``command``, or ``app`` if it has several."""
+HELPER = "_complete"
+"""The hidden command that the scripts of tab completion call."""
+_OPTIONS: dict[str, Any] = {
+    "add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False,
+}  # fmt: skip
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name. A command's module is loaded when the command is first used."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def _load(self, name: str) -> Any:
+        module = import_module(f"sojourn.cli.{'completion' if name == HELPER else COMMANDS[name]}")
+        own = getattr(module, "app", None)
+        if own is None:
+            own = typer.Typer(**_OPTIONS)
+            own.command(name, hidden=name == HELPER)(module.helper if name == HELPER else module.command)
+        command = get_command(own)
+        command.name = name
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Group(TyperGroup):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _Commands()  # type: ignore[assignment]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+
+app = typer.Typer(name="sojourn", help="A laboratory for active queue management.", cls=_Group, **_OPTIONS)
 
 
 @app.callback(invoke_without_command=True)
@@ -74,6 +98,8 @@ def _root(
         print(f"sojourn {_core.version}")
         raise typer.Exit
     for file in load or []:
+        from sojourn import own
+
         if not own.load(file):
             print(f'note: --load {file}: registers no discipline; a class needs @sj.aqm("NAME")', file=sys.stderr)
     if context.invoked_subcommand is None:

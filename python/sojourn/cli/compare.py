@@ -8,7 +8,7 @@ import typer
 
 from sojourn.api import compare_plan
 from sojourn.cli.options import (
-    EVERY_FORMAT,
+    BY_DEFAULT,
     Backend,
     Baseline,
     Figures,
@@ -43,7 +43,7 @@ def command(
     repeat: Annotated[int, typer.Option(min=1, help="Runs per queue, each with its own seed.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first run.")] = 1,
     out: Out = None,
-    figures: Figures = EVERY_FORMAT,
+    figures: Figures = BY_DEFAULT,
     backend: Backend = "sim",
     on: On = None,
     kernel: Kernel = None,

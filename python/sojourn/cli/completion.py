@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from sojourn import _core
+from sojourn.cli.app import HELPER
 from sojourn.cli.listing import What
 
-HELPER = "_complete"
-"""The hidden command that the scripts call. It prints one candidate per line; ``FILES`` means file names."""
 FILES = ":files"
+"""What a candidate says for file names."""
 
 
 class Shell(StrEnum):

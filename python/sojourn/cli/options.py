@@ -11,7 +11,7 @@ from sojourn._core import ExperimentError
 from sojourn.backends import Backend as AnyBackend
 from sojourn.backends import backend_of
 from sojourn.cli.outcome import complain
-from sojourn.filenames import FORMATS
+from sojourn.filenames import DEFAULT_FORMATS, FORMATS
 from sojourn.linux import Linux
 from sojourn.store import Store
 
@@ -40,7 +40,7 @@ def is_text(given: str) -> bool:
     return True
 
 
-EVERY_FORMAT = ",".join(FORMATS)
+BY_DEFAULT = ",".join(DEFAULT_FORMATS)
 
 
 def formats_of(given: str) -> tuple[str, ...]:

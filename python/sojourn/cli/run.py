@@ -17,7 +17,7 @@ from sojourn.api import read_plan, run_plan
 from sojourn.backends import Backend as AnyBackend
 from sojourn.cli import estimate
 from sojourn.cli.options import (
-    EVERY_FORMAT,
+    BY_DEFAULT,
     Backend,
     Baseline,
     DryRun,
@@ -54,7 +54,7 @@ from sojourn.wifi import stations_table
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
     out: Out = None,
-    figures: Figures = EVERY_FORMAT,
+    figures: Figures = BY_DEFAULT,
     backend: Backend = "sim",
     on: On = None,
     kernel: Kernel = None,

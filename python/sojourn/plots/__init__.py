@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from sojourn import filenames
-from sojourn.filenames import FORMATS, MOST_ARMS, OVER
+from sojourn.filenames import DEFAULT_FORMATS, MOST_ARMS, OVER
 from sojourn.metrics import overview_metrics
 from sojourn.plots import air, airtime, bars, distributions, sweep, timeseries, tradeoff
 from sojourn.plots.render import save_all
@@ -298,7 +298,7 @@ class Plots:
             caption = "Who waits, sends and collides: 200 ms of the first run of every queue"
             yield Drawing(filenames.TIMELINE, caption, partial(self.timeline, link))
 
-    def save_all(self, staging: Staging, formats: Sequence[str] = FORMATS) -> list[Path]:
+    def save_all(self, staging: Staging, formats: Sequence[str] = DEFAULT_FORMATS) -> list[Path]:
         """Stages every figure of ``drawings`` in each format; nothing if there are none."""
         if not formats:
             return []
