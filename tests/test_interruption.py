@@ -264,8 +264,13 @@ def test_a_large_experiment_says_first_what_it_will_take(tmp_path: Path):
 
 def test_a_directory_takes_the_runs_of_one_process(sojourn: Cli, tmp_path: Path):
     first = start(tmp_path, LONG, "--out", "out", "--figures", "none")
-    for more in ((), ("--resume",), ("--set", "experiment.repeat=1")):
-        refused = sojourn("run", "experiment.toml", "--out", "out", "--figures", "none", *more)
+    run = ("run", "experiment.toml", "--figures", "none")
+    others = (
+        run, (*run, "--resume"), (*run, "--set", "experiment.repeat=1"), ("agree", "experiment.toml"),
+        ("study", "run", "khademi2013", "--quick"), ("evaluate", "pie", "--suite", "rfc7928", "--quick"),
+    )  # fmt: skip
+    for other in others:
+        refused = sojourn(*other, "--out", "out")
         assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
         assert refused.stderr.startswith(
             f'--out: got "out"; process {first.pid} is making runs for it: wait for its end'

@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 
@@ -15,7 +15,7 @@ from sojourn import interrupts
 from sojourn.manifest import Entry, Manifest, OutputError, locked
 from sojourn.workspace import Workspace
 
-__all__ = ["OutputError", "Staging", "file_name", "prepare", "write_failed"]
+__all__ = ["OutputError", "Staging", "file_name", "prepare", "reserved", "write_failed"]
 
 _LONGEST_NAME = 200
 """Most bytes in a file name; file systems allow 255."""
@@ -36,6 +36,23 @@ def prepare(directory: Path, names: Iterable[str] = ()) -> None:
     except OSError as error:
         raise OutputError(f'--out: got "{directory}"; must be a writable directory ({why(error)})') from None
     Manifest.read(directory).refuse_foreign(names)
+
+
+@contextlib.contextmanager
+def reserved(directory: Path, names: Iterable[str] = ()) -> Iterator[None]:
+    """``prepare``; within the context, no other process makes runs for this directory.
+
+    Raises
+    ------
+    OutputError
+        As ``prepare``; or another process makes runs for it.
+    """
+    prepare(directory, names)
+    workspace = Workspace.make(directory, for_runs=True)
+    try:
+        yield
+    finally:
+        workspace.remove()
 
 
 def write_failed(directory: Path, error: OSError) -> str:

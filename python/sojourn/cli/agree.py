@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,8 +62,6 @@ def command(
     if the kernels agree (with one: if the runs were made), 1 if they differ, 125 if there are too few repeats to say,
     or a run failed or is invalid, 2 if the input is wrong.
     """
-    from sojourn.linux import agreement
-
     if until not in (None, "decided"):
         raise _core.ExperimentError(f'--until: got "{until}"; must be decided')
 
@@ -69,10 +69,40 @@ def command(
     backends = _backends(on, kernels)
     replaced = overrides(set)
     plan = read_plan(file, replaced)
-    if out is not None:
-        storage.prepare(out, agreement.files())
+    with nullcontext() if out is None else _reserved(out, plan, backends):
+        _judge(backends, kernels, file, replaced, jobs=jobs, until=until is not None, out=out, json=json)
+
+
+@contextmanager
+def _reserved(out: Path, plan: _core.Plan, backends: Iterable[str]) -> Iterator[None]:
+    from sojourn.linux import agreement
+
+    with storage.reserved(out, agreement.files()):
         for folder in (out / name for name in backends):
             Manifest.read(folder).refuse_foreign(files_of(plan, folder))
+        yield
+
+
+def _judge(
+    backends: dict[str, Backend],
+    kernels: list[str],
+    file: str,
+    replaced: list[tuple[str, str]],
+    *,
+    jobs: int | None,
+    until: bool,
+    out: Path | None,
+    json: bool,
+) -> None:
+    """Runs the file on all backends, with more repeats if ``until`` and there is no verdict, and shows what was found.
+
+    Raises
+    ------
+    Stopped
+        The kernels differ, there is no verdict, or a run failed or is invalid.
+    """
+    from sojourn.linux import agreement
+
     try:
         # Check all backends before anything is run.
         like = [*_like(backends), *replaced]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -47,20 +48,19 @@ def command(
     if against and not others:
         raise ExperimentError(f'--against: got "{against}"; must be disciplines, see sojourn list aqm')
     kept = kept_runs(store, backend_of("sim"))
-    if out is not None:
-        storage.prepare(out, saved.files_of(chosen))
-    with Display() as display:
-        evaluation = evaluate(queue, chosen, against=others, quick=quick, jobs=jobs, store=kept, report=display)
-    if evaluation.stopped_by is not None:
-        finished = f"{evaluation.finished} of {evaluation.runs} runs finished, nothing kept"
-        raise stop_reason(evaluation.stopped_by, finished)
-    lines = scorecard.scorecard(evaluation)
     figures: list[Path] = []
-    if out is not None:
-        try:
-            figures = saved.save(evaluation, lines, out)
-        except OSError as error:
-            raise Stopped(FAILED, storage.write_failed(out, error)) from None
+    with nullcontext() if out is None else storage.reserved(out, saved.files_of(chosen)):
+        with Display() as display:
+            evaluation = evaluate(queue, chosen, against=others, quick=quick, jobs=jobs, store=kept, report=display)
+        if evaluation.stopped_by is not None:
+            finished = f"{evaluation.finished} of {evaluation.runs} runs finished, nothing kept"
+            raise stop_reason(evaluation.stopped_by, finished)
+        lines = scorecard.scorecard(evaluation)
+        if out is not None:
+            try:
+                figures = saved.save(evaluation, lines, out)
+            except OSError as error:
+                raise Stopped(FAILED, storage.write_failed(out, error)) from None
     if json:
         sys.stdout.write(scorecard.as_json(evaluation, lines, [str(figure) for figure in figures]))
         return

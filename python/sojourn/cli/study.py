@@ -6,6 +6,7 @@ import json as json_
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -115,17 +116,18 @@ def run(
         return
     kept = kept_runs(store, where)
     folders = [(out / study.name if several else out) if out else Path("results") / study.name for study in studies]
-    for study, folder in zip(studies, folders, strict=True):
-        storage.prepare(folder, report.files_of(study))
     documents: list[str] = []
     invalid: list[Stopped] = []
-    for study, folder in zip(studies, folders, strict=True):
-        results, document = _run_one(study, folder, kept, options)
-        documents.append(document)
-        try:
-            refuse_invalid(results.runs)
-        except Stopped as stopped:
-            invalid.append(stopped)
+    with ExitStack() as stack:
+        for study, folder in zip(studies, folders, strict=True):
+            stack.enter_context(storage.reserved(folder, report.files_of(study)))
+        for study, folder in zip(studies, folders, strict=True):
+            results, document = _run_one(study, folder, kept, options)
+            documents.append(document)
+            try:
+                refuse_invalid(results.runs)
+            except Stopped as stopped:
+                invalid.append(stopped)
     if json:
         sys.stdout.write(f"[{','.join(documents)}]\n" if several else documents[0])
     if invalid:
