@@ -11,15 +11,15 @@ mod load;
 
 use std::time::Instant;
 
-use load::{Load, Steady, TestPacket};
-use sojourn_aqm::{Catalogue, Discipline};
+use load::{Load, Steady};
+use sojourn_aqm::{Catalogue, Datagram, Discipline};
 
 const PACKETS: u64 = 20_000;
 const REPEATS: usize = 50;
 
 /// Nanoseconds per packet fetched: the minimum of several runs after a first one, which is the run least disturbed by
 /// other work on the machine.
-fn measure(discipline: &Discipline<TestPacket>, load: Load) -> f64 {
+fn measure(discipline: &Discipline<Datagram<u64>>, load: Load) -> f64 {
     let mut steady = Steady::new(discipline, load);
     steady.run(PACKETS);
     let run = || {
@@ -38,7 +38,7 @@ fn main() {
         .filter(|argument| !argument.starts_with('-'))
         .collect();
     println!("ns per packet        calm, 1   calm, 1000      busy, 1   busy, 1000 flows");
-    for discipline in Catalogue::<TestPacket>::new().iter() {
+    for discipline in Catalogue::<Datagram<u64>>::new().iter() {
         if !names.is_empty() && !names.iter().any(|name| name == discipline.name) {
             continue;
         }

@@ -8,14 +8,14 @@
 #[path = "../benches/load/mod.rs"]
 mod load;
 
-use load::{Load, Steady, TestPacket, settings};
-use sojourn_aqm::{Catalogue, Discipline};
+use load::{Load, Steady, settings};
+use sojourn_aqm::{Catalogue, Datagram, Discipline};
 use sojourn_units::Value;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let catalogue = Catalogue::<TestPacket>::new();
+    let catalogue = Catalogue::<Datagram<u64>>::new();
     match words[..] {
         ["names"] => catalogue.iter().for_each(|d| println!("{}", d.name)),
         ["state"] => catalogue.iter().for_each(state),
@@ -35,7 +35,7 @@ fn main() {
 }
 
 /// Bytes that are allocated to build a discipline, with one setting besides the defaults.
-fn allocated(discipline: &Discipline<TestPacket>, setting: Option<(&str, Value)>) -> i64 {
+fn allocated(discipline: &Discipline<Datagram<u64>>, setting: Option<(&str, Value)>) -> i64 {
     let mut settings = settings();
     let setting = setting.map(|(key, value)| (key.into(), value));
     settings.values.extend(setting);
@@ -45,7 +45,7 @@ fn allocated(discipline: &Discipline<TestPacket>, setting: Option<(&str, Value)>
     measured.bytes_current
 }
 
-fn state(discipline: &Discipline<TestPacket>) {
+fn state(discipline: &Discipline<Datagram<u64>>) {
     let with = |key, value| allocated(discipline, Some((key, value)));
     let word = |word: &str| Value::Word(word.into());
     // Twice as many queues, or three tins of 1024 instead of one, and what one of those that are more takes.

@@ -326,7 +326,7 @@ pub fn ared<P: Packet + Send + 'static>() -> Discipline<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_packet::TestPacket;
+    use crate::Datagram;
     use sojourn_units::Value;
 
     /// An ARED of one variant with thresholds of 10 and 30 kB and weight 1, whose average was set by arrivals at
@@ -354,7 +354,7 @@ mod tests {
         };
         for _ in 0..100 {
             let mut env = Environment::new(1);
-            ared.on_enqueue(&TestPacket::new(0), backlog, Time::ZERO, &mut env);
+            ared.on_enqueue(&Datagram::new(0, 1514), backlog, Time::ZERO, &mut env);
         }
         ared
     }

@@ -144,12 +144,12 @@ pub fn blue<P: Packet + Send + 'static>() -> Discipline<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Datagram;
     use crate::packet::Ecn;
-    use crate::test_packet::TestPacket;
 
     fn share_hit(blue: &mut Blue, ecn: Ecn, hit: Verdict, backlog: Backlog) -> f64 {
         let mut env = Environment::new(3);
-        let mut packet = TestPacket::new(0);
+        let mut packet = Datagram::new(0, 1514);
         packet.ecn = ecn;
         let hits = (0..10_000)
             .filter(|_| blue.on_enqueue(&packet, backlog, Time::from_secs(100), &mut env) == hit)

@@ -182,7 +182,7 @@ pub fn choke<P: Packet + Send + 'static>() -> Discipline<P> {
 mod tests {
     use super::*;
     use crate::red::Variant;
-    use crate::test_packet::{TestPacket, flow_key};
+    use crate::{Datagram, FlowKey};
     use alloc::vec::Vec;
     use sojourn_units::{Rate, Value};
 
@@ -206,9 +206,14 @@ mod tests {
         }
     }
 
-    fn offer(choke: &mut Choke<TestPacket>, env: &mut Environment<TestPacket>, id: u64, flow: u32) {
-        let mut packet = TestPacket::new(id);
-        packet.flow = flow_key(flow);
+    fn offer(
+        choke: &mut Choke<Datagram<u64>>,
+        env: &mut Environment<Datagram<u64>>,
+        id: u64,
+        flow: u32,
+    ) {
+        let mut packet = Datagram::new(id, 1514);
+        packet.flow = FlowKey::numbered(flow);
         choke.enqueue(packet, Time::ZERO, env);
     }
 
@@ -222,11 +227,14 @@ mod tests {
         assert_eq!(choke.packets(), 4);
         // The fifth arrival finds four packets, above three: it and one of them are dropped.
         offer(&mut choke, &mut env, 4, 0);
-        let lost: Vec<u64> = env.take_dropped().map(|(packet, _)| packet.id).collect();
+        let lost: Vec<u64> = env
+            .take_dropped()
+            .map(|(packet, _)| packet.payload)
+            .collect();
         assert_eq!((choke.packets(), lost.len()), (3, 2));
         assert_eq!(lost[1], 4);
         let left: Vec<u64> = core::iter::from_fn(|| choke.dequeue(Time::ZERO, &mut env))
-            .map(|packet| packet.id)
+            .map(|packet| packet.payload)
             .collect();
         assert!(left.is_sorted() && !left.contains(&lost[0]));
     }
@@ -258,7 +266,7 @@ mod tests {
             // One arrival in ten belongs to flow 1; the link takes half of the arrivals.
             offer(&mut choke, &mut env, id, u32::from(id % 10 == 0));
             for (packet, _) in env.take_dropped() {
-                lost[(packet.flow.source - flow_key(0).source) as usize] += 1;
+                lost[(packet.flow.source - FlowKey::numbered(0).source) as usize] += 1;
             }
             if id % 2 == 0 {
                 choke.dequeue(Time::ZERO, &mut env);

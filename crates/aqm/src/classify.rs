@@ -93,17 +93,17 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::testing::{TestPacket, flow_key};
+    use crate::Datagram;
 
     /// The queues of flows 0 to `flows` - 1, if none becomes idle again.
     fn queues(hashing: Hashing, queues: u32, flows: u32, seed: u64) -> Vec<u32> {
-        let mut env = Environment::<TestPacket>::new(seed);
+        let mut env = Environment::<Datagram<u64>>::new(seed);
         let mut classifier = Classifier::new(hashing, queues);
         let mut taken = vec![false; queues as usize];
         (0..flows)
             .map(|flow| {
                 let is_idle = |at: u32| !taken[at as usize];
-                let queue = classifier.queue_of(&flow_key(flow), None, is_idle, &mut env);
+                let queue = classifier.queue_of(&FlowKey::numbered(flow), None, is_idle, &mut env);
                 taken[queue as usize] = true;
                 queue
             })
@@ -142,10 +142,10 @@ mod tests {
     #[test]
     fn a_flow_keeps_its_queue_until_the_hash_is_perturbed() {
         for hashing in [Hashing::Plain, Hashing::SetAssociative] {
-            let mut env = Environment::<TestPacket>::new(1);
+            let mut env = Environment::<Datagram<u64>>::new(1);
             let mut classifier = Classifier::new(hashing, 1024);
             let mut queue_of = |classifier: &mut Classifier, flow| {
-                classifier.queue_of(&flow_key(flow), None, |_| false, &mut env)
+                classifier.queue_of(&FlowKey::numbered(flow), None, |_| false, &mut env)
             };
             let before: Vec<u32> = (0..8).map(|flow| queue_of(&mut classifier, flow)).collect();
             let again: Vec<u32> = (0..8).map(|flow| queue_of(&mut classifier, flow)).collect();

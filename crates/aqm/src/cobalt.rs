@@ -274,8 +274,9 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::Datagram;
     use crate::packet::Ecn;
-    use crate::testing::{TestPacket, packet};
+    use crate::testing::packet;
 
     const CONFIG: Config = Config {
         target: Duration::from_millis(5),
@@ -288,7 +289,7 @@ mod tests {
     /// A COBALT that decides about a packet per millisecond, each with another behind it.
     struct Asked {
         cobalt: Cobalt,
-        env: Environment<TestPacket>,
+        env: Environment<Datagram<u64>>,
         millis: u64,
     }
 
@@ -304,7 +305,7 @@ mod tests {
         fn next(&mut self, sojourn_millis: u64, ecn: Ecn, behind: u64) -> Verdict {
             self.millis += 1;
             let now = Time::from_millis(self.millis);
-            let mut packet = packet(1, 0).ecn(ecn);
+            let mut packet = packet(1, 0).with_ecn(ecn);
             packet.enqueued = Time::from_millis(self.millis - sojourn_millis);
             let backlog = Backlog {
                 packets: behind,

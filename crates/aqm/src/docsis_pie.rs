@@ -260,7 +260,7 @@ pub fn docsis_pie<P: Packet + Send + 'static>() -> Discipline<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_packet::TestPacket;
+    use crate::Datagram;
 
     /// 1 MB/s: a byte takes a microsecond.
     fn pie() -> DocsisPie {
@@ -283,7 +283,7 @@ mod tests {
 
     fn arrival(pie: &mut DocsisPie, bytes: u64) -> Verdict {
         pie.on_enqueue(
-            &TestPacket::new(0),
+            &Datagram::new(0, 1514),
             queue(bytes),
             Time::ZERO,
             &mut Environment::new(0),

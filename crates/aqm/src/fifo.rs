@@ -127,17 +127,20 @@ fn build<P: Packet + Send + 'static>(settings: &Settings, default: Limit) -> Bui
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_packet::TestPacket;
+    use crate::Datagram;
 
     /// The ids that leave and the ids dropped when five frames arrive at room for three.
-    fn five_into_three(qdisc: &mut dyn Qdisc<TestPacket>) -> (Vec<u64>, Vec<u64>) {
+    fn five_into_three(qdisc: &mut dyn Qdisc<Datagram<u64>>) -> (Vec<u64>, Vec<u64>) {
         let mut env = Environment::new(0);
         for id in 0..5 {
-            qdisc.enqueue(TestPacket::new(id), Time::ZERO, &mut env);
+            qdisc.enqueue(Datagram::new(id, 1514), Time::ZERO, &mut env);
         }
-        let dropped = env.take_dropped().map(|(packet, _)| packet.id).collect();
+        let dropped = env
+            .take_dropped()
+            .map(|(packet, _)| packet.payload)
+            .collect();
         let left = core::iter::from_fn(|| qdisc.dequeue(Time::ZERO, &mut env))
-            .map(|packet| packet.id)
+            .map(|packet| packet.payload)
             .collect();
         (left, dropped)
     }
@@ -163,8 +166,8 @@ mod tests {
     fn a_packet_larger_than_the_limit_does_not_empty_a_head_drop_queue() {
         let mut queue = HeadDrop::new(Limit::Bytes(2000));
         let mut env = Environment::new(0);
-        queue.enqueue(TestPacket::new(0), Time::ZERO, &mut env);
-        let mut giant = TestPacket::new(1);
+        queue.enqueue(Datagram::new(0, 1514), Time::ZERO, &mut env);
+        let mut giant = Datagram::new(1, 1514);
         giant.bytes = 2001;
         queue.enqueue(giant, Time::ZERO, &mut env);
         assert_eq!((queue.packets(), env.take_dropped().count()), (1, 1));

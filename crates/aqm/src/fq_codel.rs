@@ -94,11 +94,12 @@ mod tests {
     use sojourn_units::{Rate, Time, Value};
 
     use super::*;
+    use crate::Datagram;
     use crate::environment::DropReason;
     use crate::limit::Limit;
     use crate::packet::Ecn;
     use crate::qdisc::Qdisc;
-    use crate::testing::{Driven, TestPacket, packet};
+    use crate::testing::{Driven, packet};
 
     fn settings(values: &[(&str, Value)]) -> Settings {
         let mut settings = Settings::new(Rate::from_mbps(10), 1514);
@@ -110,18 +111,18 @@ mod tests {
     }
 
     fn built(
-        discipline: &Discipline<TestPacket>,
+        discipline: &Discipline<Datagram<u64>>,
         settings: &Settings,
-    ) -> Driven<dyn Qdisc<TestPacket> + Send> {
+    ) -> Driven<dyn Qdisc<Datagram<u64>> + Send> {
         Driven::boxed(discipline.build(settings).expect("good settings"))
     }
 
     /// For 3 s, two packets arrive per 10 ms and one leaves: the delay is above CoDel's target from the start.
-    fn overload(queue: &mut Driven<dyn Qdisc<TestPacket> + Send>, ecn: Ecn) -> Vec<DropReason> {
+    fn overload(queue: &mut Driven<dyn Qdisc<Datagram<u64>> + Send>, ecn: Ecn) -> Vec<DropReason> {
         for step in 0..300 {
             queue.now = Time::from_millis(10 * step);
-            queue.enqueue(packet(1, 2 * step).ecn(ecn));
-            queue.enqueue(packet(1, 2 * step + 1).ecn(ecn));
+            queue.enqueue(packet(1, 2 * step).with_ecn(ecn));
+            queue.enqueue(packet(1, 2 * step + 1).with_ecn(ecn));
             queue.dequeue();
         }
         queue.dropped().into_iter().map(|(_, why)| why).collect()
@@ -165,7 +166,7 @@ mod tests {
             ),
         ] {
             let settings = settings(&[(key, value)]);
-            let error = fq_codel::<TestPacket>()
+            let error = fq_codel::<Datagram<u64>>()
                 .build(&settings)
                 .err()
                 .expect("refused");

@@ -69,14 +69,15 @@ mod tests {
     use sojourn_units::{Rate, Time, Value};
 
     use super::*;
+    use crate::Datagram;
     use crate::environment::DropReason;
     use crate::limit::Limit;
     use crate::packet::Ecn;
     use crate::qdisc::Qdisc;
     use crate::settings::Settings;
-    use crate::testing::{Driven, TestPacket, packet};
+    use crate::testing::{Driven, packet};
 
-    fn built(settings: &Settings) -> Driven<dyn Qdisc<TestPacket> + Send> {
+    fn built(settings: &Settings) -> Driven<dyn Qdisc<Datagram<u64>> + Send> {
         Driven::boxed(fq_pie().build(settings).expect("good settings"))
     }
 
@@ -87,7 +88,7 @@ mod tests {
     /// For 10 s, flow 1 sends two packets per 10 ms and flow 2 one per 40 ms; one leaves per 10 ms. Timers run when
     /// due. Returns the numbers of the dropped packets; those of flow 2 start at 1 000 000.
     fn overload(
-        queue: &mut Driven<dyn Qdisc<TestPacket> + Send>,
+        queue: &mut Driven<dyn Qdisc<Datagram<u64>> + Send>,
         ecn: Ecn,
     ) -> Vec<(u64, DropReason)> {
         for step in 0..1000 {
@@ -96,10 +97,10 @@ mod tests {
                 queue.qdisc.on_timer(timer, &mut queue.env);
             }
             queue.now = due;
-            queue.enqueue(packet(1, 2 * step).ecn(ecn));
-            queue.enqueue(packet(1, 2 * step + 1).ecn(ecn));
+            queue.enqueue(packet(1, 2 * step).with_ecn(ecn));
+            queue.enqueue(packet(1, 2 * step + 1).with_ecn(ecn));
             if step % 4 == 0 {
-                queue.enqueue(packet(2, 1_000_000 + step).ecn(ecn));
+                queue.enqueue(packet(2, 1_000_000 + step).with_ecn(ecn));
             }
             queue.dequeue();
         }

@@ -2,7 +2,7 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | [`packet`] | the fields of a packet that a discipline may read and change |
+//! | [`packet`], [`datagram`] | the fields of a packet that a discipline may read and change; a packet that is ready to use |
 //! | [`qdisc`], [`limit`] | the [`Qdisc`] trait: enqueue and dequeue; how much a queue may hold |
 //! | [`environment`] | randomness, drops and marks |
 //! | [`aqm`] | the [`Aqm`] trait: a decision per packet, for one queue |
@@ -22,9 +22,6 @@
 //! scheduler, a choice among queued packets) implements [`Qdisc`].
 #![no_std]
 extern crate alloc;
-// Tests share a packet type with the integration tests, which name this crate from outside.
-#[cfg(test)]
-extern crate self as sojourn_aqm;
 
 pub mod aqm;
 pub mod ared;
@@ -36,6 +33,7 @@ pub mod choke;
 pub mod classify;
 pub mod cobalt;
 pub mod codel;
+pub mod datagram;
 pub mod discipline;
 pub mod docsis_pie;
 pub mod dualpi2;
@@ -64,13 +62,12 @@ pub mod sfq;
 pub mod sfq_aqm;
 pub mod single;
 #[cfg(test)]
-mod test_packet;
-#[cfg(test)]
 mod testing;
 
 pub use aqm::{Algorithm, Aqm, Backlog, Verdict};
 pub use catalogue::Catalogue;
 pub use classify::Hashing;
+pub use datagram::Datagram;
 pub use discipline::{Built, Discipline};
 pub use environment::{DropReason, Environment};
 pub use fq::Fair;

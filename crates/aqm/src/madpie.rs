@@ -152,8 +152,8 @@ pub fn madpie<P: Packet + Send + 'static>() -> Discipline<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Datagram;
     use crate::packet::Ecn;
-    use crate::test_packet::TestPacket;
 
     const LONG: Backlog = Backlog {
         packets: 10,
@@ -175,7 +175,7 @@ mod tests {
     fn five_after(madpie: &mut Madpie, delay: Duration, ecn: Ecn) -> Vec<Verdict> {
         let mut env = Environment::new(0);
         let now = madpie.next_timer().unwrap() + Duration::from_secs(1);
-        let mut packet = TestPacket::new(0);
+        let mut packet = Datagram::new(0, 1514);
         packet.enqueued = now.saturating_sub(delay);
         madpie.on_dequeue(&packet, LONG, now, &mut env);
         madpie.on_timer(LONG, now);
@@ -213,9 +213,9 @@ mod tests {
         let mut env = Environment::new(0);
         madpie.armed = true;
         let now = Time::from_millis(2000);
-        let verdict = madpie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env);
+        let verdict = madpie.on_enqueue(&Datagram::new(0, 1514), LONG, now, &mut env);
         assert_eq!(verdict, Verdict::Drop(DropReason::Deterministic));
-        let verdict = madpie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env);
+        let verdict = madpie.on_enqueue(&Datagram::new(0, 1514), LONG, now, &mut env);
         assert_eq!(verdict, Verdict::Pass);
     }
 

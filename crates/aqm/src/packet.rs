@@ -1,5 +1,7 @@
 //! The fields of a packet that a discipline may read and change.
 
+use core::net::{IpAddr, SocketAddr};
+
 use sojourn_units::Time;
 
 /// The ECN field of the IP header (RFC 3168 §5, RFC 9331 for ECT(1)).
@@ -23,12 +25,13 @@ impl Ecn {
     }
 }
 
-/// Identifies a flow. Disciplines hash it; host fairness uses its parts.
+/// Identifies a flow. Disciplines hash it; host fairness uses its parts. It is made from a pair of socket addresses, IPv4 or
+/// IPv6, or from parts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct FlowKey {
-    /// Sending host.
+    /// Sending host: an IPv4 address, or 32 bits of a hash of an IPv6 address.
     pub source: u32,
-    /// Receiving host.
+    /// Receiving host, likewise.
     pub destination: u32,
     /// Sender's port; 0 for protocols without ports.
     pub source_port: u16,
@@ -39,6 +42,18 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
+    /// The key of a flow that is known by a number only. Each number has hosts of its own, so that fairness between hosts is
+    /// fairness between flows.
+    pub const fn numbered(number: u32) -> Self {
+        Self {
+            source: number.wrapping_add(1000),
+            destination: number.wrapping_add(5000),
+            source_port: 1,
+            destination_port: 2,
+            protocol: 6,
+        }
+    }
+
     /// A well-mixed 32-bit hash of all parts. Different values of `salt` give independent hashes.
     pub fn hash(&self, salt: u64) -> u32 {
         mix(
@@ -51,6 +66,32 @@ impl FlowKey {
                 ),
             salt,
         ) as u32
+    }
+}
+
+/// The key of a flow of UDP from the first address to the second; for another protocol, set [`FlowKey::protocol`]. An IPv6
+/// address is hashed to 32 bits: two hosts are taken for one with a probability of 2^-32. Addresses mapped from IPv4 are
+/// those of IPv4.
+impl From<(SocketAddr, SocketAddr)> for FlowKey {
+    fn from((source, destination): (SocketAddr, SocketAddr)) -> Self {
+        Self {
+            source: host(source.ip()),
+            destination: host(destination.ip()),
+            source_port: source.port(),
+            destination_port: destination.port(),
+            protocol: 17,
+        }
+    }
+}
+
+/// An address in 32 bits.
+fn host(address: IpAddr) -> u32 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_bits(),
+        IpAddr::V6(address) => {
+            let bits = address.to_bits();
+            mix(bits as u64, mix((bits >> 64) as u64, 0)) as u32
+        }
     }
 }
 
@@ -114,5 +155,53 @@ pub(crate) fn ce_bytes(packet: &impl Packet) -> u64 {
         u64::from(packet.bytes())
     } else {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeSet;
+    use core::net::Ipv6Addr;
+
+    use super::*;
+
+    fn between(source: &str, destination: &str) -> FlowKey {
+        let parse = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        FlowKey::from((parse(source), parse(destination)))
+    }
+
+    #[test]
+    fn the_addresses_of_a_datagram_are_its_flow() {
+        let key = between("10.1.0.2:50000", "192.0.2.1:443");
+        let expected = FlowKey {
+            source: 0x0a01_0002,
+            destination: 0xc000_0201,
+            source_port: 50_000,
+            destination_port: 443,
+            protocol: 17,
+        };
+        assert_eq!(key, expected);
+        assert_eq!(
+            between("[::ffff:10.1.0.2]:50000", "[::ffff:192.0.2.1]:443"),
+            expected
+        );
+    }
+
+    #[test]
+    fn flows_of_ipv6_differ_in_every_part_of_their_addresses() {
+        let to = |source: &str| between(source, "[2001:db8::1]:443");
+        let keys = [
+            to("[2001:db8::2]:50000"),
+            to("[2001:db8::3]:50000"),
+            to("[2001:db8::2]:50001"),
+            to("[2001:db9::2]:50000"),
+            between("[2001:db8::1]:443", "[2001:db8::2]:50000"),
+        ];
+        for (number, key) in keys.iter().enumerate() {
+            assert!(!keys[..number].contains(key), "{key:?}");
+        }
+        // 1000 hosts of one prefix: a collision is expected in one of 8600 such sets.
+        let hosts = (0..1000_u128).map(|n| host(Ipv6Addr::from(0x2001_0db8 << 96 | n).into()));
+        assert_eq!(hosts.collect::<BTreeSet<u32>>().len(), 1000);
     }
 }

@@ -132,10 +132,11 @@ pub fn pfifo_fast<P: Packet + Send + 'static>() -> Discipline<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Driven, TestPacket, packet};
+    use crate::Datagram;
+    use crate::testing::{Driven, packet};
 
-    fn with_dscp(dscp: u8, id: u64) -> TestPacket {
-        TestPacket {
+    fn with_dscp(dscp: u8, id: u64) -> Datagram<u64> {
+        Datagram {
             dscp,
             ..packet(1, id)
         }

@@ -268,7 +268,7 @@ pub fn pi2<P: Packet + Send + 'static>() -> Discipline<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_packet::TestPacket;
+    use crate::Datagram;
 
     const LONG: Backlog = Backlog {
         packets: 10,
@@ -313,9 +313,9 @@ mod tests {
             (Ecn::Ect0, Verdict::Mark, 0.09),
             (Ecn::Ect1, Verdict::Mark, 0.6),
         ] {
-            let packet = TestPacket {
+            let packet = Datagram {
                 ecn,
-                ..TestPacket::new(0)
+                ..Datagram::new(0, 1514)
             };
             let hits = (0..100_000)
                 .filter(|_| pi2.on_enqueue(&packet, LONG, Time::ZERO, &mut env) == hit)

@@ -243,12 +243,13 @@ pub fn earliest(one: Option<Time>, other: Option<Time>) -> Option<Time> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Datagram;
     use crate::packet::Ecn;
-    use crate::testing::{TestPacket, packet};
+    use crate::testing::packet;
 
-    fn ids(pool: &mut Pool<TestPacket>, queue: &mut Queue) -> Vec<u64> {
+    fn ids(pool: &mut Pool<Datagram<u64>>, queue: &mut Queue) -> Vec<u64> {
         core::iter::from_fn(|| pool.pop_front(queue))
-            .map(|packet| packet.id)
+            .map(|packet| packet.payload)
             .collect()
     }
 
@@ -258,9 +259,12 @@ mod tests {
         let (mut one, mut other) = (Queue::EMPTY, Queue::EMPTY);
         for id in 0..3 {
             pool.push_back(&mut one, packet(1, id));
-            pool.push_back(&mut other, packet(2, 10 + id).bytes(100).ecn(Ecn::Ce));
+            pool.push_back(
+                &mut other,
+                packet(2, 10 + id).with_bytes(100).with_ecn(Ecn::Ce),
+            );
         }
-        pool.push_front(&mut other, packet(2, 9).bytes(50));
+        pool.push_front(&mut other, packet(2, 9).with_bytes(50));
         let expected = Backlog {
             packets: 4,
             bytes: 350,
@@ -269,7 +273,10 @@ mod tests {
         };
         assert_eq!(pool.backlog(&other, Scope::Discipline), expected);
         assert_eq!(pool.backlog(&other, Scope::Queue).qdisc_bytes, 350);
-        assert_eq!(pool.pop_back(&mut other).map(|packet| packet.id), Some(12));
+        assert_eq!(
+            pool.pop_back(&mut other).map(|packet| packet.payload),
+            Some(12)
+        );
         assert_eq!(ids(&mut pool, &mut one), [0, 1, 2]);
         assert_eq!(ids(&mut pool, &mut other), [9, 10, 11]);
         assert_eq!((pool.packets(), pool.bytes()), (0, 0));

@@ -16,8 +16,9 @@ use alloc::vec::Vec;
 use sojourn_units::{Duration, Time};
 
 use crate::aqm::{Aqm, Backlog};
+use crate::datagram::Datagram;
 use crate::environment::Environment;
-use crate::packet::{Ecn, FlowKey, Packet};
+use crate::packet::{Ecn, FlowKey};
 use crate::qdisc::Qdisc;
 
 mod recording;
@@ -60,67 +61,32 @@ impl Event {
     }
 }
 
-/// A packet of a recording.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Recorded {
-    /// Its id.
-    pub id: u64,
-    bytes: u32,
-    bucket: Option<u32>,
-    ecn: Ecn,
-    enqueued: Time,
-}
+/// A packet of a recording. Its payload is its id.
+pub type Recorded = Datagram<u64>;
 
-impl Recorded {
-    /// The packet of an arrival.
-    ///
-    /// # Panics
-    /// The event is a departure.
-    fn arriving(event: Event, now: Time) -> Self {
-        let Event::Enqueue {
-            id,
-            bytes,
-            flow,
-            ecn,
-            ..
-        } = event
-        else {
-            unreachable!("only arrivals bring packets");
-        };
-        Self {
-            id,
-            bytes,
-            bucket: flow,
-            ecn,
-            enqueued: now,
-        }
-    }
-}
-
-impl Packet for Recorded {
-    fn bytes(&self) -> u32 {
-        self.bytes
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn set_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-    fn enqueued(&self) -> Time {
-        self.enqueued
-    }
-    fn set_enqueued(&mut self, now: Time) {
-        self.enqueued = now;
-    }
-    fn flow(&self) -> FlowKey {
-        FlowKey {
-            source: self.bucket.unwrap_or(0),
-            ..FlowKey::default()
-        }
-    }
-    fn bucket(&self) -> Option<u32> {
-        self.bucket
+/// The packet of an arrival.
+///
+/// # Panics
+/// The event is a departure.
+fn arriving(event: Event, now: Time) -> Recorded {
+    let Event::Enqueue {
+        id,
+        bytes,
+        flow,
+        ecn,
+        ..
+    } = event
+    else {
+        unreachable!("only arrivals bring packets");
+    };
+    let key = FlowKey {
+        source: flow.unwrap_or(0),
+        ..FlowKey::default()
+    };
+    Recorded {
+        bucket: flow,
+        enqueued: now,
+        ..Datagram::new(id, bytes).with_ecn(ecn).with_flow(key)
     }
 }
 
@@ -187,14 +153,14 @@ pub fn replay(qdisc: &mut dyn Qdisc<Recorded>, events: &[Event], seed: u64) -> O
         }
         match event {
             Event::Enqueue { .. } => {
-                let packet = Recorded::arriving(event, now);
+                let packet = arriving(event, now);
                 lost.enter(&packet);
                 qdisc.enqueue(packet, now, &mut env);
             }
             Event::Dequeue { id, at, ce } => {
                 lost.leave(id);
                 let sent = qdisc.dequeue(now, &mut env);
-                let got = sent.map(|packet| packet.id);
+                let got = sent.map(|packet| packet.payload);
                 let has_ce = sent.is_some_and(|packet| packet.ecn == Ecn::Ce);
                 if let Some(recorded) = ce {
                     let (theirs, ours) = marked.get_or_insert((0, 0));
@@ -246,7 +212,7 @@ struct Losses {
 
 impl Losses {
     fn enter(&mut self, packet: &Recorded) {
-        self.entered.push((packet.id, packet.bucket));
+        self.entered.push((packet.payload, packet.bucket));
     }
 
     fn leave(&mut self, id: u64) {
@@ -260,7 +226,7 @@ impl Losses {
     /// True if the recording tells whether the packet was dropped.
     fn is_known(&self, packet: &Recorded) -> bool {
         let newest = self.newest.get(&packet.bucket);
-        newest.is_some_and(|newest| packet.id <= *newest)
+        newest.is_some_and(|newest| packet.payload <= *newest)
     }
 
     /// Packets that the recorded queue dropped.
@@ -302,7 +268,7 @@ pub fn follow(
         }
         match event {
             Event::Enqueue { bytes, .. } => {
-                let packet = Recorded::arriving(event, now);
+                let packet = arriving(event, now);
                 aqm.on_enqueue(&packet, backlog, now, &mut env);
                 queue.push_back(packet);
                 account(&mut backlog, &queue, i64::from(bytes));
@@ -312,7 +278,7 @@ pub fn follow(
                 while let Some(packet) = queue.pop_front() {
                     account(&mut backlog, &queue, -i64::from(packet.bytes));
                     aqm.on_dequeue(&packet, backlog, now, &mut env);
-                    if packet.id == id {
+                    if packet.payload == id {
                         break;
                     }
                 }

@@ -150,10 +150,11 @@ mod tests {
     use sojourn_units::{Rate, Time, Value};
 
     use super::*;
+    use crate::Datagram;
     use crate::environment::DropReason;
-    use crate::testing::{Driven, TestPacket, packet};
+    use crate::testing::{Driven, packet};
 
-    fn disciplines() -> [Discipline<TestPacket>; 4] {
+    fn disciplines() -> [Discipline<Datagram<u64>>; 4] {
         [sfq_red(), sfq_ared(), sfq_pie(), sfq_madpie()]
     }
 
@@ -246,11 +247,11 @@ mod tests {
         ]);
         let mut queue = Driven::boxed(sfq_red().build(&settings).expect("good settings"));
         for id in 0..10 {
-            queue.enqueue(packet(1, id).bytes(100));
+            queue.enqueue(packet(1, id).with_bytes(100));
         }
         // 1000 B are queued; 1000 more fit into 1500 once five packets of 100 have left. 2000 never fit.
         queue.enqueue(packet(1, 10));
-        queue.enqueue(packet(1, 11).bytes(2_000));
+        queue.enqueue(packet(1, 11).with_bytes(2_000));
         let lost: Vec<u64> = queue.dropped().iter().map(|&(id, _)| id).collect();
         assert_eq!(lost, [0, 1, 2, 3, 4, 11]);
     }

@@ -6,43 +6,38 @@ use alloc::vec::Vec;
 use sojourn_units::Time;
 
 use crate::environment::{DropReason, Environment};
-use crate::packet::Ecn;
 use crate::qdisc::Qdisc;
-pub(crate) use crate::test_packet::{TestPacket, flow_key};
+use crate::{Datagram, FlowKey};
 
 /// Packet `id` of flow `flow`, 1000 bytes, not ECN-capable.
-pub(crate) fn packet(flow: u32, id: u64) -> TestPacket {
-    TestPacket {
+pub(crate) fn packet(flow: u32, id: u64) -> Datagram<u64> {
+    Datagram {
         bytes: 1000,
-        flow: flow_key(flow),
-        ..TestPacket::new(id)
+        flow: FlowKey::numbered(flow),
+        ..Datagram::new(id, 1514)
     }
 }
 
-impl TestPacket {
-    pub(crate) fn bytes(self, bytes: u32) -> Self {
+impl<T> Datagram<T> {
+    pub(crate) fn with_bytes(self, bytes: u32) -> Self {
         Self { bytes, ..self }
-    }
-
-    pub(crate) fn ecn(self, ecn: Ecn) -> Self {
-        Self { ecn, ..self }
     }
 }
 
 /// A discipline, its environment, and the instant of the next operation.
 pub(crate) struct Driven<Q: ?Sized> {
     pub(crate) qdisc: Box<Q>,
-    pub(crate) env: Environment<TestPacket>,
+    pub(crate) env: Environment<Datagram<u64>>,
     pub(crate) now: Time,
 }
 
-impl<Q: Qdisc<TestPacket>> Driven<Q> {
+impl<Q: Qdisc<Datagram<u64>>> Driven<Q> {
     pub(crate) fn new(qdisc: Q) -> Self {
         Self::boxed(Box::new(qdisc))
     }
 }
 
-impl<Q: Qdisc<TestPacket> + ?Sized> Driven<Q> {
+impl<Q: Qdisc<Datagram<u64>> + ?Sized> Driven<Q> {
     pub(crate) fn boxed(qdisc: Box<Q>) -> Self {
         Self {
             qdisc,
@@ -52,11 +47,11 @@ impl<Q: Qdisc<TestPacket> + ?Sized> Driven<Q> {
         }
     }
 
-    pub(crate) fn enqueue(&mut self, packet: TestPacket) {
+    pub(crate) fn enqueue(&mut self, packet: Datagram<u64>) {
         self.qdisc.enqueue(packet, self.now, &mut self.env);
     }
 
-    pub(crate) fn dequeue(&mut self) -> Option<TestPacket> {
+    pub(crate) fn dequeue(&mut self) -> Option<Datagram<u64>> {
         self.qdisc.dequeue(self.now, &mut self.env)
     }
 
@@ -64,7 +59,7 @@ impl<Q: Qdisc<TestPacket> + ?Sized> Driven<Q> {
     pub(crate) fn ids(&mut self, count: usize) -> Vec<u64> {
         (0..count)
             .map_while(|_| self.dequeue())
-            .map(|packet| packet.id)
+            .map(|packet| packet.payload)
             .collect()
     }
 
@@ -72,7 +67,7 @@ impl<Q: Qdisc<TestPacket> + ?Sized> Driven<Q> {
     pub(crate) fn dropped(&mut self) -> Vec<(u64, DropReason)> {
         self.env
             .take_dropped()
-            .map(|(packet, reason)| (packet.id, reason))
+            .map(|(packet, reason)| (packet.payload, reason))
             .collect()
     }
 }

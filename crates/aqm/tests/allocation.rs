@@ -1,27 +1,21 @@
 //! After its queues have grown to their size, no discipline allocates, whatever happens to the packets.
 
-#[path = "../src/test_packet.rs"]
-mod test_packet;
-
-use sojourn_aqm::{Catalogue, Ecn, Environment, Limit, Qdisc, Settings};
+use sojourn_aqm::{Catalogue, Datagram, Ecn, Environment, FlowKey, Limit, Qdisc, Settings};
 use sojourn_units::{Rate, Time, Value};
-use test_packet::{TestPacket, flow_key};
 
 /// Offers bursts of 16 flows, 30 % more than is fetched, for `rounds` of 13 packets in 12 ms each.
 fn congest(
-    qdisc: &mut dyn Qdisc<TestPacket>,
-    env: &mut Environment<TestPacket>,
+    qdisc: &mut dyn Qdisc<Datagram<u64>>,
+    env: &mut Environment<Datagram<u64>>,
     begin: Time,
     rounds: u64,
 ) -> Time {
     let mut now = begin;
     for round in 0..rounds {
         for id in 0..13 {
-            let packet = TestPacket {
-                flow: flow_key(((round * 13 + id) % 16) as u32),
-                ecn: if id % 3 == 0 { Ecn::Ect0 } else { Ecn::NotEct },
-                ..TestPacket::new(id)
-            };
+            let packet = Datagram::new(id, 1514)
+                .with_flow(FlowKey::numbered(((round * 13 + id) % 16) as u32))
+                .with_ecn(if id % 3 == 0 { Ecn::Ect0 } else { Ecn::NotEct });
             qdisc.enqueue(packet, now, env);
             env.take_dropped();
         }
@@ -45,7 +39,7 @@ fn allocations_are_counted() {
 
 #[test]
 fn no_discipline_allocates_after_warm_up() {
-    for discipline in Catalogue::<TestPacket>::new().iter() {
+    for discipline in Catalogue::<Datagram<u64>>::new().iter() {
         for ce_exclude in [false, true] {
             if ce_exclude && discipline.key("ce_exclude").is_none() {
                 continue;

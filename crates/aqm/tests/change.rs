@@ -1,12 +1,8 @@
 //! Changes of parameters while a discipline runs.
 
-#[path = "../src/test_packet.rs"]
-mod test_packet;
-
 use proptest::prelude::*;
-use sojourn_aqm::{Catalogue, Ecn, Environment, Limit, Qdisc, Settings};
+use sojourn_aqm::{Catalogue, Datagram, Ecn, Environment, FlowKey, Limit, Qdisc, Settings};
 use sojourn_units::{Duration, Rate, Time, Value};
-use test_packet::{TestPacket, flow_key};
 
 /// The disciplines that can be changed while they run; all others refuse.
 const CHANGEABLE: [&str; 8] = [
@@ -29,9 +25,9 @@ fn settings(limit: u64) -> Settings {
 /// The numbers and marks of the packets that leave `qdisc` while packets arrive twice as fast as they leave. Halfway,
 /// `act` is called.
 fn played(
-    qdisc: &mut dyn Qdisc<TestPacket>,
+    qdisc: &mut dyn Qdisc<Datagram<u64>>,
     gaps: &[u16],
-    act: impl FnOnce(&mut dyn Qdisc<TestPacket>),
+    act: impl FnOnce(&mut dyn Qdisc<Datagram<u64>>),
 ) -> (Vec<(u64, Ecn)>, u64) {
     let mut env = Environment::new(7);
     let (mut now, mut left, mut act) = (Time::ZERO, Vec::new(), Some(act));
@@ -45,18 +41,15 @@ fn played(
                 act(qdisc);
             }
         }
-        let packet = TestPacket {
-            ecn: Ecn::Ect0,
-            bytes: 1514,
-            flow: flow_key(number as u32 % 5),
-            ..TestPacket::new(number as u64)
-        };
+        let packet = Datagram::new(number as u64, 1514)
+            .with_ecn(Ecn::Ect0)
+            .with_flow(FlowKey::numbered(number as u32 % 5));
         qdisc.enqueue(packet, now, &mut env);
         if number % 2 == 0 {
             left.extend(
                 qdisc
                     .dequeue(now, &mut env)
-                    .map(|packet| (packet.id, packet.ecn)),
+                    .map(|packet| (packet.payload, packet.ecn)),
             );
         }
     }
@@ -68,7 +61,7 @@ proptest! {
 
     #[test]
     fn a_change_to_the_same_values_changes_nothing(gaps in prop::collection::vec(0..4_000_u16, 200..600)) {
-        for discipline in Catalogue::<TestPacket>::new().iter() {
+        for discipline in Catalogue::<Datagram<u64>>::new().iter() {
             let build = || discipline.build(&settings(60)).expect("the defaults are good");
             let (mut changed, mut alone) = (build(), build());
             let mut changes = false;
@@ -83,7 +76,7 @@ proptest! {
     #[test]
     fn a_lower_limit_drops_nothing_that_is_queued(gaps in prop::collection::vec(0..400_u16, 200..400)) {
         for name in CHANGEABLE {
-            let catalogue = Catalogue::<TestPacket>::new();
+            let catalogue = Catalogue::<Datagram<u64>>::new();
             let discipline = catalogue.get(name).expect("it is in the catalogue");
             let mut qdisc = discipline.build(&settings(60)).expect("the defaults are good");
             let mut before = 0;
@@ -99,7 +92,7 @@ proptest! {
 
 #[test]
 fn a_refused_change_changes_nothing() {
-    let catalogue = Catalogue::<TestPacket>::new();
+    let catalogue = Catalogue::<Datagram<u64>>::new();
     for (name, key, value) in [
         ("codel", "interval", Value::Duration(Duration::ZERO)),
         ("pie", "target", Value::Duration(Duration::from_secs(60))),

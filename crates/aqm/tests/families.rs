@@ -4,10 +4,10 @@
 mod arbitrary;
 mod drive;
 
+use sojourn_aqm::Datagram;
 use std::collections::BTreeSet;
 
 use arbitrary::FAMILIES;
-use drive::TestPacket;
 use proptest::prelude::*;
 use sojourn_aqm::Catalogue;
 
@@ -18,7 +18,7 @@ fn every_discipline_is_in_a_family() {
         .flat_map(|(_, names)| *names)
         .copied()
         .collect();
-    let all: BTreeSet<&str> = Catalogue::<TestPacket>::new()
+    let all: BTreeSet<&str> = Catalogue::<Datagram<u64>>::new()
         .iter()
         .map(|d| d.name)
         .collect();

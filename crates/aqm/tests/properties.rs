@@ -4,9 +4,11 @@ mod drive;
 
 use std::collections::HashMap;
 
-use drive::{Books, Drive, Step, TestPacket};
+use drive::{Books, Drive, Step};
 use proptest::prelude::*;
-use sojourn_aqm::{Catalogue, Discipline, Ecn, Environment, Limit, Packet, Qdisc, Settings};
+use sojourn_aqm::{
+    Catalogue, Datagram, Discipline, Ecn, Environment, FlowKey, Limit, Packet, Qdisc, Settings,
+};
 use sojourn_units::{Duration, Kind, Rate, Time, Value};
 
 /// A packet of one of 16 flows, each with its own ECN field.
@@ -51,7 +53,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// The settings to test of each discipline: every variant, with and without ECN, and with `ce_exclude` if it has that
 /// key.
-fn settings_of(discipline: &Discipline<TestPacket>, limit: Limit) -> Vec<Settings> {
+fn settings_of(discipline: &Discipline<Datagram<u64>>, limit: Limit) -> Vec<Settings> {
     let variants: Vec<Option<&str>> = match discipline.key("variant").map(|key| key.kind) {
         Some(Kind::Choice(words)) => words.iter().map(|word| Some(*word)).collect(),
         _ => vec![None],
@@ -82,7 +84,7 @@ fn settings_of(discipline: &Discipline<TestPacket>, limit: Limit) -> Vec<Setting
 }
 
 fn play(
-    qdisc: &mut dyn Qdisc<TestPacket>,
+    qdisc: &mut dyn Qdisc<Datagram<u64>>,
     limit: Limit,
     steps: &[Step],
 ) -> Result<Books, TestCaseError> {
@@ -94,10 +96,10 @@ fn each_discipline(
     limit: Limit,
     mut check: impl FnMut(
         &str,
-        &mut dyn FnMut() -> Box<dyn Qdisc<TestPacket> + Send>,
+        &mut dyn FnMut() -> Box<dyn Qdisc<Datagram<u64>> + Send>,
     ) -> Result<(), TestCaseError>,
 ) -> Result<(), TestCaseError> {
-    for discipline in Catalogue::<TestPacket>::new().iter() {
+    for discipline in Catalogue::<Datagram<u64>>::new().iter() {
         for settings in settings_of(discipline, limit) {
             let label = format!("{} {:?}", discipline.name, settings.values);
             check(&label, &mut || match discipline.build(&settings) {
@@ -125,9 +127,9 @@ proptest! {
             let books = play(qdisc.as_mut(), limit, &steps)?;
             let mut last_of_flow = HashMap::new();
             for packet in &books.dequeued {
-                let before = last_of_flow.insert(packet.flow, packet.id);
-                prop_assert!(before.is_none_or(|before| before < packet.id), "order of flow {:?}", packet.flow);
-                let offered = &books.offered[packet.id as usize];
+                let before = last_of_flow.insert(packet.flow, packet.payload);
+                prop_assert!(before.is_none_or(|before| before < packet.payload), "order of flow {:?}", packet.flow);
+                let offered = &books.offered[packet.payload as usize];
                 prop_assert!(packet.ecn == offered.ecn || packet.ecn == Ecn::Ce);
             }
             let names = qdisc.inner_queues();
@@ -135,7 +137,7 @@ proptest! {
                 let told = packet.inner_queue.map(usize::from);
                 prop_assert!(told.map_or(names.is_empty(), |place| place < names.len().max(1)), "{told:?} of {names:?}");
             }
-            let mut fates: Vec<u64> = books.dequeued.iter().chain(&books.dropped).map(|p| p.id).collect();
+            let mut fates: Vec<u64> = books.dequeued.iter().chain(&books.dropped).map(|p| p.payload).collect();
             fates.sort_unstable();
             fates.dedup();
             prop_assert_eq!(fates.len(), books.dequeued.len() + books.dropped.len());
@@ -166,12 +168,15 @@ proptest! {
                 while let Some(due) = qdisc.next_timer().filter(|due| *due <= now) {
                     qdisc.on_timer(due, &mut env);
                 }
-                let mut packet = TestPacket::new(id);
+                let mut packet = Datagram::new(id, 1514);
                 packet.ecn = Ecn::Ect0;
                 qdisc.enqueue(packet, now, &mut env);
                 packet.set_enqueued(now);
                 let left = qdisc.dequeue(now, &mut env);
-                let as_it_came = left.map(|left| TestPacket { inner_queue: None, ..left });
+                let as_it_came = left.map(|mut left| {
+                    left.inner_queue = None;
+                    left
+                });
                 prop_assert_eq!(as_it_came, Some(packet));
                 prop_assert_eq!(qdisc.dequeue(now, &mut env), None);
             }
@@ -189,9 +194,9 @@ proptest! {
             let (mut now, mut id) = (Time::ZERO, 0);
             for (pause, flow, more, leaving) in &rounds {
                 now = Time::from_nanos(now.as_nanos() + pause);
-                let arrivals: Vec<TestPacket> = (id..=id + more).map(|id| {
+                let arrivals: Vec<Datagram<u64>> = (id..=id + more).map(|id| {
                     let ecn = if flow % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
-                    TestPacket { ecn, flow: drive::flow_key(*flow), ..TestPacket::new(id) }
+                    Datagram::new(id, 1514).with_ecn(ecn).with_flow(FlowKey::numbered(*flow))
                 }).collect();
                 id += more + 1;
                 let [passed, enqueued] = &mut both;

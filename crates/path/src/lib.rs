@@ -5,23 +5,9 @@
 //!
 //! ```
 //! use sojourn_aqm::fifo::DropTail;
-//! use sojourn_aqm::{Limit, Single};
+//! use sojourn_aqm::{Datagram, Limit, Single};
 //! use sojourn_path::{Builder, LinkConfig, NoObserver, Stage};
 //! use sojourn_units::{Duration, Rate, Time};
-//! # #[derive(Debug)] struct Packet { bytes: u32, hop: u32, enqueued: Time }
-//! # impl sojourn_aqm::Packet for Packet {
-//! #     fn bytes(&self) -> u32 { self.bytes }
-//! #     fn ecn(&self) -> sojourn_aqm::Ecn { sojourn_aqm::Ecn::NotEct }
-//! #     fn set_ce(&mut self) {}
-//! #     fn enqueued(&self) -> Time { self.enqueued }
-//! #     fn set_enqueued(&mut self, now: Time) { self.enqueued = now; }
-//! #     fn flow(&self) -> sojourn_aqm::FlowKey { sojourn_aqm::FlowKey::default() }
-//! # }
-//! # impl sojourn_path::Packet for Packet {
-//! #     fn hop(&self) -> u32 { self.hop }
-//! #     fn set_hop(&mut self, hop: u32) { self.hop = hop; }
-//! #     fn change_bytes(&mut self, by: i32) { self.bytes = self.bytes.saturating_add_signed(by); }
-//! # }
 //!
 //! let qdisc = Single::new(DropTail, Limit::Packets(1000));
 //! let mut builder = Builder::new();
@@ -30,7 +16,7 @@
 //! let mut network = builder.build(NoObserver);
 //!
 //! for _ in 0..3 {
-//!     network.send(Packet { bytes: 1000, hop: 0, enqueued: Time::ZERO }, route, Time::ZERO);
+//!     network.send(Datagram::new("hello", 1000), route, Time::ZERO);
 //! }
 //! // The bucket holds 1600 bytes, so that two leave at once; 1000 bytes take 1 ms, and the last waits for 400 of them.
 //! let mut arrived = Vec::new();
@@ -61,8 +47,6 @@ pub mod link;
 pub mod medium;
 pub mod network;
 pub mod shaper;
-#[cfg(test)]
-mod test_packet;
 
 pub use builder::{Builder, Stage};
 pub use link::{Link, LinkConfig};

@@ -380,16 +380,15 @@ mod tests {
     use alloc::vec::Vec;
 
     use sojourn_aqm::fifo::DropTail;
-    use sojourn_aqm::{Limit, Single};
+    use sojourn_aqm::{Datagram, Limit, Single};
 
     use super::*;
     use crate::network::NoObserver;
-    use crate::test_packet::TestPacket;
 
     /// 1 ms at 10 Mbit/s.
     const BYTES: u32 = 1250;
 
-    fn link(burst: u64, device_queue: u64, rate: Vec<(Duration, Rate)>) -> Link<TestPacket> {
+    fn link(burst: u64, device_queue: u64, rate: Vec<(Duration, Rate)>) -> Link<Datagram<u32>> {
         let qdisc = Box::new(Single::new(DropTail, Limit::Packets(100)));
         let config = LinkConfig {
             capacity: Capacity::Steps(rate),
@@ -401,9 +400,9 @@ mod tests {
     }
 
     /// The instants, in ms, at which ten packets that arrive together at 100 ms leave.
-    fn departures(mut link: Link<TestPacket>) -> Vec<u64> {
+    fn departures(mut link: Link<Datagram<u32>>) -> Vec<u64> {
         for n in 0..10 {
-            let packet = TestPacket::new(n, BYTES);
+            let packet = Datagram::new(n, BYTES);
             let now = Time::from_millis(100);
             if !link.is_idle() {
                 link.enqueue(packet, now, 0, &mut NoObserver);
@@ -415,7 +414,7 @@ mod tests {
         while link.wake() < Time::MAX {
             let now = link.wake();
             while let Some(packet) = link.serve(now, 0, &mut NoObserver) {
-                assert_eq!(packet.flow as usize, left.len(), "first in, first out");
+                assert_eq!(packet.payload as usize, left.len(), "first in, first out");
                 left.push(now.as_nanos() / 1_000_000);
             }
         }
@@ -456,13 +455,13 @@ mod tests {
             // Ten leave, one is queued, as many are in the device queue, and there is no room for the last.
             for n in 0..12 + device_queue as u32 {
                 assert!(link.is_idle());
-                if let Some(packet) = link.enqueue_idle(TestPacket::new(n, BYTES), now, 0, seen) {
+                if let Some(packet) = link.enqueue_idle(Datagram::new(n, BYTES), now, 0, seen) {
                     link.hold(packet, now);
                 }
             }
             let left = core::iter::from_fn(|| link.serve(now, 0, seen));
             assert_eq!(
-                left.map(|packet| packet.flow).collect::<Vec<_>>(),
+                left.map(|packet| packet.payload).collect::<Vec<_>>(),
                 (0..10).collect::<Vec<_>>()
             );
             assert_eq!((seen.0, link.wake()), (1, Time::from_millis(101)));
@@ -471,11 +470,11 @@ mod tests {
 
     struct Drops(u64);
 
-    impl Observer<TestPacket> for Drops {
+    impl Observer<Datagram<u32>> for Drops {
         fn on_drop(
             &mut self,
             _: usize,
-            _: TestPacket,
+            _: Datagram<u32>,
             _: sojourn_aqm::DropReason,
             _: Duration,
             _: Time,

@@ -26,6 +26,18 @@ pub trait Packet: sojourn_aqm::Packet {
     fn change_bytes(&mut self, by: i32);
 }
 
+impl<T> Packet for sojourn_aqm::Datagram<T> {
+    fn hop(&self) -> u32 {
+        self.hop
+    }
+    fn set_hop(&mut self, hop: u32) {
+        self.hop = hop;
+    }
+    fn change_bytes(&mut self, by: i32) {
+        self.bytes = self.bytes.saturating_add_signed(by);
+    }
+}
+
 /// Sees packets on their way. `link` is the number that [`crate::Builder::add_link`] returned.
 pub trait Observer<P> {
     /// A packet comes to a link's queue.

@@ -6,50 +6,12 @@ use std::rc::Rc;
 
 use proptest::prelude::*;
 use sojourn_aqm::fifo::DropTail;
-use sojourn_aqm::{DropReason, Ecn, FlowKey, Limit, Single};
+use sojourn_aqm::{Datagram, DropReason, Limit, Single};
 use sojourn_path::{Builder, LinkConfig, Observer, Route, Stage};
 use sojourn_units::{Duration, Rate, Time};
 
-#[derive(Clone, Debug)]
-struct Packet {
-    route: usize,
-    number: usize,
-    sent: Time,
-    bytes: u32,
-    enqueued: Time,
-    hop: u32,
-}
-
-impl sojourn_aqm::Packet for Packet {
-    fn bytes(&self) -> u32 {
-        self.bytes
-    }
-    fn ecn(&self) -> Ecn {
-        Ecn::NotEct
-    }
-    fn set_ce(&mut self) {}
-    fn enqueued(&self) -> Time {
-        self.enqueued
-    }
-    fn set_enqueued(&mut self, now: Time) {
-        self.enqueued = now;
-    }
-    fn flow(&self) -> FlowKey {
-        FlowKey::default()
-    }
-}
-
-impl sojourn_path::Packet for Packet {
-    fn hop(&self) -> u32 {
-        self.hop
-    }
-    fn set_hop(&mut self, hop: u32) {
-        self.hop = hop;
-    }
-    fn change_bytes(&mut self, by: i32) {
-        self.bytes = self.bytes.saturating_add_signed(by);
-    }
-}
+/// The route, the number and the instant of sending.
+type Packet = Datagram<(usize, usize, Time)>;
 
 /// Counts drops, and that each packet that left a link had come to it.
 #[derive(Clone, Default)]
@@ -136,24 +98,15 @@ fn run(
             break;
         }
         while let Some(packet) = network.poll(next) {
-            assert!(
-                next >= packet.sent + known[packet.route].1,
-                "faster than its propagation"
-            );
-            delivered.push((packet.route, packet.number, next));
+            let (route, number, sent) = packet.payload;
+            assert!(next >= sent + known[route].1, "faster than its propagation");
+            delivered.push((route, number, next));
         }
         if Some(next) == next_send {
             at = next;
             let (number, (route, _, bytes)) = pending.next().expect("it was there");
             let route = route.index(routes.len());
-            let packet = Packet {
-                route,
-                number,
-                sent: next,
-                bytes: *bytes,
-                enqueued: next,
-                hop: 0,
-            };
+            let packet = Datagram::new((route, number, next), *bytes);
             network.send(packet, known[route].0, next);
         }
     }

@@ -5,29 +5,11 @@
 //!
 //! ```
 //! use sojourn_aqm::fifo::DropTail;
-//! use sojourn_aqm::{Limit, Single};
+//! use sojourn_aqm::{Datagram, Limit, Single};
 //! use sojourn_path::NoObserver;
 //! use sojourn_units::{Time, Way};
 //! use sojourn_wifi::phy::{Guard, Standard, Width};
 //! use sojourn_wifi::{Cell, Medium, Queueing, RateControl, Station, modes};
-//! # #[derive(Debug)] struct Packet { bytes: u32, enqueued: Time, station: u16 }
-//! # impl sojourn_aqm::Packet for Packet {
-//! #     fn bytes(&self) -> u32 { self.bytes }
-//! #     fn ecn(&self) -> sojourn_aqm::Ecn { sojourn_aqm::Ecn::NotEct }
-//! #     fn set_ce(&mut self) {}
-//! #     fn enqueued(&self) -> Time { self.enqueued }
-//! #     fn set_enqueued(&mut self, now: Time) { self.enqueued = now; }
-//! #     fn flow(&self) -> sojourn_aqm::FlowKey { sojourn_aqm::FlowKey::default() }
-//! # }
-//! # impl sojourn_path::Packet for Packet {
-//! #     fn hop(&self) -> u32 { 0 }
-//! #     fn set_hop(&mut self, _: u32) {}
-//! #     fn change_bytes(&mut self, _: i32) {}
-//! # }
-//! # impl sojourn_wifi::Packet for Packet {
-//! #     fn station(&self) -> u16 { self.station }
-//! #     fn set_station(&mut self, station: u16) { self.station = station; }
-//! # }
 //!
 //! let fifo = || Queueing::Ring {
 //!     qdisc: Box::new(Single::new(DropTail, Limit::Packets(1000))),
@@ -43,7 +25,7 @@
 //! };
 //! let mut medium = Medium::new(Cell::new(Standard::G), fifo(), vec![laptop]);
 //!
-//! let packet = Packet { bytes: 1514, enqueued: Time::ZERO, station: 0 };
+//! let packet = Datagram::new("hello", 1514);
 //! medium.enqueue(packet, 0, Way::Down, Time::from_millis(1), &mut NoObserver);
 //! let mut arrived = Vec::new();
 //! while medium.next_event() < Time::MAX {
@@ -103,8 +85,6 @@ pub mod queues;
 mod random;
 mod rate_control;
 mod session;
-#[cfg(test)]
-mod test_packet;
 pub mod timeline;
 
 pub use access::Access;

@@ -8,3 +8,12 @@ pub trait Packet: sojourn_path::Packet {
     /// Sets this number.
     fn set_station(&mut self, station: u16);
 }
+
+impl<T> Packet for sojourn_aqm::Datagram<T> {
+    fn station(&self) -> u16 {
+        self.station
+    }
+    fn set_station(&mut self, station: u16) {
+        self.station = station;
+    }
+}

@@ -2,7 +2,7 @@
 
 mod cell;
 
-use cell::{FULL, Packet, Seen, goodput, mode, ring, saturate, station, wide_mode};
+use cell::{FULL, Packet, Seen, goodput, mode, packet, ring, saturate, station, wide_mode};
 use sojourn_units::{Duration, Time, Way};
 use sojourn_wifi::phy::{Band, Guard, Mode, Standard, Width};
 use sojourn_wifi::queues::mac80211::Settings;
@@ -149,7 +149,7 @@ fn only_lost_frames_are_retransmitted() {
     assert!(
         received
             .windows(2)
-            .all(|pair| pair[0].packet.number < pair[1].packet.number)
+            .all(|pair| pair[0].packet.payload < pair[1].packet.payload)
     );
     let sent_each = seen.frames as f64 / received.len() as f64;
     assert!((sent_each * wanted - 1.0).abs() < 0.02, "{sent_each}");
@@ -211,7 +211,7 @@ fn shares<const N: usize>(
         }
         for station in 0..N as u16 {
             medium.enqueue(
-                Packet::new(station.into(), number, FULL),
+                packet(station.into(), number, FULL),
                 station,
                 Way::Down,
                 now,

@@ -2,7 +2,7 @@
 
 mod cell;
 
-use cell::{FULL, Packet, Seen, drop_tail, mode, ring, saturate, station};
+use cell::{FULL, Packet, Seen, drop_tail, mode, packet, ring, saturate, station};
 use sojourn_units::{Duration, Time, Way};
 use sojourn_wifi::phy::{Mode, Standard};
 use sojourn_wifi::queues::mac80211::{AqlLimits, Settings};
@@ -24,7 +24,7 @@ fn logged(medium: &mut Medium<Packet>, entries: &[(u64, u16, Way)]) -> Vec<Trans
         let before = now.saturating_sub(Duration::from_nanos(1));
         act_until(medium, before, &mut timeline);
         medium.enqueue(
-            Packet::new(0, number as u64, FULL),
+            packet(0, number as u64, FULL),
             station,
             way,
             now,
@@ -96,7 +96,7 @@ fn a_frame_is_dropped_after_the_retry_limit() {
     };
     let mut medium = Medium::new(cell, ring(), vec![deaf]);
     let mut seen = Seen::default();
-    medium.enqueue(Packet::new(0, 0, FULL), 0, Way::Down, Time::ZERO, &mut seen);
+    medium.enqueue(packet(0, 0, FULL), 0, Way::Down, Time::ZERO, &mut seen);
     act_until(&mut medium, Time::from_secs(1), &mut seen);
     assert_eq!((seen.transmissions, seen.lost, medium.packets()), (7, 1, 0));
 }
@@ -152,13 +152,13 @@ fn ping_delays(queueing: Queueing<Packet>, slow: Mode, cell: Cell) -> Vec<Durati
             medium.act(now, &mut seen);
             while let Some(departed) = medium.poll() {
                 if departed.station == 1 {
-                    delays.push(now - Time::from_micros(500 * departed.packet.number));
+                    delays.push(now - Time::from_micros(500 * departed.packet.payload));
                 }
             }
         }
-        medium.enqueue(Packet::new(0, number, FULL), 0, Way::Down, now, &mut seen);
+        medium.enqueue(packet(0, number, FULL), 0, Way::Down, now, &mut seen);
         if number % 200 == 0 {
-            medium.enqueue(Packet::new(1, number, 100), 1, Way::Down, now, &mut seen);
+            medium.enqueue(packet(1, number, 100), 1, Way::Down, now, &mut seen);
         }
     }
     delays
@@ -239,7 +239,7 @@ fn airtime_limits_do_not_hold_back_retransmissions() {
     let mut seen = Seen::default();
     for number in 0..50 {
         medium.enqueue(
-            Packet::new(0, number, 20_000),
+            packet(0, number, 20_000),
             0,
             Way::Down,
             Time::ZERO,

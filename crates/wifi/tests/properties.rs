@@ -5,7 +5,7 @@ mod cell;
 
 use std::collections::HashMap;
 
-use cell::{FULL, Packet, Seen, drop_tail, ring, saturate};
+use cell::{FULL, Packet, Seen, drop_tail, packet, ring, saturate};
 use proptest::prelude::*;
 use sojourn_units::{Duration, Time, Way};
 use sojourn_wifi::phy::{Guard, Standard, Width};
@@ -148,15 +148,11 @@ fn run(shape: &Shape) -> (Vec<(Time, Departed<Packet>)>, Seen) {
         act(&mut medium, &mut seen, now);
         let station = station % shape.stations;
         let way = if down { Way::Down } else { Way::Up };
-        let packet = Packet {
-            dscp,
-            // A flow stays in its category.
-            ..Packet::new(
+        let packet = // A flow stays in its category.
+        packet(
                 u32::from(station) * 8 + u32::from(down) * 4 + Access::of_dscp(dscp) as u32,
                 number as u64,
-                bytes,
-            )
-        };
+                bytes).with_dscp(dscp);
         medium.enqueue(packet, station, way, now, &mut seen);
     }
     act(&mut medium, &mut seen, now + Duration::from_secs(100_000));
@@ -173,9 +169,9 @@ proptest! {
         prop_assert_eq!(received.len() as u64, seen.departed);
         let mut last: HashMap<(u16, Way, u32), u64> = HashMap::new();
         for (_, Departed { station, way, packet }) in &received {
-            let before = last.insert((*station, *way, packet.flow), packet.number);
+            let before = last.insert((*station, *way, packet.flow.source), packet.payload);
             // In mac80211, as in the kernel, packets of a flow may be reordered if another station held its queue.
-            let in_order = before.is_none_or(|before| before < packet.number);
+            let in_order = before.is_none_or(|before| before < packet.payload);
             prop_assert!(in_order || shape.queueing == 1, "{station} {way:?} {packet:?}");
         }
         if shape.snr_db.is_none() && shape.retry_limit >= 7 {

@@ -1,14 +1,9 @@
 //! A discipline at steady state, for the benchmarks of time and of instructions.
 
-#[path = "../../src/test_packet.rs"]
-mod test_packet;
-
 use std::hint::black_box;
 
-use sojourn_aqm::{Discipline, Environment, Limit, Qdisc, Settings};
+use sojourn_aqm::{Datagram, Discipline, Environment, FlowKey, Limit, Qdisc, Settings};
 use sojourn_units::{Duration, Rate, Time};
-pub use test_packet::TestPacket;
-use test_packet::flow_key;
 
 /// The number of packets queued, of flows, and the rate of departure.
 #[derive(Clone, Copy)]
@@ -52,8 +47,8 @@ pub fn settings() -> Settings {
 
 /// A discipline under a load.
 pub struct Steady {
-    qdisc: Box<dyn Qdisc<TestPacket> + Send>,
-    env: Environment<TestPacket>,
+    qdisc: Box<dyn Qdisc<Datagram<u64>> + Send>,
+    env: Environment<Datagram<u64>>,
     load: Load,
     now: Time,
     id: u64,
@@ -61,7 +56,7 @@ pub struct Steady {
 
 impl Steady {
     /// An empty discipline; its first packets fill it.
-    pub fn new(discipline: &Discipline<TestPacket>, load: Load) -> Self {
+    pub fn new(discipline: &Discipline<Datagram<u64>>, load: Load) -> Self {
         Self {
             qdisc: discipline.build(&settings()).expect("defaults are valid"),
             env: Environment::new(1),
@@ -93,10 +88,8 @@ impl Steady {
                 break;
             }
             self.id += 1;
-            let packet = TestPacket {
-                flow: flow_key((self.id % self.load.flows) as u32),
-                ..TestPacket::new(self.id)
-            };
+            let packet = Datagram::new(self.id, 1514)
+                .with_flow(FlowKey::numbered((self.id % self.load.flows) as u32));
             self.qdisc.enqueue(packet, self.now, &mut self.env);
         }
     }

@@ -76,10 +76,11 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::testing::{TestPacket, packet};
+    use crate::testing::packet;
+    use crate::{Datagram, FlowKey};
 
-    fn ack(id: u64, ack: u32, sacked_bytes: u32) -> TestPacket {
-        TestPacket {
+    fn ack(id: u64, ack: u32, sacked_bytes: u32) -> Datagram<u64> {
+        Datagram {
             ack: Some(AckView {
                 ack,
                 sacked_bytes,
@@ -89,16 +90,16 @@ mod tests {
         }
     }
 
-    fn keep(packet: TestPacket) -> TestPacket {
+    fn keep(packet: Datagram<u64>) -> Datagram<u64> {
         let ack = packet.ack.map(|ack| AckView {
             must_keep: true,
             ..ack
         });
-        TestPacket { ack, ..packet }
+        Datagram { ack, ..packet }
     }
 
     /// The numbers of the packets filtered when these arrive.
-    fn filtered(filter: AckFilter, packets: &[TestPacket]) -> Vec<u64> {
+    fn filtered(filter: AckFilter, packets: &[Datagram<u64>]) -> Vec<u64> {
         let mut pool = Pool::new();
         let mut queue = Queue::EMPTY;
         let mut taken = Vec::new();
@@ -107,7 +108,7 @@ mod tests {
             taken.extend(
                 filter
                     .take_redundant(&mut pool, &mut queue)
-                    .map(|packet| packet.id),
+                    .map(|packet| packet.payload),
             );
         }
         taken
@@ -146,8 +147,8 @@ mod tests {
             // Data, and another flow's acknowledgement.
             [packet(1, 0), ack(1, 2000, 0)],
             [
-                TestPacket {
-                    flow: crate::testing::flow_key(2),
+                Datagram {
+                    flow: FlowKey::numbered(2),
                     ..ack(0, 1000, 0)
                 },
                 ack(1, 2000, 0),

@@ -4,9 +4,10 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::Datagram;
 use crate::environment::DropReason;
 use crate::packet::{AckView, Ecn, FlowKey};
-use crate::testing::{Driven, TestPacket, packet};
+use crate::testing::{Driven, packet};
 
 /// Unlimited rate, one tin, a queue per flow.
 const CONFIG: Config = Config {
@@ -25,13 +26,13 @@ const CONFIG: Config = Config {
     variant: cobalt::Variant::Published,
 };
 
-fn cake(config: Config) -> Driven<Cake<TestPacket>> {
+fn cake(config: Config) -> Driven<Cake<Datagram<u64>>> {
     Driven::new(Cake::new(config))
 }
 
 /// A packet of flow number `flow` of a pair of hosts.
-fn between(source: u32, destination: u32, flow: u16) -> TestPacket {
-    TestPacket {
+fn between(source: u32, destination: u32, flow: u16) -> Datagram<u64> {
+    Datagram {
         flow: FlowKey {
             source,
             destination,
@@ -43,8 +44,8 @@ fn between(source: u32, destination: u32, flow: u16) -> TestPacket {
     }
 }
 
-fn dscp(dscp: u8) -> TestPacket {
-    TestPacket {
+fn dscp(dscp: u8) -> Datagram<u64> {
+    Datagram {
         dscp,
         ..packet(u32::from(dscp), u64::from(dscp))
     }
@@ -67,11 +68,15 @@ fn packets_tell_which_tin_they_leave() {
 
 /// The bytes sent of each kind when `count` packets leave and each is replaced by another of its kind. Delays stay
 /// short, so COBALT does not act.
-fn shares(queue: &mut Driven<Cake<TestPacket>>, kinds: &[TestPacket], count: usize) -> Vec<f64> {
+fn shares(
+    queue: &mut Driven<Cake<Datagram<u64>>>,
+    kinds: &[Datagram<u64>],
+    count: usize,
+) -> Vec<f64> {
     for (id, kind) in kinds.iter().enumerate() {
         for _ in 0..4 {
-            queue.enqueue(TestPacket {
-                id: id as u64,
+            queue.enqueue(Datagram {
+                payload: id as u64,
                 ..*kind
             });
         }
@@ -82,7 +87,7 @@ fn shares(queue: &mut Driven<Cake<TestPacket>>, kinds: &[TestPacket], count: usi
             queue.now = queue.now.max(ready);
         }
         let packet = queue.dequeue().expect("always replaced");
-        sent[packet.id as usize] += u64::from(packet.bytes);
+        sent[packet.payload as usize] += u64::from(packet.bytes);
         queue.enqueue(packet);
     }
     let all: u64 = sent.iter().sum();
@@ -142,7 +147,7 @@ fn the_shaper_counts_what_the_link_adds() {
 #[test]
 fn isolation_decides_who_shares_equally() {
     // Host 1 has four flows to host 9, host 2 one.
-    let kinds: Vec<TestPacket> = (0..4)
+    let kinds: Vec<Datagram<u64>> = (0..4)
         .map(|flow| between(1, 9, flow))
         .chain([between(2, 9, 7)])
         .collect();
@@ -167,7 +172,7 @@ fn isolation_decides_who_shares_equally() {
 #[test]
 fn triple_isolation_counts_the_busier_end_of_a_flow() {
     // Host 1 sends four flows to four hosts, host 2 one flow to a fifth: host 1 is the busier end of the four.
-    let kinds: Vec<TestPacket> = (0..4)
+    let kinds: Vec<Datagram<u64>> = (0..4)
         .map(|flow| between(1, 10 + u32::from(flow), flow))
         .chain([between(2, 20, 7)])
         .collect();
@@ -225,7 +230,7 @@ fn a_sparse_flow_goes_before_the_bulk_flows() {
     }
     // The quantum of 1514 bytes lets two packets pass, then flow 1 is a bulk flow.
     assert_eq!(queue.ids(3), [0, 1, 2]);
-    queue.enqueue(packet(2, 20).bytes(100));
+    queue.enqueue(packet(2, 20).with_bytes(100));
     assert_eq!(queue.ids(2), [20, 3]);
 }
 
@@ -237,7 +242,7 @@ fn overflow_drops_the_head_of_the_fattest_queue_of_any_tin() {
         ..CONFIG
     });
     for id in 0..4 {
-        queue.enqueue(TestPacket {
+        queue.enqueue(Datagram {
             dscp: 8,
             ..packet(1, id)
         });
@@ -249,7 +254,7 @@ fn overflow_drops_the_head_of_the_fattest_queue_of_any_tin() {
 
 #[test]
 fn redundant_acknowledgements_are_dropped_if_ack_filter_is_set() {
-    let ack = |id: u64| TestPacket {
+    let ack = |id: u64| Datagram {
         ack: Some(AckView {
             ack: 1000 * id as u32,
             sacked_bytes: 0,
@@ -313,7 +318,7 @@ proptest! {
             match step {
                 0..6 => {
                     let ecn = if flow == 0 { Ecn::Ect0 } else { Ecn::NotEct };
-                    let packet = TestPacket { id, bytes, ecn, dscp: class * 18, ..between(host, 9, flow) };
+                    let packet = Datagram { payload: id, bytes, ecn, dscp: class * 18, ..between(host, 9, flow) };
                     queue.enqueue(packet);
                     id += 1;
                 }
@@ -325,8 +330,8 @@ proptest! {
                         Some(packet) => {
                             sent += 1;
                             let flow = (packet.flow.source, packet.flow.source_port, packet.dscp);
-                            let before = last_sent.insert(flow, packet.id);
-                            prop_assert!(before.is_none_or(|before| before < packet.id));
+                            let before = last_sent.insert(flow, packet.payload);
+                            prop_assert!(before.is_none_or(|before| before < packet.payload));
                         }
                         None => prop_assert_eq!(queue.qdisc.packets(), 0),
                     }

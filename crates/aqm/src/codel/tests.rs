@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::test_packet::TestPacket;
+use crate::Datagram;
 
 const CONFIG: Config = Config::new(1514);
 
@@ -28,7 +28,7 @@ const LONG: Backlog = Backlog {
 };
 
 fn asked(codel: &mut CoDel, ecn: Ecn, sojourn: Duration, backlog: Backlog, now: Time) -> Verdict {
-    let mut packet = TestPacket::new(0);
+    let mut packet = Datagram::new(0, 1514);
     packet.ecn = ecn;
     packet.enqueued = now.saturating_sub(sojourn);
     codel.on_dequeue(&packet, backlog, now, &mut Environment::new(0))
@@ -196,7 +196,7 @@ fn ce_exclude_leaves_out_what_marked_packets_took() {
         });
         for id in 0..3 {
             let mut env = Environment::new(0);
-            codel.on_enqueue(&TestPacket::new(id), LONG, Time::ZERO, &mut env);
+            codel.on_enqueue(&Datagram::new(id, 1514), LONG, Time::ZERO, &mut env);
         }
         leaves(&mut codel, Ecn::Ce, 0);
         leaves(&mut codel, Ecn::NotEct, 4);

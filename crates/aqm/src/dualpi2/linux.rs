@@ -206,33 +206,33 @@ impl<P: Packet> Qdisc<P> for LinuxDualPi2<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Datagram;
     use crate::dualpi2::Variant;
     use crate::packet::Ecn;
-    use crate::test_packet::TestPacket;
     use alloc::vec::Vec;
     use sojourn_units::Duration;
 
     const FRAME: u32 = 1514;
 
-    fn queues(change: impl Fn(&mut Config)) -> LinuxDualPi2<TestPacket> {
+    fn queues(change: impl Fn(&mut Config)) -> LinuxDualPi2<Datagram<u64>> {
         let mut config = Config::of(Variant::Linux);
         change(&mut config);
         LinuxDualPi2::new(config, Limit::Packets(1_000_000), FRAME)
     }
 
-    fn offer(queues: &mut LinuxDualPi2<TestPacket>, ecn: Ecn, count: u64, at: Time) {
+    fn offer(queues: &mut LinuxDualPi2<Datagram<u64>>, ecn: Ecn, count: u64, at: Time) {
         let mut env = Environment::new(0);
         for id in 0..count {
-            let packet = TestPacket {
+            let packet = Datagram {
                 ecn,
-                ..TestPacket::new(id)
+                ..Datagram::new(id, 1514)
             };
             queues.enqueue(packet, at, &mut env);
         }
     }
 
     /// p' by one update from zero: (alpha + beta) d - alpha target.
-    fn raise(queues: &mut LinuxDualPi2<TestPacket>, p: f64) {
+    fn raise(queues: &mut LinuxDualPi2<Datagram<u64>>, p: f64) {
         let control = queues.config.control;
         let delay =
             (p + control.alpha * control.target.as_secs_f64()) / (control.alpha + control.beta);
@@ -316,7 +316,7 @@ mod tests {
         offer(&mut queues, Ecn::Ect1, 3, Time::ZERO);
         offer(&mut queues, Ecn::NotEct, 1, Time::ZERO);
         let mut env = Environment::new(0);
-        let mut next = |queues: &mut LinuxDualPi2<TestPacket>| {
+        let mut next = |queues: &mut LinuxDualPi2<Datagram<u64>>| {
             queues.dequeue(Time::ZERO, &mut env).expect("queued").ecn
         };
         for _ in 0..3 {

@@ -1,8 +1,8 @@
 //! RFC 9332 Appendix A by hand.
 
 use super::*;
+use crate::Datagram;
 use crate::packet::Ecn;
-use crate::test_packet::TestPacket;
 use alloc::vec::Vec;
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ const STEP: Config = Config {
 };
 
 /// Two queues at p', with a sufficient limit.
-fn at(p_prime: f64, config: Config) -> DualPi2<TestPacket> {
+fn at(p_prime: f64, config: Config) -> DualPi2<Datagram<u64>> {
     let mut dual = DualPi2::new(config, Limit::Packets(1_000_000));
     // One update from zero: (alpha + beta) d - alpha target = p'.
     let Control {
@@ -29,11 +29,16 @@ fn at(p_prime: f64, config: Config) -> DualPi2<TestPacket> {
     dual
 }
 
-fn fill(dual: &mut DualPi2<TestPacket>, ecn: Ecn, count: u64, env: &mut Environment<TestPacket>) {
+fn fill(
+    dual: &mut DualPi2<Datagram<u64>>,
+    ecn: Ecn,
+    count: u64,
+    env: &mut Environment<Datagram<u64>>,
+) {
     for id in 0..count {
-        let packet = TestPacket {
+        let packet = Datagram {
             ecn,
-            ..TestPacket::new(id)
+            ..Datagram::new(id, 1514)
         };
         dual.enqueue(packet, Time::ZERO, env);
     }
@@ -145,9 +150,9 @@ fn the_time_shifted_fifo_serves_l4s_until_classic_has_waited_longer_by_the_shift
         },
     );
     let mut offered = |ecn, ms| {
-        let packet = TestPacket {
+        let packet = Datagram {
             ecn,
-            ..TestPacket::new(ms)
+            ..Datagram::new(ms, 1514)
         };
         dual.enqueue(packet, Time::from_millis(ms), &mut env);
     };
@@ -156,7 +161,7 @@ fn the_time_shifted_fifo_serves_l4s_until_classic_has_waited_longer_by_the_shift
     offered(Ecn::Ect1, 51);
     let order: Vec<u64> = (0..3)
         .filter_map(|_| dual.dequeue(Time::from_millis(60), &mut env))
-        .map(|packet| packet.id)
+        .map(|packet| packet.payload)
         .collect();
     assert_eq!(order, [50, 0, 51]);
 }
@@ -170,7 +175,7 @@ proptest! {
         // RFC 9332 §2.1: p_C = (p_CL / k)^2, whatever the delays.
         let default = Config::default();
         let control = Control { coupling_factor: f64::from(k), ..default.control };
-        let mut dual: DualPi2<TestPacket> = DualPi2::new(
+        let mut dual: DualPi2<Datagram<u64>> = DualPi2::new(
             Config { control, ..default },
             Limit::Packets(10),
         );

@@ -5,11 +5,12 @@ use proptest::prelude::*;
 use sojourn_units::Duration;
 
 use super::*;
+use crate::Datagram;
 use crate::codel::{self, CoDel};
 use crate::fifo::DropTail;
 use crate::packet::Ecn;
 use crate::single::Single;
-use crate::testing::{Driven, TestPacket, packet};
+use crate::testing::{Driven, packet};
 
 const CONFIG: Config = Config {
     flows: 1024,
@@ -21,7 +22,7 @@ const CONFIG: Config = Config {
     variant: Variant::Rfc8290,
 };
 
-fn fair(config: Config) -> Driven<Fair<TestPacket, DropTail>> {
+fn fair(config: Config) -> Driven<Fair<Datagram<u64>, DropTail>> {
     Driven::new(Fair::new(config, || DropTail))
 }
 
@@ -42,7 +43,7 @@ fn queues_take_turns_by_bytes() {
     // packets of flow 1 pass (1000, 500 > 0), one of flow 2.
     let mut queue = fair(CONFIG);
     for id in 0..4 {
-        queue.enqueue(packet(1, 10 + id).bytes(500));
+        queue.enqueue(packet(1, 10 + id).with_bytes(500));
         queue.enqueue(packet(2, 20 + id));
     }
     assert_eq!(queue.ids(8), [10, 11, 20, 12, 13, 21, 22, 23]);
@@ -54,7 +55,7 @@ fn a_queue_that_overdraws_its_credit_misses_turns() {
     // the third sends; flow 2 sends a packet between each.
     let mut queue = fair(CONFIG);
     for id in 0..2 {
-        queue.enqueue(packet(1, 10 + id).bytes(2500));
+        queue.enqueue(packet(1, 10 + id).with_bytes(2500));
     }
     for id in 0..5 {
         queue.enqueue(packet(2, 20 + id));
@@ -69,7 +70,7 @@ fn a_sparse_flow_goes_before_the_old_queues() {
         queue.enqueue(packet(1, 10 + id));
     }
     assert_eq!(queue.ids(2), [10, 11]);
-    queue.enqueue(packet(2, 20).bytes(100));
+    queue.enqueue(packet(2, 20).with_bytes(100));
     assert_eq!(queue.ids(3), [20, 12, 13]);
 }
 
@@ -83,14 +84,14 @@ fn packets_are_sparse_as_long_as_their_queue_is_new() {
     }
     let mut next = || {
         let packet = queue.dequeue().expect("packets are queued");
-        (packet.id, packet.inner_queue)
+        (packet.payload, packet.inner_queue)
     };
     let (sparse, bulk) = (Some(0), Some(1));
     assert_eq!([next(), next()], [(10, sparse), (11, bulk)]);
-    queue.enqueue(packet(2, 20).bytes(100));
+    queue.enqueue(packet(2, 20).with_bytes(100));
     let mut next = || {
         let packet = queue.dequeue().expect("packets are queued");
-        (packet.id, packet.inner_queue)
+        (packet.payload, packet.inner_queue)
     };
     assert_eq!([next(), next()], [(20, sparse), (12, bulk)]);
     assert_eq!(queue.qdisc.inner_queues(), ["sparse", "bulk"]);
@@ -105,7 +106,7 @@ fn an_overflow_drop_tells_the_list_of_its_queue() {
         overflow,
         ..CONFIG
     });
-    let dropped = |queue: &mut Driven<Fair<TestPacket, DropTail>>| {
+    let dropped = |queue: &mut Driven<Fair<Datagram<u64>, DropTail>>| {
         let (packet, _) = queue.env.take_dropped().next().expect("it is full");
         packet.inner_queue
     };
@@ -138,9 +139,9 @@ fn a_flow_that_refills_an_emptied_queue_cannot_keep_its_priority() {
             queue.enqueue(packet(1, id));
         }
         assert_eq!(queue.ids(4), [10, 11, 12, 13]);
-        queue.enqueue(packet(2, 20).bytes(100));
+        queue.enqueue(packet(2, 20).with_bytes(100));
         assert_eq!(queue.ids(2), [20, 14], "{variant:?}");
-        queue.enqueue(packet(2, 21).bytes(100));
+        queue.enqueue(packet(2, 21).with_bytes(100));
         assert_eq!(queue.ids(3), [15, 21, 16], "{variant:?}");
     }
 }
@@ -155,12 +156,12 @@ fn an_emptied_new_queue_alone_stays_listed_by_the_rfc_and_not_in_linux() {
         (Variant::Linux, [11, 30, 21]),
     ] {
         let mut queue = fair(Config { variant, ..CONFIG });
-        queue.enqueue(packet(1, 10).bytes(100));
+        queue.enqueue(packet(1, 10).with_bytes(100));
         queue.enqueue(packet(2, 20));
         queue.enqueue(packet(2, 21));
         assert_eq!(queue.ids(2), [10, 20]);
-        queue.enqueue(packet(1, 11).bytes(100));
-        queue.enqueue(packet(3, 30).bytes(100));
+        queue.enqueue(packet(1, 11).with_bytes(100));
+        queue.enqueue(packet(3, 30).with_bytes(100));
         assert_eq!(queue.ids(3), order, "{variant:?}");
     }
 }
@@ -353,7 +354,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Enqueue { flow, bytes, ecn } => {
-                    queue.enqueue(packet(flow, id).bytes(bytes).ecn(ecn));
+                    queue.enqueue(packet(flow, id).with_bytes(bytes).with_ecn(ecn));
                     id += 1;
                     queued_bytes += u64::from(bytes);
                 }
@@ -362,10 +363,10 @@ proptest! {
                         Some(packet) => {
                             sent += 1;
                             queued_bytes -= u64::from(packet.bytes);
-                            let before = last_sent.insert(packet.flow.source, packet.id);
+                            let before = last_sent.insert(packet.flow.source, packet.payload);
                             // 12 flows in 4 queues: flows that lose their tag to another may be reordered.
                             let ordered = config.hash == Hashing::Plain || config.flows != 4;
-                            prop_assert!(!ordered || before.is_none_or(|before| before < packet.id));
+                            prop_assert!(!ordered || before.is_none_or(|before| before < packet.payload));
                         }
                         None => prop_assert_eq!(queue.qdisc.packets(), 0),
                     }
@@ -391,7 +392,7 @@ proptest! {
         let mut queue = fair(Config { quantum, hash: Hashing::SetAssociative, ..CONFIG });
         for id in 0..200 {
             for (flow, &bytes) in sizes.iter().enumerate() {
-                queue.enqueue(packet(flow as u32, id).bytes(bytes));
+                queue.enqueue(packet(flow as u32, id).with_bytes(bytes));
             }
         }
         let mut served = vec![0_i64; sizes.len()];
@@ -411,12 +412,12 @@ proptest! {
         for (id, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Enqueue { bytes, ecn, .. } => {
-                    fair.enqueue(packet(0, id as u64).bytes(bytes).ecn(ecn));
-                    single.enqueue(packet(0, id as u64).bytes(bytes).ecn(ecn));
+                    fair.enqueue(packet(0, id as u64).with_bytes(bytes).with_ecn(ecn));
+                    single.enqueue(packet(0, id as u64).with_bytes(bytes).with_ecn(ecn));
                 }
                 Step::Dequeue => {
                     // A single queue reports no inner queues.
-                    let told = |packet| TestPacket { inner_queue: None, ..packet };
+                    let told = |packet| Datagram { inner_queue: None, ..packet };
                     prop_assert_eq!(fair.dequeue().map(told), single.dequeue());
                 }
                 Step::Wait { millis } => {

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::Datagram;
 use crate::packet::Ecn;
-use crate::test_packet::TestPacket;
 
 const MTU: u32 = 1514;
 /// Ten full frames: enough that the short-queue rule does not apply.
@@ -17,13 +17,13 @@ const LONG: Backlog = Backlog {
     qdisc_bytes: 15_140,
 };
 
-fn env() -> Environment<TestPacket> {
+fn env() -> Environment<Datagram<u64>> {
     Environment::new(1)
 }
 
 /// Notifies `pie` of a packet that left at `now` after `sojourn`, with more queued behind it.
 fn departs(pie: &mut Pie, sojourn: Duration, now: Time) {
-    let mut packet = TestPacket::new(0);
+    let mut packet = Datagram::new(0, 1514);
     packet.enqueued = now.saturating_sub(sojourn);
     assert_eq!(
         pie.on_dequeue(&packet, LONG, now, &mut env()),
@@ -119,7 +119,7 @@ fn nothing_is_dropped_while_burst_allowance_is_left() {
         for update in 1..=10 {
             let now = pie.next_timer().unwrap();
             for _ in 0..100 {
-                let verdict = pie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env());
+                let verdict = pie.on_enqueue(&Datagram::new(0, 1514), LONG, now, &mut env());
                 assert_eq!(verdict, Verdict::Pass, "update {update}");
             }
             departs(&mut pie, Duration::from_secs(3), now);
@@ -129,7 +129,7 @@ fn nothing_is_dropped_while_burst_allowance_is_left() {
         let mut env = env();
         let drops = (0..1000)
             .filter(|_| {
-                pie.on_enqueue(&TestPacket::new(0), LONG, Time::from_secs(1), &mut env)
+                pie.on_enqueue(&Datagram::new(0, 1514), LONG, Time::from_secs(1), &mut env)
                     == Verdict::DROP
             })
             .count();
@@ -157,7 +157,7 @@ fn nothing_is_dropped_from_a_queue_of_two_frames() {
         let mut drops = |backlog| {
             (0..100)
                 .filter(|_| {
-                    pie.on_enqueue(&TestPacket::new(0), backlog, now, &mut env) == Verdict::DROP
+                    pie.on_enqueue(&Datagram::new(0, 1514), backlog, now, &mut env) == Verdict::DROP
                 })
                 .count()
         };
@@ -180,7 +180,7 @@ fn a_delay_below_half_the_target_shields_while_p_is_below_a_fifth() {
     let mut env = env();
     for _ in 0..1000 {
         assert_eq!(
-            pie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env),
+            pie.on_enqueue(&Datagram::new(0, 1514), LONG, now, &mut env),
             Verdict::Pass
         );
     }
@@ -198,7 +198,7 @@ fn an_idle_queue_brings_the_probability_to_zero_and_the_burst_allowance_back() {
     ] {
         let mut pie = Pie::new(config);
         let mut now = raise_to(&mut pie, 0.5, Duration::from_millis(100));
-        pie.on_dequeue(&TestPacket::new(0), Backlog::default(), now, &mut env());
+        pie.on_dequeue(&Datagram::new(0, 1514), Backlog::default(), now, &mut env());
         let mut last = pie.probability();
         for _ in 0..3000 {
             now = pie.next_timer().unwrap();
@@ -217,7 +217,7 @@ fn an_idle_queue_brings_the_probability_to_zero_and_the_burst_allowance_back() {
 #[test]
 fn ecn_capable_packets_are_marked_up_to_a_tenth_and_dropped_above() {
     // RFC 8033 §5.1.
-    let mut ect = TestPacket::new(0);
+    let mut ect = Datagram::new(0, 1514);
     ect.ecn = Ecn::Ect0;
     for (p, expected) in [(0.05, Verdict::Mark), (0.3, Verdict::DROP)] {
         let mut pie = Pie::new(Config {
@@ -253,7 +253,7 @@ fn derandomised_drops_are_neither_close_nor_far() {
         let mut gaps = Vec::new();
         for _ in 0..20_000 {
             gap += 1;
-            if pie.on_enqueue(&TestPacket::new(0), LONG, now, &mut env) == Verdict::DROP {
+            if pie.on_enqueue(&Datagram::new(0, 1514), LONG, now, &mut env) == Verdict::DROP {
                 gaps.push(gap);
                 gap = 0;
             }
@@ -286,10 +286,10 @@ fn an_inactive_pie_becomes_active_at_a_third_of_the_limit() {
         pie.on_timer(LONG, now);
     };
     let nine = Backlog { packets: 9, ..LONG };
-    pie.on_enqueue(&TestPacket::new(0), nine, Time::ZERO, &mut env());
+    pie.on_enqueue(&Datagram::new(0, 1514), nine, Time::ZERO, &mut env());
     update(&mut pie);
     assert_eq!(pie.probability(), 0.0);
-    pie.on_enqueue(&TestPacket::new(0), LONG, Time::ZERO, &mut env());
+    pie.on_enqueue(&Datagram::new(0, 1514), LONG, Time::ZERO, &mut env());
     update(&mut pie);
     assert!(pie.probability() > 0.0);
 }
@@ -355,7 +355,7 @@ fn half_a_queue_of_marked_packets_halves_the_delay_with_ce_exclude() {
                 let mut now = Time::from_secs(1);
                 for _ in 0..400 {
                     now += Duration::from_millis(1);
-                    let mut packet = TestPacket::new(0);
+                    let mut packet = Datagram::new(0, 1514);
                     packet.enqueued = now.saturating_sub(Duration::from_millis(20));
                     pie.on_dequeue(&packet, marked, now, &mut env());
                 }
@@ -407,7 +407,7 @@ proptest! {
         ][which];
         let mut pie = Pie::new(config);
         let mut env = env();
-        let mut packet = TestPacket::new(0);
+        let mut packet = Datagram::new(0, 1514);
         let mut now = Time::from_secs(1);
         for (delay, pause) in delays {
             now += Duration::from_micros(pause);

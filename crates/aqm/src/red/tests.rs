@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use sojourn_units::Value;
 
 use super::*;
+use crate::Datagram;
 use crate::limit::Limit;
 use crate::packet::Ecn;
 use crate::settings::Settings;
-use crate::test_packet::TestPacket;
 
 /// Thresholds of 10 and 30 packets, max_p a tenth, weight 1: the average is the queue length.
 const PLAIN: Config = Config {
@@ -46,7 +46,7 @@ fn queue(packets: u64) -> Backlog {
     }
 }
 
-fn arrivals(red: &mut Red, packet: &TestPacket, backlog: Backlog, count: usize) -> Vec<Verdict> {
+fn arrivals(red: &mut Red, packet: &Datagram<u64>, backlog: Backlog, count: usize) -> Vec<Verdict> {
     let mut env = Environment::new(7);
     (0..count)
         .map(|_| red.on_enqueue(packet, backlog, Time::ZERO, &mut env))
@@ -65,7 +65,7 @@ fn gaps(verdicts: &[Verdict]) -> Vec<usize> {
 fn below_min_everything_passes_and_at_max_nothing() {
     for config in [PLAIN, LINUX] {
         let mut red = Red::new(config);
-        let packet = TestPacket::new(0);
+        let packet = Datagram::new(0, 1514);
         let below = arrivals(&mut red, &packet, queue(9), 1000);
         assert!(below.iter().all(|verdict| *verdict == Verdict::Pass));
         let above = arrivals(&mut red, &packet, queue(60), 1000);
@@ -84,7 +84,7 @@ fn half_way_between_the_thresholds_gaps_are_uniform_up_to_two_over_max_p() {
     // 19th: uniform on 1..19 (§7). Linux passes its random threshold at the 20th at the latest.
     for (config, longest) in [(PLAIN, 19), (LINUX, 20)] {
         let mut red = Red::new(config);
-        let verdicts = arrivals(&mut red, &TestPacket::new(0), queue(20), 50_000);
+        let verdicts = arrivals(&mut red, &Datagram::new(0, 1514), queue(20), 50_000);
         let gaps = gaps(&verdicts);
         // Leave out the first and the last gap, which are incomplete.
         let gaps = &gaps[1..gaps.len() - 1];
@@ -103,7 +103,7 @@ fn wait_keeps_drops_at_least_one_over_p_apart() {
         wait: true,
         ..PLAIN
     });
-    let verdicts = arrivals(&mut red, &TestPacket::new(0), queue(20), 20_000);
+    let verdicts = arrivals(&mut red, &Datagram::new(0, 1514), queue(20), 20_000);
     let gaps = gaps(&verdicts);
     assert!(
         gaps[1..gaps.len() - 1]
@@ -119,7 +119,7 @@ fn with_gentle_the_probability_reaches_1_at_twice_max() {
         gentle: true,
         ..PLAIN
     });
-    let packet = TestPacket::new(0);
+    let packet = Datagram::new(0, 1514);
     assert!(arrivals(&mut red, &packet, queue(33), 100).contains(&Verdict::Pass));
     let twice = arrivals(&mut red, &packet, queue(60), 100);
     assert!(twice.iter().all(|verdict| verdict.is_drop()));
@@ -131,7 +131,7 @@ fn byte_mode_hits_small_packets_in_proportion() {
         bytemode: true,
         ..PLAIN
     });
-    let mut small = TestPacket::new(0);
+    let mut small = Datagram::new(0, 1514);
     small.bytes = 100;
     let hits = |verdicts: &[Verdict]| {
         verdicts
@@ -153,7 +153,7 @@ fn the_average_moves_by_its_weight() {
             ..config
         });
         for expected in [4.0, 7.0] {
-            arrivals(&mut red, &TestPacket::new(0), queue(16), 1);
+            arrivals(&mut red, &Datagram::new(0, 1514), queue(16), 1);
             assert_eq!(red.average(), expected * unit);
         }
     }
@@ -168,13 +168,13 @@ fn idle_time_counts_as_arrivals_at_an_empty_queue() {
         ..PLAIN
     });
     for _ in 0..60 {
-        arrivals(&mut red, &TestPacket::new(0), queue(16), 1);
+        arrivals(&mut red, &Datagram::new(0, 1514), queue(16), 1);
     }
     assert!((red.average() - 16.0).abs() < 1e-9);
     let mut env = Environment::new(1);
     for (ms, left) in [(8, 1), (10, 0)] {
         red.on_dequeue(
-            &TestPacket::new(0),
+            &Datagram::new(0, 1514),
             queue(left),
             Time::from_millis(ms),
             &mut env,
@@ -183,7 +183,7 @@ fn idle_time_counts_as_arrivals_at_an_empty_queue() {
     // Whether or not a packet is requested from the empty queue: it has been idle since its last departure.
     red.on_empty(Time::from_millis(12));
     red.on_enqueue(
-        &TestPacket::new(0),
+        &Datagram::new(0, 1514),
         Backlog::default(),
         Time::from_millis(13),
         &mut env,
@@ -197,7 +197,7 @@ fn idle_time_counts_as_arrivals_at_an_empty_queue() {
 #[test]
 fn a_dropped_arrival_does_not_end_the_idle_time() {
     let mut env = Environment::new(7);
-    let packet = TestPacket::new(0);
+    let packet = Datagram::new(0, 1514);
     let mut red = Red::new(Config {
         weight: 0.5,
         ..PLAIN
@@ -220,14 +220,14 @@ fn in_linux_idle_time_shifts_the_average_by_tcs_table() {
         ..LINUX
     });
     for _ in 0..60 {
-        arrivals(&mut red, &TestPacket::new(0), queue(8), 1);
+        arrivals(&mut red, &Datagram::new(0, 1514), queue(8), 1);
     }
     let before = red.average();
     assert!((before - 8000.0).abs() < 2.0);
     let mut env = Environment::new(1);
     red.on_empty(Time::ZERO);
     red.on_enqueue(
-        &TestPacket::new(0),
+        &Datagram::new(0, 1514),
         Backlog::default(),
         Time::from_micros(24_576),
         &mut env,
@@ -243,17 +243,22 @@ fn in_linux_a_queue_is_idle_only_after_a_dequeue_found_it_empty() {
         ..LINUX
     });
     for _ in 0..60 {
-        arrivals(&mut red, &TestPacket::new(0), queue(8), 1);
+        arrivals(&mut red, &Datagram::new(0, 1514), queue(8), 1);
     }
     let mut env = Environment::new(1);
-    red.on_dequeue(&TestPacket::new(0), queue(0), Time::ZERO, &mut env);
-    red.on_enqueue(&TestPacket::new(0), queue(0), Time::from_secs(1), &mut env);
+    red.on_dequeue(&Datagram::new(0, 1514), queue(0), Time::ZERO, &mut env);
+    red.on_enqueue(
+        &Datagram::new(0, 1514),
+        queue(0),
+        Time::from_secs(1),
+        &mut env,
+    );
     assert!((red.average() - 4000.0).abs() < 2.0, "{}", red.average());
 }
 
 #[test]
 fn ecn_capable_packets_are_marked_and_above_max_too_unless_harddrop() {
-    let mut ect = TestPacket::new(0);
+    let mut ect = Datagram::new(0, 1514);
     ect.ecn = Ecn::Ect0;
     for config in [PLAIN, LINUX] {
         for (harddrop, above_max) in [(false, Verdict::Mark), (true, Verdict::DROP)] {
@@ -282,7 +287,7 @@ fn ce_exclude_averages_unmarked_bytes_up_to_twice_max() {
     };
     for (packets, average) in [(40, 20_000.0), (60, 30_000.0), (61, 61_000.0)] {
         for _ in 0..100 {
-            arrivals(&mut red, &TestPacket::new(0), marked(packets), 1);
+            arrivals(&mut red, &Datagram::new(0, 1514), marked(packets), 1);
         }
         assert!((red.average() - average).abs() < 2.0, "{packets} packets");
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::packet::Ecn;
-use crate::test_packet::{TestPacket, flow_key};
+use crate::{Datagram, FlowKey};
 
 const QUICK: Config = Config {
     target: 5,
@@ -18,8 +18,8 @@ const QUICK: Config = Config {
 };
 
 struct Rig {
-    sfb: Sfb<TestPacket>,
-    env: Environment<TestPacket>,
+    sfb: Sfb<Datagram<u64>>,
+    env: Environment<Datagram<u64>>,
 }
 
 impl Rig {
@@ -32,10 +32,10 @@ impl Rig {
 
     /// Offers a packet; returns true if it was queued.
     fn offer(&mut self, flow: u32, ecn: Ecn, now: Time) -> bool {
-        let packet = TestPacket {
-            flow: flow_key(flow),
+        let packet = Datagram {
+            flow: FlowKey::numbered(flow),
             ecn,
-            ..TestPacket::new(0)
+            ..Datagram::new(0, 1514)
         };
         self.sfb.enqueue(packet, now, &mut self.env);
         self.env.take_dropped().count() == 0

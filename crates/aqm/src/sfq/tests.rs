@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use sojourn_units::{Rate, Value};
 
 use super::*;
-use crate::testing::{Driven, TestPacket, packet};
+use crate::Datagram;
+use crate::testing::{Driven, packet};
 
 /// McKenney's with a buffer of 1000 packets.
 const CONFIG: Config = Config {
@@ -19,7 +20,7 @@ const CONFIG: Config = Config {
     renew_aqm: false,
 };
 
-fn sfq(config: Config) -> Driven<Sfq<TestPacket, DropTail>> {
+fn sfq(config: Config) -> Driven<Sfq<Datagram<u64>, DropTail>> {
     Driven::new(Sfq::new(config, || DropTail))
 }
 
@@ -55,10 +56,10 @@ fn a_flow_of_small_packets_gets_as_many_bytes_as_one_of_full_frames() {
         ..linux()
     });
     for id in 0..10_000 {
-        queue.enqueue(packet(1, id).bytes(65));
+        queue.enqueue(packet(1, id).with_bytes(65));
     }
     for id in 0..500 {
-        queue.enqueue(packet(2, 10_000 + id).bytes(1514));
+        queue.enqueue(packet(2, 10_000 + id).with_bytes(1514));
     }
     let small = queue.ids(6_000).iter().filter(|id| **id < 10_000).count();
     let ratio = (small * 65) as f64 / ((6_000 - small) * 1514) as f64;
@@ -86,10 +87,10 @@ fn linux_refuses_one_packet_and_buckets_that_are_no_power_of_two() {
 fn queues_send_a_packet_each_in_turn_whatever_its_size() {
     let mut queue = sfq(CONFIG);
     for id in 0..3 {
-        queue.enqueue(packet(1, 10 + id).bytes(1514));
+        queue.enqueue(packet(1, 10 + id).with_bytes(1514));
     }
     for id in 0..3 {
-        queue.enqueue(packet(2, 20 + id).bytes(64));
+        queue.enqueue(packet(2, 20 + id).with_bytes(64));
     }
     assert_eq!(queue.ids(6), [10, 20, 11, 21, 12, 22]);
 }
@@ -113,10 +114,10 @@ fn linux_serves_a_quantum_of_bytes_per_turn() {
     // Of a frame's 1514 bytes 14 are left after 15 packets of 100; the 16th ends the turn.
     let mut queue = sfq(linux());
     for id in 0..40 {
-        queue.enqueue(packet(1, id).bytes(100));
+        queue.enqueue(packet(1, id).with_bytes(100));
     }
     for id in 0..3 {
-        queue.enqueue(packet(2, 100 + id).bytes(1514));
+        queue.enqueue(packet(2, 100 + id).with_bytes(1514));
     }
     let mut expected: Vec<u64> = (0..16).collect();
     expected.push(100);
@@ -272,14 +273,14 @@ proptest! {
         for (flow, bytes, step) in steps {
             match step {
                 0..5 => {
-                    queue.enqueue(packet(flow, offered).bytes(bytes));
+                    queue.enqueue(packet(flow, offered).with_bytes(bytes));
                     offered += 1;
                 }
                 5..9 => match queue.dequeue() {
                     Some(packet) => {
                         sent += 1;
-                        let before = last_sent.insert(packet.flow.source, packet.id);
-                        prop_assert!(before.is_none_or(|before| before < packet.id));
+                        let before = last_sent.insert(packet.flow.source, packet.payload);
+                        prop_assert!(before.is_none_or(|before| before < packet.payload));
                     }
                     None => prop_assert_eq!(queue.qdisc.packets(), 0),
                 },

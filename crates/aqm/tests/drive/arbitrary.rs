@@ -1,9 +1,9 @@
 //! Derives a discipline's settings and its traffic from arbitrary bytes of the fuzzer or of a property test.
 
-use sojourn_aqm::{AckView, Catalogue, Discipline, Ecn, Limit, Settings};
+use sojourn_aqm::{AckView, Catalogue, Datagram, Discipline, Ecn, Limit, Settings};
 use sojourn_units::{Duration, Kind, Rate, Value};
 
-use crate::drive::{Drive, Step, TestPacket};
+use crate::drive::{Drive, Step};
 
 /// The disciplines by their main component; each family has a fuzz target.
 pub const FAMILIES: &[(&str, &[&str])] = &[
@@ -78,7 +78,7 @@ pub fn drive(family: &str, data: &[u8]) -> Result<(), String> {
     let (_, names) = names.ok_or_else(|| format!("no family {family}"))?;
     let mut bytes = Bytes(data);
     let name = bytes.choose(names);
-    let catalogue = Catalogue::<TestPacket>::new();
+    let catalogue = Catalogue::<Datagram<u64>>::new();
     let discipline = catalogue.get(name).ok_or_else(|| format!("no {name}"))?;
     let settings = settings(discipline, &mut bytes);
     let Ok(mut qdisc) = discipline.build(&settings) else {
@@ -100,7 +100,7 @@ fn most(name: &str, settings: &Settings) -> Option<Limit> {
     })
 }
 
-fn settings(discipline: &Discipline<TestPacket>, bytes: &mut Bytes<'_>) -> Settings {
+fn settings(discipline: &Discipline<Datagram<u64>>, bytes: &mut Bytes<'_>) -> Settings {
     let rate = Rate::from_bps(bytes.magnitude(40).max(1)).unwrap_or(Rate::from_mbps(10));
     let mut settings = Settings::new(rate, bytes.choose(&[1514, 1514, 590, 9014, 65_549]));
     settings.limit = match bytes.next() % 4 {

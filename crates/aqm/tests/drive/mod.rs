@@ -1,14 +1,10 @@
 //! Drives any discipline with any traffic and checks its packet and byte counts after every step. Property tests and
 //! fuzz targets share this.
 
-#[path = "../../src/test_packet.rs"]
-pub mod test_packet;
-
 use std::ops::ControlFlow;
 
-use sojourn_aqm::{AckView, Ecn, Environment, Limit, Qdisc};
+use sojourn_aqm::{AckView, Datagram, Ecn, Environment, FlowKey, Limit, Qdisc};
 use sojourn_units::{Duration, Time};
-pub use test_packet::{TestPacket, flow_key};
 
 /// The latest time of a drive: centuries, and far enough from the end of the clock.
 const LATEST: Time = Time::from_nanos(1 << 62);
@@ -41,25 +37,25 @@ pub enum Step {
 #[derive(Default, PartialEq, Debug)]
 pub struct Books {
     /// All packets, as they were offered.
-    pub offered: Vec<TestPacket>,
+    pub offered: Vec<Datagram<u64>>,
     /// Packets that left, as they left.
-    pub dequeued: Vec<TestPacket>,
+    pub dequeued: Vec<Datagram<u64>>,
     /// Packets that were dropped.
-    pub dropped: Vec<TestPacket>,
+    pub dropped: Vec<Datagram<u64>>,
 }
 
 /// A discipline under test.
 pub struct Drive<'a> {
-    qdisc: &'a mut dyn Qdisc<TestPacket>,
+    qdisc: &'a mut dyn Qdisc<Datagram<u64>>,
     limit: Option<Limit>,
-    env: Environment<TestPacket>,
+    env: Environment<Datagram<u64>>,
     now: Time,
     books: Books,
 }
 
 impl<'a> Drive<'a> {
     /// An empty `qdisc` built with `limit`.
-    pub fn new(qdisc: &'a mut dyn Qdisc<TestPacket>, limit: Option<Limit>) -> Self {
+    pub fn new(qdisc: &'a mut dyn Qdisc<Datagram<u64>>, limit: Option<Limit>) -> Self {
         Self {
             qdisc,
             limit,
@@ -93,14 +89,11 @@ impl<'a> Drive<'a> {
                 dscp,
                 ack,
             } => {
-                let packet = TestPacket {
-                    bytes,
-                    ecn,
-                    dscp,
-                    ack,
-                    flow: flow_key(flow),
-                    ..TestPacket::new(self.books.offered.len() as u64)
-                };
+                let packet = Datagram::new(self.books.offered.len() as u64, bytes)
+                    .with_ecn(ecn)
+                    .with_dscp(dscp)
+                    .with_ack(ack)
+                    .with_flow(FlowKey::numbered(flow));
                 self.books.offered.push(packet);
                 self.qdisc.enqueue(packet, self.now, &mut self.env);
             }
@@ -149,7 +142,7 @@ impl<'a> Drive<'a> {
         self.books.dropped.extend(gone);
         let books = &self.books;
         let bytes =
-            |packets: &[TestPacket]| packets.iter().map(|p| u64::from(p.bytes)).sum::<u64>();
+            |packets: &[Datagram<u64>]| packets.iter().map(|p| u64::from(p.bytes)).sum::<u64>();
         let packets = (books.dequeued.len() + books.dropped.len()) as u64 + self.qdisc.packets();
         if books.offered.len() as u64 != packets {
             let offered = books.offered.len();

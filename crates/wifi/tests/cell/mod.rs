@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use sojourn_aqm::fifo::DropTail;
-use sojourn_aqm::{Ecn, FlowKey, Limit, Single};
+use sojourn_aqm::{Datagram, FlowKey, Limit, Single};
 use sojourn_path::link::BoxedQdisc;
 use sojourn_units::{Duration, Time, Way};
 use sojourn_wifi::phy::{Guard, Mode, Width};
@@ -15,79 +15,16 @@ use sojourn_wifi::{
 /// An IP packet of 1500 bytes in Ethernet.
 pub const FULL: u32 = 1514;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packet {
-    pub flow: u32,
-    pub number: u64,
-    pub bytes: u32,
-    pub dscp: u8,
-    pub ecn: Ecn,
-    pub enqueued: Time,
-    pub hop: u32,
-    pub station: u16,
-}
+/// A packet with its number.
+pub type Packet = Datagram<u64>;
 
-impl Packet {
-    pub fn new(flow: u32, number: u64, bytes: u32) -> Self {
-        Self {
-            flow,
-            number,
-            bytes,
-            dscp: 0,
-            ecn: Ecn::NotEct,
-            enqueued: Time::ZERO,
-            hop: 0,
-            station: 0,
-        }
-    }
-}
-
-impl sojourn_aqm::Packet for Packet {
-    fn bytes(&self) -> u32 {
-        self.bytes
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn set_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-    fn enqueued(&self) -> Time {
-        self.enqueued
-    }
-    fn set_enqueued(&mut self, now: Time) {
-        self.enqueued = now;
-    }
-    fn flow(&self) -> FlowKey {
-        FlowKey {
-            source: self.flow,
-            ..FlowKey::default()
-        }
-    }
-    fn dscp(&self) -> u8 {
-        self.dscp
-    }
-}
-
-impl sojourn_path::Packet for Packet {
-    fn hop(&self) -> u32 {
-        self.hop
-    }
-    fn set_hop(&mut self, hop: u32) {
-        self.hop = hop;
-    }
-    fn change_bytes(&mut self, by: i32) {
-        self.bytes = self.bytes.saturating_add_signed(by);
-    }
-}
-
-impl sojourn_wifi::Packet for Packet {
-    fn station(&self) -> u16 {
-        self.station
-    }
-    fn set_station(&mut self, station: u16) {
-        self.station = station;
-    }
+/// A packet of a flow, with its number.
+pub fn packet(flow: u32, number: u64, bytes: u32) -> Packet {
+    let key = FlowKey {
+        source: flow,
+        ..FlowKey::default()
+    };
+    Datagram::new(number, bytes).with_flow(key)
 }
 
 pub fn drop_tail(packets: u64) -> BoxedQdisc<Packet> {
@@ -181,17 +118,14 @@ pub fn saturate(
 ) -> Vec<Departed<Packet>> {
     let mut number = 0;
     let mut received = Vec::new();
-    let mut packet = |load: usize| {
+    let mut next = |load: usize| {
         number += 1;
         let (_, _, _, bytes, dscp) = loads[load];
-        Packet {
-            dscp,
-            ..Packet::new(load as u32, number, bytes)
-        }
+        packet(load as u32, number, bytes).with_dscp(dscp)
     };
     for (load, &(station, way, queued, ..)) in loads.iter().enumerate() {
         for _ in 0..queued {
-            medium.enqueue(packet(load), station, way, Time::ZERO, seen);
+            medium.enqueue(next(load), station, way, Time::ZERO, seen);
         }
     }
     let mut out = vec![0_u64; loads.len()];
@@ -203,14 +137,14 @@ pub fn saturate(
         let lost = seen.lost + seen.dropped;
         medium.act(now, seen);
         while let Some(departed) = medium.poll() {
-            out[departed.packet.flow as usize] += 1;
+            out[departed.packet.flow.source as usize] += 1;
             received.push(departed);
         }
         // Every sender replaces all lost packets, since a lost packet's sender is not known. This is more than enough.
         let lost = seen.lost + seen.dropped - lost;
         for (load, &(station, way, ..)) in loads.iter().enumerate() {
             for _ in 0..core::mem::take(&mut out[load]) + lost {
-                medium.enqueue(packet(load), station, way, now, seen);
+                medium.enqueue(next(load), station, way, now, seen);
             }
         }
     }

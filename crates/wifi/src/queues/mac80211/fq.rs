@@ -311,16 +311,29 @@ impl<P: Packet> Fq<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_packet::TestPacket;
+    use sojourn_aqm::{Datagram, FlowKey};
 
-    fn fq(settings: FqSettings) -> (Fq<TestPacket>, Environment<TestPacket>) {
+    /// A packet of a flow, with its number.
+    fn packet(flow: u32, bytes: u32) -> Datagram<u32> {
+        let key = FlowKey {
+            source: flow,
+            ..FlowKey::default()
+        };
+        Datagram::new(flow, bytes).with_flow(key)
+    }
+
+    fn fq(settings: FqSettings) -> (Fq<Datagram<u32>>, Environment<Datagram<u32>>) {
         (Fq::new(settings, 8), Environment::new(3))
     }
 
-    fn packets(fq: &mut Fq<TestPacket>, tin: usize, env: &mut Environment<TestPacket>) -> Vec<u32> {
+    fn packets(
+        fq: &mut Fq<Datagram<u32>>,
+        tin: usize,
+        env: &mut Environment<Datagram<u32>>,
+    ) -> Vec<u32> {
         let mut flows = Vec::new();
         while let Some(packet) = fq.dequeue(tin, Time::from_millis(1), env) {
-            flows.push(packet.flow);
+            flows.push(packet.payload);
         }
         flows
     }
@@ -329,11 +342,11 @@ mod tests {
     fn a_new_flow_goes_before_those_that_wait() {
         let (mut fq, mut env) = fq(FqSettings::LINUX);
         for _ in 0..3 {
-            fq.enqueue(0, TestPacket::new(1, 1500), Time::ZERO, &mut env);
+            fq.enqueue(0, packet(1, 1500), Time::ZERO, &mut env);
         }
         let first = fq.dequeue(0, Time::ZERO, &mut env).expect("a packet");
-        assert_eq!(first.flow, 1);
-        fq.enqueue(0, TestPacket::new(2, 100), Time::ZERO, &mut env);
+        assert_eq!(first.payload, 1);
+        fq.enqueue(0, packet(2, 100), Time::ZERO, &mut env);
         assert_eq!(packets(&mut fq, 0, &mut env), [2, 1, 1]);
     }
 
@@ -342,10 +355,10 @@ mod tests {
         // A quantum of 300 bytes: five packets of 300 for one of 1500.
         let (mut fq, mut env) = fq(FqSettings::LINUX);
         for _ in 0..10 {
-            fq.enqueue(0, TestPacket::new(1, 1500), Time::ZERO, &mut env);
+            fq.enqueue(0, packet(1, 1500), Time::ZERO, &mut env);
         }
         for _ in 0..50 {
-            fq.enqueue(0, TestPacket::new(2, 300), Time::ZERO, &mut env);
+            fq.enqueue(0, packet(2, 300), Time::ZERO, &mut env);
         }
         let served = packets(&mut fq, 0, &mut env);
         let small = served[..30].iter().filter(|&&flow| flow == 2).count();
@@ -359,9 +372,9 @@ mod tests {
             flows: 1,
             ..FqSettings::LINUX
         });
-        fq.enqueue(0, TestPacket::new(1, 1500), Time::ZERO, &mut env);
-        fq.enqueue(4, TestPacket::new(2, 1500), Time::ZERO, &mut env);
-        fq.enqueue(4, TestPacket::new(3, 1500), Time::ZERO, &mut env);
+        fq.enqueue(0, packet(1, 1500), Time::ZERO, &mut env);
+        fq.enqueue(4, packet(2, 1500), Time::ZERO, &mut env);
+        fq.enqueue(4, packet(3, 1500), Time::ZERO, &mut env);
         assert_eq!((fq.packets_of(0), fq.packets_of(4)), (1, 2));
         assert_eq!(packets(&mut fq, 4, &mut env), [2, 3]);
         assert_eq!(packets(&mut fq, 0, &mut env), [1]);
@@ -373,9 +386,9 @@ mod tests {
             packets: 100,
             ..FqSettings::LINUX
         });
-        fq.enqueue(4, TestPacket::new(2, 100), Time::ZERO, &mut env);
+        fq.enqueue(4, packet(2, 100), Time::ZERO, &mut env);
         for _ in 0..100 {
-            fq.enqueue(0, TestPacket::new(1, 1500), Time::ZERO, &mut env);
+            fq.enqueue(0, packet(1, 1500), Time::ZERO, &mut env);
         }
         // The packet that exceeds the limit causes 32 drops in the flow of 100 packets.
         let dropped: Vec<_> = env.take_dropped().collect();
@@ -383,7 +396,7 @@ mod tests {
         assert!(
             dropped
                 .iter()
-                .all(|(packet, why)| packet.flow == 1 && *why == DropReason::Overflow)
+                .all(|(packet, why)| packet.payload == 1 && *why == DropReason::Overflow)
         );
         assert_eq!(
             (fq.packets(), fq.packets_of(0), fq.packets_of(4)),
@@ -413,7 +426,7 @@ mod tests {
             ..FqSettings::LINUX
         });
         for _ in 0..11 {
-            fq.enqueue(0, TestPacket::new(1, 1514), Time::ZERO, &mut env);
+            fq.enqueue(0, packet(1, 1514), Time::ZERO, &mut env);
         }
         // Half of the eleven.
         assert_eq!(env.take_dropped().count(), 5);
@@ -431,9 +444,12 @@ mod tests {
         // The second flow has the first place.
         fq.hashes = [(1, 1 << 31), (2, 0)].into();
         for flow in [1, 2].into_iter().cycle().take(10) {
-            fq.enqueue(0, TestPacket::new(flow, 1514), Time::ZERO, &mut env);
+            fq.enqueue(0, packet(flow, 1514), Time::ZERO, &mut env);
         }
-        let dropped: Vec<_> = env.take_dropped().map(|(packet, _)| packet.flow).collect();
+        let dropped: Vec<_> = env
+            .take_dropped()
+            .map(|(packet, _)| packet.payload)
+            .collect();
         assert_eq!(dropped, [2, 2]);
     }
 
@@ -445,7 +461,7 @@ mod tests {
             fq.set_slow(0, slow);
             for step in 0..300 {
                 let now = Time::from_millis(step);
-                fq.enqueue(0, TestPacket::new(1, 1500), now, &mut env);
+                fq.enqueue(0, packet(1, 1500), now, &mut env);
                 if step >= 40 {
                     fq.dequeue(0, now, &mut env);
                 }

@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 use std::io::Read;
 
-use sojourn_aqm::{Ecn, Environment, FlowKey};
+use sojourn_aqm::{Datagram, Ecn, Environment, FlowKey};
 use sojourn_units::{Duration, Time};
 
 use super::{FqSettings, Mac80211, Settings, index};
@@ -33,53 +33,8 @@ use crate::phy::{Dsss, Guard, Ht, Mode, Ofdm, Preamble, Width};
 /// whose rates mac80211 controls, it knows the rate from the start.)
 const UNKNOWN: u32 = 4;
 
-#[derive(Clone, Debug)]
-struct Datagram {
-    port: u32,
-    number: u32,
-    bytes: u32,
-    ecn: Ecn,
-    enqueued: Time,
-}
-
-impl sojourn_aqm::Packet for Datagram {
-    fn bytes(&self) -> u32 {
-        self.bytes
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn set_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-    fn enqueued(&self) -> Time {
-        self.enqueued
-    }
-    fn set_enqueued(&mut self, now: Time) {
-        self.enqueued = now;
-    }
-    fn flow(&self) -> FlowKey {
-        FlowKey {
-            source: self.port,
-            ..FlowKey::default()
-        }
-    }
-}
-
-impl sojourn_path::Packet for Datagram {
-    fn hop(&self) -> u32 {
-        0
-    }
-    fn set_hop(&mut self, _hop: u32) {}
-    fn change_bytes(&mut self, _by: i32) {}
-}
-
-impl crate::Packet for Datagram {
-    fn station(&self) -> u16 {
-        0
-    }
-    fn set_station(&mut self, _station: u16) {}
-}
+/// A packet with its port and number.
+type Packet = Datagram<(u32, u32)>;
 
 const fn ecn(field: u32) -> Ecn {
     match field {
@@ -128,8 +83,8 @@ struct Outcome {
 }
 
 struct Replay {
-    queues: Mac80211<Datagram>,
-    env: Environment<Datagram>,
+    queues: Mac80211<Packet>,
+    env: Environment<Packet>,
     frame: FqSettings,
     modes: Vec<Mode>,
     /// Whether the kernel has heard yet at which rate a station's frames were sent.
@@ -158,13 +113,13 @@ impl Replay {
         match (kind, values) {
             ("A", &[station, port, number, bytes, field]) => {
                 self.outcome.arrivals += 1;
-                let packet = Datagram {
-                    port,
-                    number,
-                    bytes,
-                    ecn: ecn(field),
-                    enqueued: now,
+                let key = FlowKey {
+                    source: port,
+                    ..FlowKey::default()
                 };
+                let packet = Datagram::new((port, number), bytes)
+                    .with_ecn(ecn(field))
+                    .with_flow(key);
                 let peer = Self::peer(station as usize);
                 self.queues.enqueue(packet, peer, now, &mut self.env);
             }
@@ -192,7 +147,7 @@ impl Replay {
                             Ecn::Ect0 => 2,
                             Ecn::Ce => 3,
                         };
-                        let Datagram { port, number, .. } = packet;
+                        let (port, number) = packet.payload;
                         let bytes = self.frame.frame(packet.bytes);
                         format!("sends {port}/{number} with ECN {field}, {bytes} B")
                     }
@@ -202,7 +157,7 @@ impl Replay {
             }
             ("E", []) => {
                 let ours = match self.dequeue(now) {
-                    Some((packet, _)) => format!("sends {}/{}", packet.port, packet.number),
+                    Some((packet, _)) => format!("sends {}/{}", packet.payload.0, packet.payload.1),
                     None => "sends nothing".into(),
                 };
                 self.check(line, "sends nothing".into(), ours);
@@ -228,7 +183,7 @@ impl Replay {
         }
     }
 
-    fn dequeue(&mut self, now: Time) -> Option<(Datagram, u32)> {
+    fn dequeue(&mut self, now: Time) -> Option<(Packet, u32)> {
         let station = self.chosen.expect("a station was chosen");
         let (peer, mode) = (Self::peer(station), self.modes[station - 1]);
         let (packet, mut estimate) =
