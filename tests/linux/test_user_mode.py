@@ -245,3 +245,26 @@ traffic = [
     # Smoothed RTTs: the base and some milliseconds of queue.
     assert 30.0 < groups["up"]["rtt_ms"]["p50"] < 60.0
     assert 40.0 < groups["down"]["rtt_ms"]["p50"] < 60.0
+
+
+@needs_built_kernel
+def test_cake_shares_an_upload_between_hosts(sojourn: Cli, tmp_path: Path):
+    """Nine flows of UDP from one host and one from another, each at more than its share: tc-cake(8), dual-srchost."""
+    file = tmp_path / "hosts.toml"
+    file.write_text(
+        """\
+experiment = { duration = "4 s", warmup = "1 s" }
+link = { rate = "20 Mbit/s", up = { rate = "20 Mbit/s" } }
+queue = [{ aqm = "cake", variant = "linux", bandwidth = "19 Mbit/s", isolation = "dual-srchost" }]
+traffic = [
+    { kind = "cbr", flows = 8, rate = "2 Mbit/s", direction = "up", rtt = "20 ms", host = "pc1" },
+    { kind = "cbr", rate = "2 Mbit/s", direction = "up", rtt = "20 ms", host = "pc1" },
+    { kind = "cbr", rate = "15 Mbit/s", direction = "up", rtt = "20 ms", host = "pc2" },
+]
+""",
+        encoding="utf-8",
+    )
+    ran = sojourn("run", file, "--backend", "linux", "--kernel", kernel.built()[0].release, "--json")
+    assert ran.returncode == 0, ran.stderr
+    first, same, second = (group["goodput_bps"] for group in json.loads(ran.stdout)["runs"][0]["groups"])
+    assert first + same == pytest.approx(second, rel=0.01)

@@ -45,9 +45,9 @@ impl ReadError {
         }
     }
 
-    /// This error with the swept values that caused it, unless it names them already.
+    /// This error with the swept values that caused it, if any, unless it names them already.
     pub(crate) fn within_sweep(mut self, values: &str) -> Self {
-        if matches!(self.origin, Origin::File | Origin::Line(_)) {
+        if !values.is_empty() && matches!(self.origin, Origin::File | Origin::Line(_)) {
             self.what = format!("{} (in the sweep, with {values})", self.what);
         }
         self

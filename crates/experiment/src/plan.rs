@@ -83,8 +83,16 @@ impl Plan {
 
     /// An error at a dotted key such as `queue.0.target`, for a check that only the caller can make, such as that of a
     /// discipline's parameters together. `must` says what is accepted: `must be above 0 and below interval ("100 ms")`.
-    pub fn refuse(&self, cell: usize, key: &str, must: &str) -> ReadError {
-        self.layout.refuse(cell as u64, key, must)
+    /// `is_refused` is the same check of another experiment, without some of the swept values: the message names those
+    /// that cause the error.
+    pub fn refuse(
+        &self,
+        cell: usize,
+        key: &str,
+        must: &str,
+        is_refused: impl Fn(&Experiment) -> bool,
+    ) -> ReadError {
+        self.layout.refuse(cell as u64, key, must, is_refused)
     }
 }
 
@@ -125,13 +133,13 @@ pub fn read(
     overrides: &[(String, String)],
     names: &Names,
 ) -> Result<Plan, ReadError> {
-    let layout = Layout::read(source, overrides)?;
+    let layout = Layout::read(source, overrides, names)?;
     layout.refuse_unsampled()?;
     let combinations = layout.axes.cells();
     if combinations > MOST_RUNS {
         return Err(too_many(source.name, combinations));
     }
-    let context = Context::new(source.name, names);
+    let context = layout.context();
     let mut cells = Vec::new();
     let mut runs = 0;
     for index in 0..combinations {
@@ -142,6 +150,7 @@ pub fn read(
             return Err(too_many(source.name, runs));
         }
     }
+    drop(context);
     Ok(Plan { cells, layout })
 }
 
@@ -180,6 +189,7 @@ pub(crate) fn text_of(path: &Path) -> Result<(String, String), ReadError> {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Layout {
     pub file: String,
+    names: Names,
     root: Node,
     pub axes: Axes,
 }
@@ -189,6 +199,7 @@ impl Layout {
     pub(crate) fn read(
         source: Source<'_>,
         overrides: &[(String, String)],
+        names: &Names,
     ) -> Result<Self, ReadError> {
         let file = source.name;
         if source.text.len() as u64 > MOST_BYTES {
@@ -212,9 +223,15 @@ impl Layout {
         let axes = axes::take(file, &mut root, overrides)?;
         Ok(Self {
             file: file.into(),
+            names: names.clone(),
             root,
             axes,
         })
+    }
+
+    /// What a reader of cells needs besides the layout.
+    pub fn context(&self) -> Context<'_> {
+        Context::new(&self.file, &self.names)
     }
 
     /// # Errors
@@ -231,11 +248,10 @@ impl Layout {
         let experiment_of = |root: &Node| File.read(&Entry::root(root, context));
         let values = self.axes.cell(index);
         let experiment = experiment_of(&self.swept(&values)?).map_err(|error| {
-            match experiment_of(&self.root) {
-                // The file has the same error without the sweep, so do not blame the sweep.
-                Err(without) if without == error => error,
-                _ => error.within_sweep(&axes::as_text(&values)),
-            }
+            let cause = self.cause(&values, |root| {
+                experiment_of(root).is_err_and(|other| other == error)
+            });
+            error.within_sweep(&axes::as_text(&cause))
         })?;
         Ok(Cell {
             experiment: Arc::new(experiment),
@@ -243,27 +259,49 @@ impl Layout {
         })
     }
 
+    /// Those of a cell's swept values without which the file does not have the same mistake.
+    fn cause<'a>(
+        &self,
+        values: &[(&'a str, &'a Node)],
+        has_it: impl Fn(&Node) -> bool,
+    ) -> Vec<(&'a str, &'a Node)> {
+        let mut cause = values.to_vec();
+        for value in values {
+            let mut others = cause.clone();
+            others.retain(|other| other.0 != value.0);
+            if self.swept(&others).is_ok_and(|root| has_it(&root)) {
+                cause = others;
+            }
+        }
+        cause
+    }
+
     /// As [`Plan::refuse`].
-    pub fn refuse(&self, cell: u64, key: &str, must: &str) -> ReadError {
+    pub fn refuse(
+        &self,
+        cell: u64,
+        key: &str,
+        must: &str,
+        is_refused: impl Fn(&Experiment) -> bool,
+    ) -> ReadError {
         let values = self.axes.cell(cell);
         let root = match self.swept(&values) {
             Ok(root) => root,
             Err(error) => return error,
         };
-        let names = Names::default();
-        let context = Context::new(&self.file, &names);
+        let context = self.context();
         let nearest = Entry::root(&root, &context).at(key);
         let message = match nearest.path == key {
             _ if must.starts_with("got ") => must.to_owned(),
             true => format!("got {}; {must}", nearest.node.item),
             false => format!("not given; {must}"),
         };
+        let cause = self.cause(&values, |root| {
+            File.read(&Entry::root(root, &context))
+                .is_ok_and(|experiment| is_refused(&experiment))
+        });
         let origin = nearest.node.origin.clone();
-        let error = ReadError::new(&self.file, origin, key, message);
-        match values.is_empty() {
-            true => error,
-            false => error.within_sweep(&axes::as_text(&values)),
-        }
+        ReadError::new(&self.file, origin, key, message).within_sweep(&axes::as_text(&cause))
     }
 
     /// The file with swept values applied.

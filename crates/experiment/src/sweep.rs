@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::context::Context;
 use crate::error::{Origin, ReadError};
+use crate::model::Experiment;
 use crate::names::Names;
 use crate::plan::{Cell, Layout, Source, text_of};
 use crate::run_spec::RunSpec;
@@ -18,7 +18,6 @@ use crate::run_spec::RunSpec;
 #[derive(Clone, Debug)]
 pub struct Sweep {
     layout: Layout,
-    names: Names,
     cells: u64,
     seeds: u64,
     arms: u64,
@@ -34,7 +33,7 @@ impl Sweep {
         overrides: &[(String, String)],
         names: &Names,
     ) -> Result<Self, ReadError> {
-        let layout = Layout::read(source, overrides)?;
+        let layout = Layout::read(source, overrides, names)?;
         layout.refuse_unsampled()?;
         for axis in &layout.axes.each {
             if ["queue", "experiment.repeat"].contains(&axis.key.as_str()) {
@@ -52,7 +51,6 @@ impl Sweep {
         let mut sweep = Self {
             cells: layout.axes.cells(),
             layout,
-            names: names.clone(),
             seeds: 1,
             arms: 1,
         };
@@ -113,8 +111,7 @@ impl Sweep {
     /// # Errors
     /// Its combination of values is invalid.
     pub fn cell(&self, number: u64) -> Result<Cell, ReadError> {
-        let context = Context::new(&self.layout.file, &self.names);
-        self.layout.read_cell(number, &context)
+        self.layout.read_cell(number, &self.layout.context())
     }
 
     /// A run of a cell by its number: seeds, then arms, as in [`crate::Plan::specs`].
@@ -128,8 +125,14 @@ impl Sweep {
     }
 
     /// As [`crate::Plan::refuse`].
-    pub fn refuse(&self, cell: u64, key: &str, must: &str) -> ReadError {
-        self.layout.refuse(cell, key, must)
+    pub fn refuse(
+        &self,
+        cell: u64,
+        key: &str,
+        must: &str,
+        is_refused: impl Fn(&Experiment) -> bool,
+    ) -> ReadError {
+        self.layout.refuse(cell, key, must, is_refused)
     }
 
     /// Cells that together have every value or, for a design, the smallest and the largest value of every key. The
@@ -155,11 +158,11 @@ pub fn design(
         name: &name,
         text: &text,
     };
-    let layout = Layout::read(source, overrides)?;
+    let layout = Layout::read(source, overrides, names)?;
     let Some(design) = layout.axes.unsampled() else {
         return Ok(Json::Null);
     };
-    let context = Context::new(&layout.file, names);
+    let context = layout.context();
     for cell in layout.axes.edges() {
         layout.read_cell(cell, &context)?;
     }

@@ -5,7 +5,9 @@ mod common;
 use std::path::Path;
 
 use common::{EXAMPLE, names, read_text, read_with};
+use sojourn_experiment::model::Experiment;
 use sojourn_experiment::read_file;
+use sojourn_units::{Duration, Value};
 
 /// A valid file; each case replaces a part of it.
 const GOOD: &str = r#"[experiment]
@@ -407,6 +409,10 @@ fn a_bad_sweep_is_named_with_key_and_value() {
             "'experiment.duration' = ['2 s', '1 s']",
             r#"3: experiment.warmup: got "1 s"; must be below experiment.duration ("1 s") (in the sweep, with experiment.duration = "1 s")"#,
         ),
+        (
+            "'experiment.duration' = ['2 s', '1 s']\n'traffic.0.flows' = [1, 2]",
+            r#"3: experiment.warmup: got "1 s"; must be below experiment.duration ("1 s") (in the sweep, with experiment.duration = "1 s")"#,
+        ),
     ] {
         let text = format!("{GOOD}[sweep]\n{sweep}\n");
         assert_eq!(message(&text, &[]), format!("load.toml:{expected}"));
@@ -428,7 +434,7 @@ fn a_bad_sweep_is_named_with_key_and_value() {
 fn errors_found_by_the_caller_have_a_place() {
     let must = "must be below interval (\"100 ms\")";
     let plan = read_text(GOOD).unwrap();
-    let said = |key| plan.refuse(0, key, must).to_string();
+    let said = |key| plan.refuse(0, key, must, |_| true).to_string();
     assert_eq!(
         said("queue.0.target"),
         format!("load.toml:13: queue.0.target: got \"5 ms\"; {must}")
@@ -439,21 +445,30 @@ fn errors_found_by_the_caller_have_a_place() {
     );
     let set = read_with(GOOD, &[("queue.0.target", "200 ms")]).unwrap();
     assert_eq!(
-        set.refuse(0, "queue.0.target", must).to_string(),
+        set.refuse(0, "queue.0.target", must, |_| true).to_string(),
         format!("--set queue.0.target: got \"200 ms\"; {must}")
     );
-    let sweep = "[sweep]\n'queue.0.target' = ['5 ms', '200 ms']\n";
+    // The message names the swept keys that the mistake depends on, and no other.
+    let sweep = "[sweep]\n'traffic.0.flows' = [1, 2]\n'queue.0.target' = ['5 ms', '200 ms']\n";
     let swept = read_text(&format!("{GOOD}{sweep}")).unwrap();
+    let is_long = |experiment: &Experiment| {
+        let target = Value::Duration(Duration::from_millis(200));
+        experiment.queues[0]
+            .settings
+            .contains(&("target".into(), target))
+    };
+    let said = |key| swept.refuse(1, key, must, is_long).to_string();
     assert_eq!(
-        swept.refuse(1, "queue.0.target", must).to_string(),
-        format!("load.toml:21: sweep.queue.0.target: got \"200 ms\"; {must}")
+        said("queue.0.target"),
+        format!("load.toml:22: sweep.queue.0.target: got \"200 ms\"; {must}")
     );
+    let not_given = format!("load.toml:11: queue.0.interval: not given; {must}");
     assert_eq!(
-        swept.refuse(1, "queue.0.interval", must).to_string(),
-        format!(
-            "load.toml:11: queue.0.interval: not given; {must} (in the sweep, with queue.0.target = \"200 ms\")"
-        )
+        said("queue.0.interval"),
+        format!("{not_given} (in the sweep, with queue.0.target = \"200 ms\")")
     );
+    let whatever_is_swept = swept.refuse(1, "queue.0.interval", must, |_| true);
+    assert_eq!(whatever_is_swept.to_string(), not_given);
 }
 
 #[test]

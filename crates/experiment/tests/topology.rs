@@ -221,8 +221,9 @@ fn bulk_traffic_needs_a_queue_on_its_path() {
         "from = \"host\"\nto = \"gateway\"",
     );
     let error = read_text(&up).expect_err("no queue upwards").to_string();
-    assert!(
-        error.contains("over links that have no queue in that direction"),
-        "{error}"
+    assert_eq!(
+        error,
+        "load.toml:21: traffic.0: sends without a limit against the direction of its links, where they have no queue; must have link.modem.up with a \
+         rate, or a window"
     );
 }

@@ -4,7 +4,11 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTraceback;
-use sojourn_experiment::{Plan, ReadError};
+use sojourn_experiment::ReadError;
+use sojourn_experiment::model::Experiment;
+use sojourn_sim::check;
+
+use crate::own;
 
 create_exception!(
     sojourn,
@@ -20,14 +24,12 @@ pub fn wrong_input(error: &ReadError) -> PyErr {
     ExperimentError::new_err(error.to_string())
 }
 
-/// The error for a queue that the simulator cannot build: at the key of the file that the discipline refuses.
-pub fn wrong_queue(plan: &Plan, cell: usize, error: &sojourn_sim::RunError) -> PyErr {
-    match error {
-        sojourn_sim::RunError::Settings { key, message } => {
-            wrong_input(&plan.refuse(cell, key, message))
-        }
-        _ => ExperimentError::new_err(error.to_string()),
-    }
+/// True if the simulator cannot build queue `queue` of an experiment because of the same key.
+pub fn is_refused(experiment: &Experiment, queue: usize, key: &str) -> bool {
+    let failure = own::Failure::default();
+    let catalogue = own::catalogue(&failure);
+    queue < experiment.queues.len()
+        && matches!(check(experiment, queue, &catalogue), Err(sojourn_sim::RunError::Settings { key: other, .. }) if other == key)
 }
 
 /// The error for an exception that an algorithm in Python raised. The exception becomes the error's cause, and the message

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use pyo3::prelude::*;
 use sojourn_agent::{Recording, Refusal, compile_job, compile_notes, summarise};
+use sojourn_experiment::model::Experiment;
 
 use crate::errors::{RunError, wrong_input};
 use crate::plan::Plan;
@@ -25,10 +26,18 @@ pub fn linux_modules(plan: &Plan) -> PyResult<Vec<String>> {
     let mut modules = BTreeSet::new();
     for (number, cell) in plan.plan.cells.iter().enumerate() {
         for queue in 0..cell.experiment.queues.len() {
-            let job = compile_job(&cell.experiment, queue, cell.experiment.seed, "sj");
-            let refused = |refusal: Refusal| plan.plan.refuse(number, &refusal.key, &refusal.must);
+            let job = |of: &Experiment| compile_job(of, queue, of.seed, "sj");
+            let refused = |refusal: Refusal| {
+                let is_refused = |other: &Experiment| {
+                    queue < other.queues.len()
+                        && job(other).is_err_and(|other| other.key == refusal.key)
+                };
+                plan.plan
+                    .refuse(number, &refusal.key, &refusal.must, is_refused)
+            };
             modules.extend(
-                job.map_err(|refusal| wrong_input(&refused(refusal)))?
+                job(&cell.experiment)
+                    .map_err(|refusal| wrong_input(&refused(refusal)))?
                     .modules,
             );
         }

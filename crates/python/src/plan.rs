@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 use sojourn_experiment::model::Record;
 use sojourn_experiment::{Cell, Source, notes, read, read_file, resolved_with, sha256};
-use sojourn_sim::{check, in_use};
+use sojourn_sim::{RunError, check, in_use};
 
-use crate::errors::{failed_run, wrong_input, wrong_queue};
+use crate::errors::{ExperimentError, failed_run, is_refused, wrong_input};
 use crate::own;
 use crate::run_spec::RunSpec;
 
@@ -42,7 +42,13 @@ impl Plan {
                 check(experiment, queue, &catalogue).map_err(|error| {
                     // A Ctrl-C while a class was built is not an error in the file.
                     let raised = failure.take();
-                    raised.unwrap_or_else(|| wrong_queue(&plan, cell, &error))
+                    raised.unwrap_or_else(|| match &error {
+                        RunError::Settings { key, message } => {
+                            let is_refused = |other: &_| is_refused(other, queue, key);
+                            wrong_input(&plan.refuse(cell, key, message, is_refused))
+                        }
+                        _ => ExperimentError::new_err(error.to_string()),
+                    })
                 })?;
             }
             for repeat in 0..u64::from(experiment.repeat) {

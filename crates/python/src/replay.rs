@@ -201,7 +201,9 @@ impl Arm {
             Some(Buffer::Bytes(bytes)) => Some(Limit::Bytes(bytes)),
             Some(Buffer::Bdp(_)) => {
                 let must = "must be in packets or bytes: a recording has no base RTT";
-                return Err(wrong_input(&plan.refuse(0, "queue.0.limit", must)));
+                return Err(wrong_input(
+                    &plan.refuse(0, "queue.0.limit", must, |_| true),
+                ));
             }
         };
         let seed = experiment.seed;
@@ -227,7 +229,7 @@ impl Arm {
         settings.values.clone_from(&arm.settings);
         discipline.build(&settings).map_err(|error| {
             let key = format!("queue.0.{}", error.key);
-            wrong_input(&self.plan.refuse(0, &key, &error.message))
+            wrong_input(&self.plan.refuse(0, &key, &error.message, |_| true))
         })
     }
 

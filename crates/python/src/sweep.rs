@@ -9,7 +9,7 @@ use serde_json::json;
 use sojourn_experiment::{Cell, InUse, sha256};
 use sojourn_sim::{RunError, check, in_use};
 
-use crate::errors::{failed_run, wrong_input};
+use crate::errors::{failed_run, is_refused, wrong_input};
 use crate::own;
 use crate::run_spec::RunSpec;
 
@@ -41,17 +41,18 @@ impl Sweep {
             .map_err(|error| wrong_input(&error))?;
         let failure = own::Failure::default();
         let catalogue = own::catalogue(&failure);
-        let refused = |error: &RunError| match (failure.take(), error) {
+        let refused = |error: &RunError, queue| match (failure.take(), error) {
             (Some(raised), _) => raised,
             (None, RunError::Settings { key, message }) => {
-                wrong_input(&self.sweep.refuse(number, key, message))
+                let is_refused = |other: &_| is_refused(other, queue, key);
+                wrong_input(&self.sweep.refuse(number, key, message, is_refused))
             }
             (None, error) => failed_run(error),
         };
         for queue in 0..cell.experiment.queues.len() {
-            check(&cell.experiment, queue, &catalogue).map_err(|error| refused(&error))?;
+            check(&cell.experiment, queue, &catalogue).map_err(|error| refused(&error, queue))?;
         }
-        let values = in_use(&cell.experiment, &catalogue).map_err(|error| refused(&error))?;
+        let values = in_use(&cell.experiment, &catalogue).map_err(|error| refused(&error, 0))?;
         let values = Arc::new(values);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         *last = Some((number, cell.clone(), Arc::clone(&values)));

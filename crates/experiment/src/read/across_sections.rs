@@ -136,16 +136,25 @@ fn check_unlimited(entry: &Entry<'_>, traffic: &Traffic, links: &[Link]) -> Resu
         let hops = traffic.route.hops(way);
         hops.iter().any(|hop| is_queued(links, *hop))
     };
-    if !without_end || ways(traffic.direction).iter().all(|way| is_limited(*way)) {
+    let unlimited = ways(traffic.direction)
+        .iter()
+        .find(|way| !is_limited(**way));
+    let Some(way) = unlimited.filter(|_| without_end) else {
         return Ok(());
-    }
+    };
     Err(match links[0].nodes {
-        None => entry.error(
-            "sends upwards without a limit; must have link.up with a rate, or a window",
-        ),
-        Some(_) => entry.error(
-            "sends without a limit over links that have no queue in that direction; must have a window",
-        ),
+        None => {
+            entry.error("sends upwards without a limit; must have link.up with a rate, or a window")
+        }
+        Some(_) => {
+            let hops = traffic.route.hops(*way).into_iter();
+            let keys = hops.map(|hop| format!("link.{}.up", links[hop.link].name));
+            let keys = keys.collect::<Vec<_>>().join(" or ");
+            entry.error(format!(
+                "sends without a limit against the direction of its links, where they have no queue; must have {keys} with a \
+                 rate, or a window"
+            ))
+        }
     })
 }
 
