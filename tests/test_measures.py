@@ -118,6 +118,29 @@ def test_the_delay_at_a_drop_is_that_of_the_next_packet_let_in():
     assert found.value.tolist() == [4.0]
 
 
+def test_the_packets_of_one_traffic_are_its_data_after_the_warm_up():
+    # A packet of the warm-up; then two of the game, an acknowledgement of it, and one of the download.
+    packets = pa.table(
+        {
+            "sojourn_ns": [9_000_000, 1_000_000, 2_000_000, 3_000_000, 4_000_000],
+            "flow": [0, 0, 0, 0, 1],
+            "returning": [0, 0, 0, 1, 0],
+            "direction": [1, 1, 1, 1, 1],
+            "fate": [0, 0, 0, 0, 0],
+        }
+    )
+    summary = {"flows": [{"traffic": 0}, {"traffic": 1}], "bottleneck": {"up": {"sojourn_ms": {"n": 4}}}}
+    run = Run(summary, lambda name: packets if name == "packets" else None)
+
+    def of(traffic):
+        part = Part(direction="up", traffic=traffic)
+        return Measure("delay", "packet_sojourn_ms", "ms", "delay", part=part).values(run, {}).tolist()
+
+    assert of(0) == [1.0, 2.0]
+    assert of(1) == [4.0]
+    assert of(None) == [1.0, 2.0, 3.0, 4.0]
+
+
 def test_a_series_in_longer_bins_has_their_means():
     found = series.Series(np.array([0.5, 1.5, 2.5, 3.5]), np.array([2.0, 4.0, math.nan, 7.0]))
     longer = series.binned(found, 2.0)

@@ -174,15 +174,22 @@ def flow_sojourn(run: Run, flow: int) -> Series | None:
     return Series(rows["time_ns"].to_numpy()[own] / 1e9, rows["sojourn_ns"].to_numpy()[own] / 1e6)
 
 
-def steady_sojourn(run: Run, place: str) -> FloatArray | None:
-    """Sojourn times in ms of all packets that left after the warm-up; None if packets were not recorded."""
+def steady_sojourn(run: Run, place: str, *, traffic: int | None = None) -> FloatArray | None:
+    """Sojourn times in ms of all packets that left after the warm-up; None if packets were not recorded.
+
+    With ``traffic``, only of the data of that ``[[traffic]]`` entry.
+    """
     rows = _delivered(run, place)
     if rows is None:
         return None
     # They are the last packets; the summary has their number.
     count = run.sojourn_ms(place)["n"]
-    sojourn_ns = rows["sojourn_ns"].to_numpy()
-    return cast("FloatArray", sojourn_ns[sojourn_ns.size - count :] / 1e6)
+    rows = rows.slice(rows.num_rows - count)
+    sojourn_ms = cast("FloatArray", rows["sojourn_ns"].to_numpy() / 1e6)
+    if traffic is None:
+        return sojourn_ms
+    flows = np.array([flow["traffic"] == traffic for flow in run.summary["flows"]])
+    return sojourn_ms[flows[rows["flow"].to_numpy()] & (rows["returning"].to_numpy() == 0)]
 
 
 def histogram(run: Run, place: str) -> tuple[FloatArray, FloatArray] | None:

@@ -372,7 +372,7 @@ def _first_flow_jitter_ms(run: Run, part: Part) -> Sample:
 
 
 def _packet_sojourn_ms(run: Run, part: Part) -> Sample:
-    found = series.steady_sojourn(run, part.directions[0])
+    found = series.steady_sojourn(run, part.directions[0], traffic=part.traffic)
     return Values(np.empty(0) if found is None else found)
 
 
