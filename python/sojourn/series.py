@@ -189,7 +189,8 @@ def steady_sojourn(run: Run, place: str, *, traffic: int | None = None) -> Float
     if traffic is None:
         return sojourn_ms
     flows = np.array([flow["traffic"] == traffic for flow in run.summary["flows"]])
-    return sojourn_ms[flows[rows["flow"].to_numpy()] & (rows["returning"].to_numpy() == 0)]
+    own: npt.NDArray[np.bool_] = flows[rows["flow"].to_numpy()] & (rows["returning"].to_numpy() == 0)
+    return cast("FloatArray", sojourn_ms[own])
 
 
 def histogram(run: Run, place: str) -> tuple[FloatArray, FloatArray] | None:
