@@ -190,7 +190,7 @@ def steady_sojourn(run: Run, place: str, *, traffic: int | None = None) -> Float
         return sojourn_ms
     flows = np.array([flow["traffic"] == traffic for flow in run.summary["flows"]])
     own: npt.NDArray[np.bool_] = flows[rows["flow"].to_numpy()] & (rows["returning"].to_numpy() == 0)
-    return cast("FloatArray", sojourn_ms[own])
+    return sojourn_ms[own]
 
 
 def histogram(run: Run, place: str) -> tuple[FloatArray, FloatArray] | None:
