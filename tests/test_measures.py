@@ -22,7 +22,7 @@ def run():
             "sojourn_mean_ms": [math.nan, 10.0, 20.0, 30.0],
         }
     )
-    return Run({"flows": []}, lambda name: table if name == "queue_series" else None)
+    return Run({"flows": [], "links": {}}, lambda name: table if name == "queue_series" else None)
 
 
 def backlog(**changes):
@@ -87,7 +87,7 @@ def test_round_trip_times_by_the_bin_and_one_by_one():
     )
     rows = pa.table({"time_ns": [500_000_000, 700_000_000], "flow": [1, 2], "rtt_ns": [40_000_000, 9_000_000]})
     flows = [{"direction": way, "traffic": entry} for way, entry in (("down", 0), ("down", 1), ("up", 2))]
-    found = Run({"flows": flows}, {"flow_series": bins, "rtts": rows}.get)
+    found = Run({"flows": flows, "links": {}}, {"flow_series": bins, "rtts": rows}.get)
     assert series.rtt(found).value.tolist() == [40.0, 60.0]
     assert series.rtt(found, traffic=0).value.tolist() == [40.0, 50.0]
     assert series.round_trips(found).t_s.tolist() == [0.5]
@@ -113,7 +113,7 @@ def test_the_delay_at_a_drop_is_that_of_the_next_packet_let_in():
             "fate": [0, 0, 2, 3],
         }
     )
-    found = series.delay_at_drops(Run({}, lambda _name: packets))
+    found = series.delay_at_drops(Run({"links": {}}, lambda _name: packets))
     assert found.t_s.tolist() == [0.002]
     assert found.value.tolist() == [4.0]
 
@@ -129,7 +129,7 @@ def test_the_packets_of_one_traffic_are_its_data_after_the_warm_up():
             "fate": [0, 0, 0, 0, 0],
         }
     )
-    summary = {"flows": [{"traffic": 0}, {"traffic": 1}], "bottleneck": {"up": {"sojourn_ms": {"n": 4}}}}
+    summary = {"links": {}, "flows": [{"traffic": 0}, {"traffic": 1}], "bottleneck": {"up": {"sojourn_ms": {"n": 4}}}}
     run = Run(summary, lambda name: packets if name == "packets" else None)
 
     def of(traffic):
@@ -158,7 +158,7 @@ def test_a_packets_passage_is_when_it_came_and_went():
             "direction": [0, 0, 0],
         }
     )
-    found = series.passages(Run({"flows": []}, lambda name: table if name == "packets" else None))
+    found = series.passages(Run({"flows": [], "links": {}}, lambda name: table if name == "packets" else None))
     assert found.arrival_s == pytest.approx([1.0, 1.001])
     assert found.departure_s == pytest.approx([1.0, 1.01])
     assert found.bits.tolist() == [12000.0, 12000.0]

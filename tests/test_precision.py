@@ -16,9 +16,8 @@ from sojourn.results import Run
 def runs(*goodputs):
     """Runs of one queue with a flow of this goodput each."""
     flows = [[{"direction": "down", "goodput_bps": bps}] for bps in goodputs]
-    return [
-        Run({"label": "codel", "set": {}, "bottleneck": {"down": {}}, "flows": flow}, lambda _: None) for flow in flows
-    ]
+    fixed = {"label": "codel", "set": {}, "bottleneck": {"down": {}}, "links": {"link": {"down": {}}}}
+    return [Run({**fixed, "flows": flow}, lambda _: None) for flow in flows]
 
 
 def missed(precision, repeats):
@@ -34,6 +33,21 @@ def test_the_interval_of_the_mean_is_students():
     repeats = runs(10.0, 10.1, 9.9, 10.05, 9.95)
     assert missed("goodput_bps=0.99%", repeats) == {}
     assert missed("goodput_bps=0.97%", repeats)["codel"] == pytest.approx(0.00982, rel=0.01)
+
+
+def test_of_several_links_the_queue_with_the_widest_interval_counts():
+    def run(*p95s):
+        links = {
+            name: {"down": {"delivered_packets": n, "sojourn_ms": {"p95": p95}}}
+            for name, n, p95 in zip(("modem", "unused", "home"), (9, 0, 9), p95s, strict=True)
+        }
+        return Run(
+            {"label": "codel", "set": {}, "bottleneck": links["modem"], "links": links, "flows": []}, lambda _: None
+        )
+
+    repeats = [run(10.0, None, p95) for p95 in (10.0, 10.1, 9.9, 10.05, 9.95)]
+    assert missed("sojourn_p95_ms=0.99%", repeats) == {}
+    assert missed("sojourn_p95_ms=0.97%", repeats)["codel"] == pytest.approx(0.00982, rel=0.01)
 
 
 def test_what_is_always_the_same_is_precise_and_what_is_missing_is_not():

@@ -78,9 +78,7 @@ def test_what_groups_saw_is_in_table_frame_and_figures(calls: sj.Results):
 def test_lost_datagrams_are_in_table_and_frame(calls: sj.Results):
     summary = copy.deepcopy(calls.summary)
     for run in summary["runs"]:
-        talk = next(flow for flow in run["flows"] if flow["kind"] == "voip")
-        run["flows"] += [{**talk, "flow": 1, "lost_packets": 30}]
-        talk["lost_packets"] = 12
+        next(group for group in run["groups"] if group["kind"] == "voip")["lost_packets"] = 42
     results = sj.Results(summary, [sj.Run(run, lambda _: None) for run in summary["runs"]])
     assert list(results.to_pandas()["voip.lost_packets"]) == [42, 42]
     sheet = groups_sheet(results)
@@ -103,16 +101,6 @@ def test_a_name_both_ways_is_two_groups_and_not_one_metric(calls: sj.Results):
     assert metric_called("movie.up.goodput_bps", results).value(results.runs[0].summary, "down") == 1e6
     with pytest.raises(ValueError, match=r"movie\.down\.rtt_p50_ms, movie\.up\.rtt_p50_ms"):
         metric_called("rtt_p50_ms", results)
-
-
-def test_results_without_groups_have_what_flows_tell(calls: sj.Results):
-    summary = copy.deepcopy(calls.summary)
-    for run in summary["runs"]:
-        run.pop("groups", None)
-    old = sj.Results(summary, [sj.Run(run, lambda _: None) for run in summary["runs"]])
-    assert old.groups.titles == ("bulk", "voip")
-    mos = next(flow["mos"] for flow in calls.runs[0].summary["flows"] if flow["kind"] == "voip")
-    assert old.to_pandas()["voip.mos"][0] == mos
 
 
 def test_fairness_of_unlike_groups_is_told_by_group(calls: sj.Results):

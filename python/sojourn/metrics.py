@@ -1,14 +1,15 @@
-"""The metrics of a run's summary: name, unit, and how to obtain each."""
+"""The metrics of a run's summary: those of the registry, of each queue, inner queue, group of flows and station."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from sojourn.groups import Merit
-from sojourn.schema import DIRECTIONS, Bottleneck, InnerQueue, Run
+from sojourn.registry import Declared, declared
+from sojourn.schema import DIRECTIONS, Bottleneck, Run, Station
 
 if TYPE_CHECKING:
     from sojourn.results import Direction, Results
@@ -18,35 +19,50 @@ if TYPE_CHECKING:
 class Metric:
     """A number per run and place: ``down``, ``up``, or with several links ``home/down``."""
 
-    name: str
-    """Column name in Arrow and pandas, with its unit as suffix."""
-    heading: str
-    """Column heading in a table for people, with the unit used there."""
+    declared: Declared
     value: Callable[[Run, str], float]
     """The number, in the unit of ``name``; NaN if the run has none."""
-    shown_per: float = 1.0
-    """Divisor from ``name``'s unit to that of ``heading``."""
-    digits: int = 2
-    """Decimal places in a table."""
-    words: str = ""
-    """Its description, for an axis or a wide heading."""
     group: str = ""
     """Its group of flows; empty if it belongs to the bottleneck or to all flows."""
-    scale: tuple[float, float] | None = None
-    """The ends of its scale, if that does not begin at zero."""
-    counted_by: str = ""
-    """The metric with the number of values, for a quantile that may have few."""
+    owner: str = ""
+    """The first part of its name, if that is neither a queue's nor a group's: ``queue.sparse``, ``station.phone``."""
+
+    @property
+    def name(self) -> str:
+        """Column name in Arrow and pandas, with its unit as suffix."""
+        return ".".join(filter(None, [self.owner or self.group, self.declared.name]))
+
+    @property
+    def heading(self) -> str:
+        """Column heading in a table for people, with the unit used there."""
+        return self.declared.heading
+
+    @property
+    def shown_per(self) -> float:
+        """Divisor from ``name``'s unit to that of ``heading``."""
+        return self.declared.per
+
+    @property
+    def digits(self) -> int:
+        """Decimal places in a table."""
+        return self.declared.digits
+
+    @property
+    def words(self) -> str:
+        """Its description, for an axis or a wide heading."""
+        whose = self.owner.partition(".")[2] or self.group
+        return f"{whose}: {self.declared.words}" if whose else self.declared.words
 
     @property
     def axis_label(self) -> str:
         """``goodput [Mbit/s]``."""
-        unit = self.heading.rpartition(" ")[2] if " " in self.heading else ""
+        unit = self.declared.unit
         return f"{self.words} [{unit}]" if unit else self.words
 
 
 def queues(run: Run) -> dict[str, Bottleneck]:
     """The queues of a run by place: ``down`` and ``up`` of its link; with several links ``home/down`` and so on."""
-    links = run.get("links", {})
+    links = run["links"]
     if len(links) < 2:
         return run["bottleneck"]
     return {f"{name}/{way}": link[way] for name, link in links.items() for way in DIRECTIONS if way in link}
@@ -62,47 +78,29 @@ def has_queue(run: Run, place: str) -> bool:
     return place in run["bottleneck"] or place in queues(run)
 
 
-def goodput_bps(run: Run, direction: str) -> float:
-    """Goodput of all flows in this direction, in bit/s of payload; NaN at one of several links."""
-    if direction not in ("down", "up"):
-        return math.nan
-    return float(sum(flow["goodput_bps"] for flow in run["flows"] if flow["direction"] == direction))
+def stations(run: Run) -> dict[str, Station]:
+    """The stations of a run by name; with several links ``wifi/phone`` and so on."""
+    links = run["links"]
+    return {
+        station if len(links) < 2 else f"{name}/{station}": figures
+        for name, link in links.items()
+        for station, figures in link.get("stations", {}).items()
+    }
 
 
-def _sojourn(key: str) -> Callable[[Run, str], float]:
-    def value(run: Run, direction: str) -> float:
-        sojourn = queue_at(run, direction)["sojourn_ms"]
-        return float(sojourn[key]) if sojourn["n"] else math.nan  # type: ignore[literal-required]
-
-    return value
-
-
-def _bottleneck(count: Callable[[Bottleneck], float]) -> Callable[[Run, str], float]:
-    return lambda run, direction: float(count(queue_at(run, direction)))
-
-
-def _jain(run: Run, _direction: str) -> float:
-    jain = run["jain_goodput"]
-    return math.nan if jain is None else float(jain)
+def _of_queue(metric: Declared, run: Run, place: str) -> float:
+    """A metric of a queue, of all flows in its direction, or of the run."""
+    if metric.over == "run":
+        return metric.of(run)
+    if metric.over == "queue":
+        return metric.of(queue_at(run, place))
+    if place not in DIRECTIONS:
+        return math.nan  # Flows belong to no single one of several links.
+    return float(sum(metric.of(flow) for flow in run["flows"] if flow["direction"] == place))
 
 
-METRICS: tuple[Metric, ...] = (
-    Metric("sojourn_p50_ms", "p50 ms", _sojourn("p50"), words="median sojourn time"),
-    Metric("sojourn_p95_ms", "p95 ms", _sojourn("p95"), words="p95 of the sojourn time"),
-    Metric("sojourn_mean_ms", "mean ms", _sojourn("mean"), words="mean sojourn time"),
-    Metric("goodput_bps", "goodput Mbit/s", goodput_bps, shown_per=1e6, words="goodput"),
-    Metric(
-        "utilization", "util. %", _bottleneck(lambda b: b["utilization"]), shown_per=0.01, digits=1, words="utilization"
-    ),
-    Metric(
-        "dropped_packets",
-        "drops",
-        _bottleneck(lambda b: b["dropped_aqm"] + b["dropped_overflow"]),
-        digits=0,
-        words="dropped packets",
-    ),
-    Metric("marked_packets", "marks", _bottleneck(lambda b: b["marked"]), digits=0, words="marked packets"),
-    Metric("jain_goodput", "Jain", _jain, words="Jain's index over goodput"),
+METRICS: tuple[Metric, ...] = tuple(
+    Metric(metric, partial(_of_queue, metric)) for metric in declared("run", "direction", "queue")
 )
 """The columns of the results table, in order."""
 
@@ -111,23 +109,10 @@ def group_metrics(results: Results) -> list[Metric]:
     """The figures of every group of flows, as metrics called ``movie.goodput_bps``."""
     index = results.groups
 
-    def reader(title: str, merit: Merit) -> Callable[[Run, str], float]:
-        return lambda run, _direction: index.value(run, title, merit)
+    def reader(title: str, metric: Declared) -> Callable[[Run, str], float]:
+        return lambda run, _direction: index.value(run, title, metric)
 
-    return [
-        Metric(
-            f"{title}.{merit.name}",
-            merit.heading,
-            reader(title, merit),
-            merit.shown_per,
-            merit.digits,
-            f"{title}: {merit.words}",
-            title,
-            merit.scale,
-            f"{title}.{merit.counted_by}" if merit.counted_by else "",
-        )
-        for title, merit in index.pairs()
-    ]
+    return [Metric(metric, reader(title, metric), group=title) for title, metric in index.pairs()]
 
 
 def inner_queues(results: Results) -> list[str]:
@@ -145,38 +130,38 @@ def inner_queues(results: Results) -> list[str]:
 def inner_metrics(name: str) -> list[Metric]:
     """The figures of an inner queue, as metrics called ``queue.sparse.sojourn_p95_ms``."""
 
-    def reader(value: Callable[[InnerQueue], float]) -> Callable[[Run, str], float]:
-        def read(run: Run, direction: str) -> float:
-            inner = queue_at(run, direction).get("queues", {}).get(name)
-            return math.nan if inner is None else value(inner)
+    def read(metric: Declared, run: Run, place: str) -> float:
+        inner = queue_at(run, place).get("queues", {}).get(name)
+        return math.nan if inner is None else metric.of(inner)
 
-        return read
+    return [Metric(metric, partial(read, metric), owner=f"queue.{name}") for metric in declared("inner_queue")]
 
-    def sojourn(key: str) -> Callable[[InnerQueue], float]:
-        return lambda inner: float(inner["sojourn_ms"][key]) if inner["sojourn_ms"]["n"] else math.nan  # type: ignore[literal-required]
 
-    known: list[tuple[str, str, Callable[[InnerQueue], float], int, str]] = [
-        ("sojourn_p50_ms", "p50 ms", sojourn("p50"), 2, "median sojourn time"),
-        ("sojourn_p95_ms", "p95 ms", sojourn("p95"), 2, "p95 of the sojourn time"),
-        ("delivered_packets", "packets", lambda inner: inner["delivered_packets"], 0, "delivered packets"),
-        ("dropped_packets", "drops", lambda inner: inner["dropped_packets"], 0, "dropped packets"),
-        ("marked_packets", "marks", lambda inner: inner["marked"], 0, "marked packets"),
-    ]
+def station_metrics(results: Results) -> list[Metric]:
+    """The figures of every Wi-Fi station, as metrics called ``station.phone.airtime_share``."""
+
+    def read(name: str, metric: Declared, run: Run, _place: str) -> float:
+        found: Any = stations(run).get(name)
+        return math.nan if found is None else metric.of(found)
+
+    names = dict.fromkeys(name for run in results.runs for name in stations(run.summary))
     return [
-        Metric(f"queue.{name}.{stem}", heading, reader(value), digits=digits, words=f"{name}: {words}")
-        for stem, heading, value, digits, words in known
+        Metric(metric, partial(read, name, metric), owner=f"station.{name}")
+        for name in names
+        for metric in declared("station")
     ]
 
 
 def columns(results: Results) -> list[Metric]:
-    """Every number of a run and direction: of the queue, its inner queues and the groups of flows."""
+    """Every number of a run and direction: of the queue, its inner queues, the stations and the groups of flows."""
     inner = [metric for name in inner_queues(results) for metric in inner_metrics(name)]
-    return [*METRICS, *inner, *group_metrics(results)]
+    return [*METRICS, *inner, *station_metrics(results), *group_metrics(results)]
 
 
 def samples_note(results: Results, metric: Metric) -> str:
     """The number of values of a quantile that may have few: ``of 12 to 40 pages a run``; otherwise empty."""
-    counter = next((one for one in group_metrics(results) if one.name == metric.counted_by), None)
+    counted_by = (metric.group, metric.declared.counted_by)
+    counter = next((one for one in group_metrics(results) if (one.group, one.declared.name) == counted_by), None)
     counts = [] if counter is None else [counter.value(run.summary, "down") for run in results.runs]
     known = [count for count in counts if not math.isnan(count)]
     if counter is None or not known:

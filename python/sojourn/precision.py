@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sojourn import _core
-from sojourn.metrics import METRICS, Metric, has_queue
+from sojourn.metrics import METRICS, Metric, has_queue, queues
 from sojourn.results import Run
+from sojourn.schema import DIRECTIONS
 from sojourn.statistics import CONFIDENCE, mean_interval
 
 FEWEST = 5
@@ -50,14 +51,17 @@ class Precision:
         return cls(metric, float(percent) / 100.0)
 
     def values(self, run: Run) -> dict[str, float]:
-        """The metric of a run's queue, by direction."""
-        there = [direction for direction in ("down", "up") if has_queue(run.summary, direction)]
-        return {direction: self.metric.value(run.summary, direction) for direction in there}
+        """The metric of a run's queues, by place. Of several links, those that no packet passed are left out."""
+        summary = run.summary
+        places: list[str] = [direction for direction in DIRECTIONS if has_queue(summary, direction)]
+        if self.metric.declared.over == "queue" and len(summary["links"]) > 1:
+            places = [place for place, queue in queues(summary).items() if queue["delivered_packets"]]
+        return {place: self.metric.value(summary, place) for place in places}
 
     def reach(self, values: Mapping[str, Sequence[float]]) -> float | None:
         """Half the width of a queue's interval as a share of the mean; None if it is narrow enough.
 
-        If a queue is a bottleneck in both directions, the wider interval counts.
+        Of several places, the widest interval counts.
         """
         missed = []
         for sample in values.values():

@@ -107,7 +107,7 @@ class Run:
     def histogram(self) -> pa.Table | None:
         """Sojourn times after the warm-up: a row per direction and non-empty bucket, ``sojourn_ms`` its upper edge.
 
-        None for results that an older version saved.
+        None if the results lack their file.
         """
         return self.read_table("histogram")
 
@@ -194,7 +194,7 @@ class Results:
     @property
     def has_several_links(self) -> bool:
         """True if the experiment has several links."""
-        return any(len(run.summary.get("links", {})) > 1 for run in self.runs)
+        return any(len(run.summary["links"]) > 1 for run in self.runs)
 
     @cached_property
     def places(self) -> tuple[str, ...]:

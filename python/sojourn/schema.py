@@ -59,13 +59,13 @@ class Spread(TypedDict):
 
     n: int
     mean: float | None
-    min: NotRequired[float | None]
+    min: float | None
     p5: float | None
     p25: float | None
     p50: float | None
     p75: float | None
     p95: float | None
-    p99: NotRequired[float | None]
+    p99: float | None
     max: float | None
 
 
@@ -89,9 +89,9 @@ class Bottleneck(TypedDict):
     dropped_aqm: int
     dropped_overflow: int
     marked: int
-    drop_delay_ms: NotRequired[dict[str, Spread]]
-    loss_events: NotRequired[int]
-    loss_synchronization: NotRequired[float | None]
+    drop_delay_ms: dict[str, Spread]
+    loss_events: int
+    loss_synchronization: float | None
     queues: NotRequired[dict[str, InnerQueue]]
     """Simulator only: ``l`` and ``c`` of dualpi2, CAKE's tins, ``sparse`` and ``bulk`` of flow queueing."""
 
@@ -152,19 +152,19 @@ class Flow(TypedDict):
 
     traffic: int
     flow: int
-    name: NotRequired[str]
-    """Its group's name; absent in results of older versions."""
+    name: str
+    """Its group's name."""
     kind: str
     direction: str
-    dscp: NotRequired[int]
+    dscp: int
     goodput_bps: float
     sent_bytes: int
     received_bytes: int
     retransmits: int
-    bottleneck_packets: NotRequired[int]
-    dropped_packets: NotRequired[int]
-    marked_packets: NotRequired[int]
-    power_bps_per_s: NotRequired[float | None]
+    bottleneck_packets: int
+    dropped_packets: int
+    marked_packets: int
+    power_bps_per_s: float | None
     rtt_ms: Spread
     one_way_ms: NotRequired[Spread]
     jitter_ms: NotRequired[Spread]
@@ -191,6 +191,8 @@ class Group(TypedDict):
     one_way_ms: NotRequired[Spread]
     completion_ms: NotRequired[Spread]
     page_load_ms: NotRequired[Spread]
+    lost_packets: NotRequired[int]
+    """The sum over the flows."""
     mos: NotRequired[float]
     """The mean over the flows."""
     video: NotRequired[Video]
@@ -205,18 +207,18 @@ class Run(TypedDict):
     set: dict[str, object]
     bottleneck: dict[str, Bottleneck]
     """The first link under test, by direction."""
-    bottleneck_link: NotRequired[str]
-    """Its name; absent in results of older versions, like the following keys."""
-    links: NotRequired[dict[str, Link]]
+    bottleneck_link: str
+    """Its name."""
+    links: dict[str, Link]
     """Every link by name."""
     flows: list[Flow]
-    groups: NotRequired[list[Group]]
-    """Per traffic group and direction; absent in results of older versions."""
+    groups: list[Group]
+    """Per traffic group and direction."""
     jain_goodput: float | None
-    jain_drop_share: NotRequired[float | None]
-    power_bps_per_s: NotRequired[float | None]
-    transferred_kilobytes: NotRequired[float]
-    timeouts: NotRequired[int]
+    jain_drop_share: float | None
+    power_bps_per_s: float | None
+    transferred_kilobytes: float
+    timeouts: int
     """Retransmission timeouts of all ends of TCP connections, including those of a SYN or SYN-ACK."""
     simulated_s: float
     wall_s: float

@@ -196,7 +196,7 @@ def steady_sojourn(run: Run, place: str, *, traffic: int | None = None) -> Float
 def histogram(run: Run, place: str) -> tuple[FloatArray, FloatArray] | None:
     """(upper edges in ms, packets at or below each) of the sojourn times after the warm-up.
 
-    None if the run was saved without its histogram, by an older version.
+    None if the results lack their file of histograms.
     """
     table = run.histogram()
     if table is None:
@@ -222,7 +222,7 @@ def _at_place(run: Run, table: pa.Table, place: str) -> npt.NDArray[np.bool_]:
     """Selects the rows of a recorded table that belong to the queue at a place of ``Results.places``."""
     name, _, way = place.rpartition("/")
     of_way: npt.NDArray[np.bool_] = table["direction"].to_numpy() == DIRECTIONS[way]
-    links = list(run.summary.get("links", {}))
+    links = list(run.summary["links"])
     if len(links) < 2:
         return of_way
     of_link: npt.NDArray[np.bool_] = table["link"].to_numpy() == links.index(name or run.summary["bottleneck_link"])

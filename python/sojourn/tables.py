@@ -14,8 +14,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from sojourn.groups import MERITS, GroupIndex, Merit, groups_of
+from sojourn.groups import GroupIndex
 from sojourn.metrics import METRICS, Metric, has_queue, inner_metrics, inner_queues, overview_metrics, queue_at
+from sojourn.registry import Declared, declared
 from sojourn.statistics import Interval, interval_note, median_interval
 
 if TYPE_CHECKING:
@@ -113,22 +114,22 @@ _WITHOUT_TCP = ("ping", "cbr", "voip", "game")
 
 def _is_mixed(run: Run) -> bool:
     """Whether there are several groups of TCP flows."""
-    return sum(1 for group in groups_of(run.summary) if group["kind"] not in _WITHOUT_TCP) > 1
+    return sum(1 for group in run.summary["groups"] if group["kind"] not in _WITHOUT_TCP) > 1
 
 
-def _all_tcp(arm: Arm, merits: Sequence[Merit]) -> list[str]:
+def _all_tcp(arm: Arm, metrics: Sequence[Declared]) -> list[str]:
     """The row of all TCP flows together: goodput and fairness."""
-    of_runs = [[group for group in groups_of(run.summary) if group["kind"] not in _WITHOUT_TCP] for run in arm.runs]
+    of_runs = [[group for group in run.summary["groups"] if group["kind"] not in _WITHOUT_TCP] for run in arm.runs]
     values = {
         "goodput_bps": [sum(group["goodput_bps"] for group in groups) for groups in of_runs],
         "jain_goodput": [jain if (jain := run.summary["jain_goodput"]) is not None else math.nan for run in arm.runs],
     }
     flows = sum(group["flows"] for group in of_runs[0])
     cells = [
-        interval_text(median_interval([value / merit.shown_per for value in values[merit.name]]), merit.digits)
-        if merit.name in values
+        interval_text(median_interval([value / metric.per for value in values[metric.name]]), metric.digits)
+        if metric.name in values
         else "–"
-        for merit in merits
+        for metric in metrics
     ]
     return [f"all TCP ×{flows}", *cells]
 
@@ -168,10 +169,10 @@ def groups_sheet(results: Results) -> Sheet | None:
     """
     index = results.groups
     pairs = index.pairs()
-    if len(index.titles) < 2 and not any(merit.is_of_application for _, merit in pairs):
+    if len(index.titles) < 2 and not any(metric.of_application for _, metric in pairs):
         return None
-    known = {merit.name for _, merit in pairs}
-    merits = [merit for merit in MERITS if merit.name in known]
+    known = {metric.name for _, metric in pairs}
+    metrics = [metric for metric in declared("group") if metric.name in known]
     swept = swept_keys(results)
     rows = []
     for arm in results.arms:
@@ -183,14 +184,14 @@ def groups_sheet(results: Results) -> Sheet | None:
                 cells = [
                     # One flow is always fair to itself.
                     "–"
-                    if merit.name == "jain_goodput" and group["flows"] == 1
-                    else _merit_cell(index, merit, arm, title)
-                    for merit in merits
+                    if metric.name == "jain_goodput" and group["flows"] == 1
+                    else _group_cell(index, metric, arm, title)
+                    for metric in metrics
                 ]
                 rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), count, *cells))
         if _is_mixed(arm.runs[0]):
-            rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), *_all_tcp(arm, merits)))
-    headings = ("queue", *swept, "traffic", *(merit.heading for merit in merits))
+            rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), *_all_tcp(arm, metrics)))
+    headings = ("queue", *swept, "traffic", *(metric.heading for metric in metrics))
     whole = "; lost counts the whole run" if "lost_packets" in known else ""
     caption = f"flows of a group together, after the warm-up{whole}; {interval_note(repeats_of(results))}"
     return Sheet("Application-level figures", caption, headings, tuple(rows), 2 + len(swept))
@@ -247,16 +248,16 @@ def inner_sheet(results: Results) -> Sheet | None:
     if not rows:
         return None
     words = ("queue", *swept, *([place_heading(results)] if both else []), "inner queue")
-    headings = (*words, *(metric.heading for metric in inner_metrics("")))
+    headings = (*words, *(metric.heading for metric in declared("inner_queue")))
     caption = (
         f"p50, p95: sojourn time; packets, drops and marks count the whole run; {interval_note(repeats_of(results))}"
     )
     return Sheet("Inner queues", caption, headings, tuple(rows), len(words))
 
 
-def _merit_cell(index: GroupIndex, merit: Merit, arm: Arm, title: str) -> str:
-    values = [index.value(run.summary, title, merit) / merit.shown_per for run in arm.runs]
-    return interval_text(median_interval(values), merit.digits)
+def _group_cell(index: GroupIndex, metric: Declared, arm: Arm, title: str) -> str:
+    values = [index.value(run.summary, title, metric) / metric.per for run in arm.runs]
+    return interval_text(median_interval(values), metric.digits)
 
 
 def results_table(
@@ -299,7 +300,7 @@ def groups_as_table(sheet: Sheet, width: int = PLAIN_WIDTH) -> Table:
     for name in EXPENDABLE_OF_GROUPS:
         if natural_width(sheet) <= width:
             break
-        heading = next(merit.heading for merit in MERITS if merit.name == name)
+        heading = next(metric.heading for metric in declared("group") if metric.name == name)
         if heading in sheet.headings:
             dropped.append(heading)
             sheet = sheet.without([heading], f"{caption}; without {', '.join(dropped)}, for lack of width")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from rich.table import Table
 
-from sojourn.schema import Station
+from sojourn.metrics import stations
+from sojourn.registry import Declared, declared
 from sojourn.statistics import interval_note, median_interval
 from sojourn.tables import PLAIN_WIDTH, Sheet, fitting, interval_text, repeats_of, swept_keys
 
@@ -20,34 +19,6 @@ if TYPE_CHECKING:
     from sojourn.results import Arm, Direction, Results, Run
 
 
-@dataclass(frozen=True)
-class _Column:
-    heading: str
-    value: Callable[[Station], float | None]
-    digits: int
-
-
-_COLUMNS = (
-    _Column("airtime %", lambda station: station["airtime_share"] * 100, 1),
-    _Column("down Mbit/s", lambda station: station["down"]["goodput_bps"] / 1e6, 2),
-    _Column("up Mbit/s", lambda station: station["up"]["goodput_bps"] / 1e6, 2),
-    _Column("frames down", lambda station: station["down"]["aggregate_frames"], 1),
-    _Column("frames up", lambda station: station["up"]["aggregate_frames"], 1),
-    _Column("retries", lambda station: station["retries"], 0),
-    _Column("lost", lambda station: station["lost_packets"], 0),
-)
-
-
-def stations(run: Run) -> dict[str, Station]:
-    """The stations of a run by name; with several links ``wifi/phone`` and so on."""
-    links = run.summary.get("links", {})
-    return {
-        station if len(links) < 2 else f"{name}/{station}": figures
-        for name, link in links.items()
-        for station, figures in link.get("stations", {}).items()
-    }
-
-
 def stations_sheet(results: Results) -> Sheet | None:
     """One row per arm and station; None without Wi-Fi."""
     swept = swept_keys(results)
@@ -56,10 +27,10 @@ def stations_sheet(results: Results) -> Sheet | None:
             arm.label,
             *(str(arm.set.get(key, "")) for key in swept),
             name,
-            *(_cell(arm, name, column) for column in _COLUMNS),
+            *(_cell(arm, name, metric) for metric in declared("station")),
         )
         for arm in results.arms
-        for name in stations(arm.runs[0])
+        for name in stations(arm.runs[0].summary)
     ]
     if not rows:
         return None
@@ -67,7 +38,7 @@ def stations_sheet(results: Results) -> Sheet | None:
         "airtime: of frames and their acknowledgements; frames: per transmission; Mbit/s: of IP packets; retries and "
         f"lost count the whole run; {interval_note(repeats_of(results))}"
     )
-    headings = ("queue", *swept, "station", *(column.heading for column in _COLUMNS))
+    headings = ("queue", *swept, "station", *(metric.heading for metric in declared("station")))
     return Sheet("Wi-Fi stations", caption, headings, tuple(rows), 2 + len(swept))
 
 
@@ -167,6 +138,6 @@ def transmissions(run: Run, link: str) -> Transmissions | None:
     )
 
 
-def _cell(arm: Arm, name: str, column: _Column) -> str:
-    values = (column.value(stations(run)[name]) for run in arm.runs)
-    return interval_text(median_interval([math.nan if value is None else value for value in values]), column.digits)
+def _cell(arm: Arm, name: str, metric: Declared) -> str:
+    values = [metric.of(stations(run.summary)[name]) / metric.per for run in arm.runs]
+    return interval_text(median_interval(values), metric.digits)

@@ -27,6 +27,9 @@ pub struct Group {
     /// Distributions over the values of all flows together.
     #[serde(flatten)]
     pub pooled: Pooled,
+    /// The sum of their lost datagrams or echo requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_packets: Option<u64>,
     /// The mean of their opinion scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mos: Option<f64>,
@@ -76,9 +79,15 @@ fn group(members: &[Flow], pooled: Pooled) -> Group {
         goodput_bps: goodputs.clone().sum(),
         jain_goodput: jain(goodputs),
         pooled,
+        lost_packets: sum(members.iter().filter_map(|flow| flow.lost_packets)),
         mos: mean(members.iter().filter_map(|flow| flow.mos)),
         video: video(members.iter().filter_map(|flow| flow.video)),
     }
+}
+
+fn sum(values: impl Iterator<Item = u64> + Clone) -> Option<u64> {
+    values.clone().next()?;
+    Some(values.sum())
 }
 
 fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {

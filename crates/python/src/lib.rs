@@ -38,7 +38,8 @@ mod _core {
     use linux::{linux_job, linux_modules, linux_notes, linux_run};
     #[pymodule_export]
     use lists::{
-        congestion_controls_json, design_json, disciplines_json, schema_json, traffic_json,
+        congestion_controls_json, design_json, disciplines_json, metrics_json, schema_json,
+        traffic_json,
     };
     #[pymodule_export]
     use own::{Algorithm, PacketView, QueueView, register_aqm, unregister_aqm};

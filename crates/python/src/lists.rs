@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::{TrafficSummary, traffic_kinds};
+use sojourn_measure::metrics::METRICS;
 use sojourn_sim::SimPacket;
 use sojourn_tcp::cc::{ALGORITHMS, Algorithm};
 
@@ -42,6 +43,12 @@ pub fn disciplines_json() -> String {
         .map(discipline)
         .collect::<Json>()
         .to_string()
+}
+
+/// The registry of metrics.
+#[pyfunction]
+pub fn metrics_json() -> String {
+    json!(METRICS).to_string()
 }
 
 /// Every congestion control.

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from sojourn import _core, interrupts
+from sojourn import interrupts
 from sojourn.cli.outcome import INTERRUPTED, complain
 
 
@@ -36,6 +36,8 @@ def main() -> NoReturn:
                 stream.reconfigure(errors="replace")
         if sys.argv[1:] == ["--version"]:
             # Without loading what reads other command lines.
+            from sojourn import _core
+
             print(f"sojourn {_core.version}")
             _leave(0)
         # Import here: loading the commands takes so long that a Ctrl-C may arrive meanwhile.

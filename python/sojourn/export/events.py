@@ -86,7 +86,7 @@ def _heading(run: Run, cells: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _queue(run: Run, cells: list[dict[str, Any]]) -> dict[str, Any]:
-    """The arm of a run, with its keys; empty in results of older versions."""
+    """The arm of a run, with its keys; empty if the results lack experiment.json."""
     return next((queue for cell in cells for queue in cell["queue"] if queue["label"] == run.label), {})
 
 

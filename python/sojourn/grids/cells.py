@@ -139,9 +139,7 @@ class Grid:
 
     def _read_cells(self, keys: Sequence[str]) -> None:
         columns = [LABEL, *keys]
-        # A run that an earlier version has made has no set-up.
-        setup = "coalesce(setup, plan)" if "setup" in self._columns else "plan"
-        names = ", ".join([*map(_name, [*columns, "experiment", "aqm", "plan"]), f"{setup} setup"])
+        names = ", ".join(map(_name, [*columns, "experiment", "aqm", "plan", "setup"]))
         # A run whose values cannot go together has no hash, and no values.
         table = self._rows.sql(f"select {names} from picked where hash is not null").to_arrow_table()
         if not table.num_rows:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sojourn.groups import MERITS
-from sojourn.metrics import METRICS, inner_metrics
+from sojourn.registry import Over, declared
 
 _UNITS = {"_bps": (1e6, "Mbit/s"), "_ms": (1.0, "ms"), "_s": (1.0, "s"), "_bytes": (1e3, "kB")}
 
@@ -31,28 +30,25 @@ class Measure:
 def measure(name: str) -> Measure:
     """The measure of a column; what this version does not know is named as its column."""
     owner, _, stem = name.rpartition(".")
-    if not owner:
-        found = next((metric for metric in METRICS if metric.name == name), None)
-    elif owner.startswith("queue."):
-        # An inner queue; a group of flows may be called so, too.
-        known = inner_metrics(owner.removeprefix("queue."))
-        found = next((metric for metric in known if metric.name == name), None)
-    else:
-        found = None
-    if found is not None:
-        return Measure(name, found.words, _unit(found.heading), found.shown_per)
-    merit = next((merit for merit in MERITS if merit.name == stem), None) if owner else None
-    if merit is not None:
-        return Measure(name, f"{owner}: {merit.words}", "" if merit.scale else _unit(merit.heading), merit.shown_per)
+    whose = owner.partition(".")[2] if owner.startswith(("queue.", "station.")) else owner
+    for kind in _kinds(owner):
+        found = next((metric for metric in declared(*kind) if metric.name == stem), None)
+        if found is not None:
+            words = f"{whose if kind != ('group',) else owner}: {found.words}" if owner else found.words
+            return Measure(name, words, "" if found.scale else found.unit, found.per)
     for suffix, (per, unit) in _UNITS.items():
         if name.endswith(suffix):
             return Measure(name, name.removesuffix(suffix).replace("_", " "), unit, per)
     return Measure(name, name.replace("_", " "), "", 1.0)
 
 
-def _unit(heading: str) -> str:
-    last = heading.rpartition(" ")[2] if " " in heading else ""
-    return last if last in ("ms", "s", "%", "Mbit/s", "kB") else ""
+def _kinds(owner: str) -> list[tuple[Over, ...]]:
+    """The elements that a column's first part may name: a group of flows may be called as an inner queue is."""
+    if not owner:
+        return [("run", "direction", "queue")]
+    inner: dict[str, Over] = {"queue": "inner_queue", "station": "station"}
+    first = inner.get(owner.partition(".")[0]) if "." in owner else None
+    return [("group",)] if first is None else [(first,), ("group",)]
 
 
 def short(value: float) -> str:

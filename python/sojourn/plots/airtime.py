@@ -22,7 +22,7 @@ def cells(results: Results) -> list[str]:
     """The names of the links that are Wi-Fi."""
     links: dict[str, None] = {}
     for run in results.runs:
-        links.update((name, None) for name, link in run.summary.get("links", {}).items() if "stations" in link)
+        links.update((name, None) for name, link in run.summary["links"].items() if "stations" in link)
     return list(links)
 
 
@@ -71,6 +71,6 @@ def _share(link: Link, station: str) -> float:
 def _mean(arm: Arm, link: str, share: Callable[[Link], float]) -> float:
     shares: list[float] = []
     for run in arm.runs:
-        links: Mapping[str, Link] = run.summary.get("links", {})
+        links: Mapping[str, Link] = run.summary["links"]
         shares.append(share(links[link]))
     return sum(shares) / len(shares)

@@ -39,7 +39,7 @@ def bars(results: Results, name: str, direction: Direction, width: Width | None 
     with style():
         drawn = figure(width_in=width_for(len(arms)), width=width)
         axes = drawn.add_subplot()
-        draw_bars(axes, intervals, looks_of([arm.discipline for arm in arms]), metric.scale)
+        draw_bars(axes, intervals, looks_of([arm.discipline for arm in arms]), metric.declared.scale)
         name_ticks(axes, [arm.title for arm in arms])
         name_y(axes, metric.axis_label)
         repeated = any(interval.n > 1 for interval in intervals)

@@ -86,8 +86,8 @@ def over(results: Results, key: str, name: str, direction: Direction, width: Wid
         name_y(axes, metric.axis_label)
         if wants_log(interval.middle for interval in intervals):
             log_axis(axes, "y")
-        elif metric.scale is not None:
-            axes.set_ylim(*metric.scale)
+        elif metric.declared.scale is not None:
+            axes.set_ylim(*metric.declared.scale)
         else:
             axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         repeated = any(interval.n > 1 for interval in intervals)
@@ -124,7 +124,7 @@ def overview(results: Results, names: Sequence[str] | None = None, width: Width 
         all_axes = drawn.subplots(rows, columns, squeeze=False).ravel()
         look = looks_of([arm.discipline for arm in arms])
         for axes, (metric, direction) in zip(all_axes, shown, strict=False):
-            draw_bars(axes, arm_intervals(results, metric, direction), look, metric.scale)
+            draw_bars(axes, arm_intervals(results, metric, direction), look, metric.declared.scale)
             way_after = "" if metric.group or len(results.directions) == 1 else f" {direction}"
             _panel(axes, metric, way_after, results, panel_in)
         for axes in all_axes[len(shown) :]:
@@ -134,7 +134,7 @@ def overview(results: Results, names: Sequence[str] | None = None, width: Width 
 
 def _panel(axes: Axes, metric: Metric, way_after: str, results: Results, width_in: float) -> None:
     unit = metric.axis_label.removeprefix(metric.words).strip(" []")
-    shown = f"{metric.words}{way_after}" + (f" [{unit}]" if unit and metric.scale is None else "")
+    shown = f"{metric.words}{way_after}" + (f" [{unit}]" if unit and metric.declared.scale is None else "")
     title(axes, "\n".join(filter(None, [shown, samples_note(results, metric)])), width_in)
     name_ticks(axes, [arm.title for arm in results.arms])
     axes.tick_params(axis="x", labelrotation=30)

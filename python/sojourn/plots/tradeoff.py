@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sojourn.metrics import goodput_bps, has_queue
+from sojourn.metrics import has_queue, metric_called
 from sojourn.plots.style import (
     COLORS,
     Look,
@@ -41,8 +41,9 @@ def points(arm: Arm, direction: Direction, statistic: str) -> FloatArray:
 
     The delay is ``statistic`` of the run's sojourn times: ``"mean"`` or a quantile of the summary, ``"p95"``.
     """
+    goodput = metric_called("goodput_bps")
     rows = [
-        (float(sojourn[statistic]), goodput_bps(run.summary, direction) / 1e6)  # type: ignore[literal-required]
+        (float(sojourn[statistic]), goodput.value(run.summary, direction) / goodput.shown_per)  # type: ignore[literal-required]
         for run in arm.runs
         if has_queue(run.summary, direction) and (sojourn := run.sojourn_ms(direction))["n"]
     ]

@@ -50,13 +50,13 @@ def context(folder: Path) -> dict[str, Any]:
         ],
         "score": f"{counts[Verdict.REPRODUCED] / comparable:.0%}" if comparable else "",
         "comparable": comparable,
-        "summary": document.get("summary", []),
+        "summary": document["summary"],
         "causes": _causes(claims),
-        "questions": [] if document["quick"] else document.get("questions", []),
-        "departures": document.get("departures", []),
+        "questions": [] if document["quick"] else document["questions"],
+        "departures": document["departures"],
         "facts": {
             "study": document["study"],
-            "backend": document.get("backend", "sim"),
+            "backend": document["backend"],
             **({"sojourn": inputs["sojourn"]} if inputs else {}),
             "runs": str(document["runs"]),
             "claims": str(len(claims)),
@@ -68,7 +68,7 @@ def context(folder: Path) -> dict[str, Any]:
 
 
 def _causes(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The claims not reproduced, by cause; empty for results of older versions, which have no causes."""
+    """The claims not reproduced, by cause."""
     found = {cause: [one["id"] for one in claims if one.get("cause") == cause] for cause in MEANINGS}
     return [{"name": cause, "meaning": MEANINGS[cause], "claims": ids} for cause, ids in found.items() if ids]
 

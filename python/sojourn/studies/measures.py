@@ -430,7 +430,7 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "rtt_series_ms": _values(_rtt_series),
     "recorded_rtt_ms": _values(_round_trips),
     "queue_series": _values(_queue_series),
-    "timeouts": lambda run, _part: _or_nan(run.summary.get("timeouts")),
+    "timeouts": lambda run, _part: Single(float(run.summary["timeouts"])),
     "utilization": lambda run, part: Single(run.summary["bottleneck"][part.directions[0]]["utilization"]),
     "drops": _count(_drops),
     "flow_drops": lambda run, part: Single(float(sum(flow["dropped_packets"] for flow in part.flows(run)))),
@@ -444,7 +444,7 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "drop_reason_delay_ms": _drop_reason_ms,
     "jain_goodput": lambda run, _part: _or_nan(run.summary["jain_goodput"]),
     "loss_synchronization": lambda run, part: _or_nan(
-        run.summary["bottleneck"][part.directions[0]].get("loss_synchronization")
+        run.summary["bottleneck"][part.directions[0]]["loss_synchronization"]
     ),
     "jain_drop_share": lambda run, _part: _or_nan(run.summary["jain_drop_share"]),
     "packet_sojourn_ms": _packet_sojourn_ms,

@@ -1,0 +1,72 @@
+"""The registry of metrics, declared in Rust (crates/measure/src/metrics.rs): name, unit, words, place in a summary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal
+
+import msgspec
+
+from sojourn import _core
+
+Over = Literal["run", "direction", "queue", "inner_queue", "group", "station"]
+"""The element of a summary that has a metric."""
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """A metric as it is declared."""
+
+    name: str
+    """Its name, with the unit of the summary as suffix."""
+    over: Over
+    at: tuple[str, ...]
+    """The keys of the element that it is the sum of, dotted."""
+    head: str
+    unit: str
+    """The unit that people see; empty for a bare number."""
+    per: float
+    """The size of ``unit`` in the summary's unit."""
+    digits: int
+    """Decimal places in a table."""
+    words: str
+    """Its description, for an axis."""
+    of_application: bool
+    """True if a user of the application perceives it."""
+    scale: tuple[float, float] | None
+    """The ends of its scale, if that does not begin at zero."""
+    counted_by: str | None
+    """The metric with the number of values, for a quantile that may have few."""
+    not_of: str | None
+    """A kind of traffic that has no such figure."""
+    zero_is_none: bool
+
+    @property
+    def heading(self) -> str:
+        """The heading of a column: ``p95 ms``."""
+        return f"{self.head} {self.unit}".strip()
+
+    def of(self, element: Mapping[str, Any]) -> float:
+        """The number that an element has, in the summary's unit; NaN if it has none."""
+        if self.not_of is not None and element["kind"] == self.not_of:
+            return math.nan
+        total = sum(_number(element, key) for key in self.at)
+        return math.nan if self.zero_is_none and total == 0.0 else total
+
+
+def _number(element: Any, key: str) -> float:
+    for part in key.split("."):
+        element = None if element is None else element.get(part)
+    return math.nan if element is None else float(element)
+
+
+@cache
+def _all() -> tuple[Declared, ...]:
+    return msgspec.json.decode(_core.metrics_json(), type=tuple[Declared, ...])
+
+
+@cache
+def declared(*over: Over) -> tuple[Declared, ...]:
+    """The metrics of these elements, in the order of tables."""
+    return tuple(metric for metric in _all() if metric.over in over)
