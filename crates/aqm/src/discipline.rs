@@ -54,12 +54,18 @@ impl<P> Discipline<P> {
         let known = self.keys();
         let is_known = |name: &str| name == "ecn" || known.iter().any(|key| key.name == name);
         match settings.values.iter().find(|(name, _)| !is_known(name)) {
-            Some((name, _)) => {
-                let message = format!("{} has no such key", self.name);
-                Err(SettingError::new(name.clone(), message))
-            }
+            Some((name, _)) => Err(self.unknown(name)),
             None => (self.make)(settings),
         }
+    }
+
+    /// The error that there is no key of this name.
+    fn unknown(&self, name: &str) -> SettingError {
+        let keys = self.keys();
+        let all = ["limit", "ecn"].into_iter();
+        let all: Vec<&str> = all.chain(keys.iter().map(|key| key.name)).collect();
+        let message = format!("{} has no such key; it has {}", self.name, all.join(", "));
+        SettingError::new(String::from(name), message)
     }
 }
 
@@ -90,10 +96,7 @@ impl Settings {
         let kind = match discipline.key(name) {
             Some(key) => key.kind,
             None if name == "ecn" => Kind::Flag,
-            None => {
-                let message = format!("{} has no such key", discipline.name);
-                return Err(SettingError::new(String::from(name), message));
-            }
+            None => return Err(discipline.unknown(name)),
         };
         let given = kind.parse(value).map_err(|_| refused(name, value, kind))?;
         settings.values.retain(|(known, _)| known != name);

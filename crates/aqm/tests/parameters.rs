@@ -50,7 +50,15 @@ fn a_key_that_a_discipline_does_not_have_is_refused() {
     for discipline in Catalogue::<Recorded>::new().iter() {
         let misspelt = settings(&[("targett", Value::Duration(Duration::from_millis(5)))]);
         let error = discipline.build(&misspelt).err().expect("no such key");
-        let expected = format!("targett: {} has no such key", discipline.name);
+        let keys: String = discipline
+            .keys()
+            .iter()
+            .map(|key| format!(", {}", key.name))
+            .collect();
+        let expected = format!(
+            "targett: {} has no such key; it has limit, ecn{keys}",
+            discipline.name
+        );
         assert_eq!(error.to_string(), expected);
     }
 }

@@ -12,9 +12,11 @@ use crate::event_queue::EventQueue;
 use crate::link::{Link, LinkConfig};
 use crate::medium::Medium;
 use crate::network::{AccessLink, Hop, Network, Observer, Packet, Route};
+use crate::wire::Wire;
 
 /// A stage of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Stage {
     /// The queue of a link, by the number that [`Builder::add_link`] gave.
     Link(usize),
@@ -22,6 +24,8 @@ pub enum Stage {
     Delay(Duration),
     /// A host's access link, by the number that [`Builder::add_access`] gave. Only at the beginning.
     Access(usize),
+    /// Propagation that can change, by the number that [`Builder::add_wire`] gave.
+    Wire(usize),
     /// The headers get longer by so many bytes, as those of the next link are.
     ChangeBytes(i32),
     /// A queue of a shared medium: the medium's number in the list given to [`Builder::build_with_media`], and the entry,
@@ -30,12 +34,14 @@ pub enum Stage {
 }
 
 /// A network being built.
+#[derive(Debug)]
 pub struct Builder<P> {
     links: Vec<Link<P>>,
     /// The delay of each delay line and the hop behind it. Routes with the same delay before the same hop share a line, so
     /// that their packets stay in order.
     lines: Vec<(Duration, Hop)>,
     accesses: Vec<Rate>,
+    wires: Vec<Duration>,
     hops: Vec<Hop>,
 }
 
@@ -46,6 +52,7 @@ impl<P: Packet> Builder<P> {
             links: Vec::new(),
             lines: Vec::new(),
             accesses: Vec::new(),
+            wires: Vec::new(),
             hops: Vec::new(),
         }
     }
@@ -60,6 +67,12 @@ impl<P: Packet> Builder<P> {
     pub fn add_access(&mut self, rate: Rate) -> usize {
         self.accesses.push(rate);
         self.accesses.len() - 1
+    }
+
+    /// Adds propagation that can change while the network runs; returns its number, counted from 0.
+    pub fn add_wire(&mut self, delay: Duration) -> usize {
+        self.wires.push(delay);
+        self.wires.len() - 1
     }
 
     /// Makes the delay line with this delay that ends a route, unless there is one. At the same instant lines act in the
@@ -85,6 +98,7 @@ impl<P: Packet> Builder<P> {
             next = match *stage {
                 Stage::Link(link) => Hop::Link(link as u32),
                 Stage::Access(access) => Hop::Access(access as u32),
+                Stage::Wire(wire) => Hop::Wire(wire as u32),
                 Stage::ChangeBytes(by) => Hop::ChangeBytes(by),
                 Stage::Shared(medium, entry) => {
                     Hop::Shared(u32::from(medium) << 16 | u32::from(entry))
@@ -128,7 +142,7 @@ impl<P: Packet> Builder<P> {
         let mut lines: Vec<DelayLine<P>> = Vec::new();
         lines.extend(self.lines.iter().map(|(delay, _)| DelayLine::new(*delay)));
         let mut accesses = Vec::new();
-        // Each access link has a line of its own. These lines come after the shared ones.
+        // Each access link and each wire has a line of its own. These lines come after the shared ones.
         for rate in &self.accesses {
             lines.push(DelayLine::new(Duration::ZERO));
             accesses.push(AccessLink {
@@ -137,12 +151,18 @@ impl<P: Packet> Builder<P> {
                 line: lines.len() - 1,
             });
         }
+        let mut wires = Vec::new();
+        for delay in self.wires {
+            lines.push(DelayLine::new(Duration::ZERO));
+            wires.push(Wire::new(delay, lines.len() - 1));
+        }
         let mut network = Network {
             events: EventQueue::new(lines.len() + self.links.len() + media.len()),
             links: self.links,
             media,
             lines,
             accesses,
+            wires,
             hops: self.hops,
             observer,
             delivered: VecDeque::new(),

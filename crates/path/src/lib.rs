@@ -1,7 +1,8 @@
 //! What lies between hosts: links with queue disciplines, propagation delays and the routes over them. No clock and no
 //! I/O: time only ever arrives as `now`, packets as values of the caller's own type.
 //!
-//! A network of one link at 8 Mbit/s, drop-tail and 10 ms of propagation, and a packet on its way:
+//! Two ends and a bottleneck between them are a [`Path`]. What has more links, routes and hosts is a [`Network`], on which
+//! `Path` stands: a network of one link at 8 Mbit/s, drop-tail and 10 ms of propagation, and a packet on its way:
 //!
 //! ```
 //! use sojourn_aqm::fifo::DropTail;
@@ -30,6 +31,7 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
+//! | [`path`] | a path between two ends, ready to use: where to begin |
 //! | [`network`] | links, delay lines and routes together: where a packet's next hop is chosen |
 //! | [`builder`] | a network from links and the stages of routes |
 //! | [`link`] | one direction of a link: a discipline, a device queue and a shaper |
@@ -46,9 +48,19 @@ mod event_queue;
 pub mod link;
 pub mod medium;
 pub mod network;
+pub mod path;
 pub mod shaper;
+mod wire;
 
 pub use builder::{Builder, Stage};
 pub use link::{Link, LinkConfig};
 pub use medium::{Medium, NoMedium};
 pub use network::{Hosts, Network, NoObserver, Observer, Packet, Place, Route};
+pub use path::{Delivery, Event, Path, PathBuilder, PathError, Verdict};
+pub use sojourn_aqm::{Datagram, DropReason, Ecn, FlowKey};
+pub use sojourn_units::Way;
+
+/// The README's examples are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

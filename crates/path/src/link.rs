@@ -9,6 +9,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use core::fmt;
 
 use sojourn_aqm::{Environment, Packet, Qdisc, SettingError, Settings};
 use sojourn_units::{Capacity, Duration, Rate, Time, cold_path};
@@ -21,6 +22,7 @@ pub type BoxedQdisc<P> = Box<dyn Qdisc<P> + Send>;
 
 /// The parameters of a link.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LinkConfig {
     /// Its capacity over time.
     pub capacity: Capacity,
@@ -40,8 +42,13 @@ impl LinkConfig {
     /// A link of this rate as Linux's HTB shapes it: a burst of 1600 bytes, Ethernet's 14 bytes beside an IP packet, and no
     /// device queue.
     pub fn of_rate(rate: Rate) -> Self {
+        Self::new(Capacity::constant(rate))
+    }
+
+    /// As [`LinkConfig::of_rate`], with a capacity that changes.
+    pub fn new(capacity: Capacity) -> Self {
         Self {
-            capacity: Capacity::constant(rate),
+            capacity,
             burst: 1600,
             overhead: 14,
             device_queue: 0,
@@ -71,6 +78,15 @@ pub struct Link<P> {
     has_timer: bool,
     /// When the timer is due, as the discipline last reported it.
     timer: Time,
+}
+
+impl<P> fmt::Debug for Link<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("queued", &self.queued)
+            .field("wake", &self.wake)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<P: Packet> Link<P> {
@@ -206,12 +222,12 @@ impl<P: Packet> Link<P> {
             return self.offer_and_advance(packet, now, number, observer);
         }
         observer.on_arrival(number, &packet, now);
-        let Some(packet) = self.qdisc.pass(packet, now, &mut self.environment) else {
+        let Some(mut packet) = self.qdisc.pass(packet, now, &mut self.environment) else {
             self.note_not_passed(now, number, observer);
             return None;
         };
         debug_assert!(!self.environment.has_dropped(), "one came, one leaves");
-        observer.on_pass(number, &packet, now);
+        observer.on_pass(number, &mut packet, now);
         self.shaper.charge(packet.bytes(), now);
         Some(packet)
     }
@@ -348,9 +364,9 @@ impl<P: Packet> Link<P> {
 
     #[inline(always)]
     fn dequeue(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) -> Option<P> {
-        let packet = self.qdisc.dequeue(now, &mut self.environment);
+        let mut packet = self.qdisc.dequeue(now, &mut self.environment);
         self.note_drops(now, number, observer);
-        if let Some(packet) = &packet {
+        if let Some(packet) = &mut packet {
             observer.on_dequeue(number, packet, now);
         }
         packet

@@ -5,6 +5,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::fmt;
 
 use sojourn_aqm::{DropReason, SettingError, Settings};
 use sojourn_units::{Duration, Rate, Time, cold_path};
@@ -13,6 +14,7 @@ use crate::delay_line::DelayLine;
 use crate::event_queue::EventQueue;
 use crate::link::Link;
 use crate::medium::{Medium, NoMedium};
+use crate::wire::Wire;
 
 /// A packet that a network can carry.
 pub trait Packet: sojourn_aqm::Packet {
@@ -43,11 +45,11 @@ pub trait Observer<P> {
     /// A packet comes to a link's queue.
     fn on_arrival(&mut self, _link: usize, _packet: &P, _now: Time) {}
 
-    /// A packet leaves a link's discipline: its sojourn ends.
-    fn on_dequeue(&mut self, _link: usize, _packet: &P, _now: Time) {}
+    /// A packet leaves a link's discipline: its sojourn ends. The observer may note it on the packet.
+    fn on_dequeue(&mut self, _link: usize, _packet: &mut P, _now: Time) {}
 
     /// As [`Observer::on_dequeue`], of a packet that leaves at the instant at which it came.
-    fn on_pass(&mut self, link: usize, packet: &P, now: Time) {
+    fn on_pass(&mut self, link: usize, packet: &mut P, now: Time) {
         self.on_dequeue(link, packet, now);
     }
 
@@ -94,6 +96,8 @@ pub(crate) enum Hop {
     Access(u32),
     /// No time passes; the headers get longer by so many bytes.
     ChangeBytes(i32),
+    /// Onto a wire, by its number.
+    Wire(u32),
     /// Into a queue of a shared medium: 65,536 times the medium's number plus the entry, the medium's number for the queue.
     Shared(u32),
     /// The end.
@@ -132,12 +136,22 @@ pub struct Network<P, O, M = NoMedium> {
     pub(crate) media: Vec<M>,
     pub(crate) lines: Vec<DelayLine<P>>,
     pub(crate) accesses: Vec<AccessLink>,
+    pub(crate) wires: Vec<Wire>,
     pub(crate) hops: Vec<Hop>,
     pub(crate) events: EventQueue,
     /// Sees the packets.
     pub observer: O,
     /// Packets that have reached their ends, for [`Network::poll`].
     pub(crate) delivered: VecDeque<P>,
+}
+
+impl<P, O, M> fmt::Debug for Network<P, O, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network")
+            .field("links", &self.links)
+            .field("hops", &self.hops)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
@@ -173,6 +187,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                 }
             }
             Hop::Shared(queue) => self.enter_medium(queue, packet, now),
+            Hop::Wire(wire) => self.enter_wire(wire, packet, now),
             Hop::End => self.delivered.push_back(packet),
             Hop::Link(_) | Hop::Line(_) => unreachable!("it is the usual case"),
         }
@@ -205,6 +220,11 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                 packet.set_hop(at + 1);
                 self.enter_medium(queue, packet, now);
             }
+            Hop::Wire(wire) => {
+                cold_path();
+                packet.set_hop(at + 1);
+                self.enter_wire(wire, packet, now);
+            }
             Hop::Access(_) => unreachable!("an access link begins its route"),
         }
         None
@@ -213,6 +233,13 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     #[cold]
     fn forward_changed(&mut self, packet: P, now: Time) -> Option<P> {
         self.forward(packet, now)
+    }
+
+    #[cold]
+    fn enter_wire(&mut self, wire: u32, packet: P, now: Time) {
+        let wire = &mut self.wires[wire as usize];
+        let (line, due) = (wire.line, wire.due(now));
+        self.enter_line(line, packet, due);
     }
 
     #[cold]
@@ -349,6 +376,12 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     /// Sets the rate of a link from now on; see [`Link::set_rate`].
     pub fn set_rate(&mut self, link: usize, rate: Rate, now: Time) -> bool {
         self.links[link].set_rate(rate, now)
+    }
+
+    /// Sets the propagation delay of a wire from now on, by its number; see [`crate::Builder::add_wire`]. Packets stay in
+    /// order: one that would overtake arrives with the last before it.
+    pub fn set_delay(&mut self, wire: usize, delay: Duration) {
+        self.wires[wire].delay = delay;
     }
 
     /// The links, by number.

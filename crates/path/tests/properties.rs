@@ -55,11 +55,9 @@ fn run(
     let mut builder = Builder::new();
     for (mbps, limit, device_queue, burst) in links {
         let qdisc = Single::new(DropTail, Limit::Packets(*limit));
-        let config = LinkConfig {
-            burst: *burst,
-            device_queue: *device_queue,
-            ..LinkConfig::of_rate(Rate::from_mbps(*mbps))
-        };
+        let mut config = LinkConfig::of_rate(Rate::from_mbps(*mbps));
+        config.burst = *burst;
+        config.device_queue = *device_queue;
         builder.add_link(Box::new(qdisc), config);
     }
     let mut known: Vec<(Route, Duration)> = Vec::new();

@@ -204,14 +204,13 @@ fn config(experiment: &Experiment, place: &QueuePlace<'_>, seed: u64) -> LinkCon
         None => format!("queue/{way}"),
         Some(_) => format!("queue/{}/{way}", place.link.name),
     };
-    LinkConfig {
-        capacity: place.capacity.clone(),
-        burst: place.link.burst,
-        overhead: place.link.overhead,
-        device_queue: place.link.device_queue,
-        steady: (experiment.warmup, experiment.duration),
-        seed: streams::seed(seed, &stream),
-    }
+    let mut config = LinkConfig::new(place.capacity.clone());
+    config.burst = place.link.burst;
+    config.overhead = place.link.overhead;
+    config.device_queue = place.link.device_queue;
+    config.steady = (experiment.warmup, experiment.duration);
+    config.seed = streams::seed(seed, &stream);
+    config
 }
 
 pub(crate) fn discipline<'a>(

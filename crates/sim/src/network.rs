@@ -39,12 +39,12 @@ impl Observer<SimPacket> for Watch {
     }
 
     #[inline(always)]
-    fn on_dequeue(&mut self, link: usize, packet: &SimPacket, now: Time) {
+    fn on_dequeue(&mut self, link: usize, packet: &mut SimPacket, now: Time) {
         self.probes[link].on_departure(packet, now);
     }
 
     #[inline(always)]
-    fn on_pass(&mut self, link: usize, packet: &SimPacket, now: Time) {
+    fn on_pass(&mut self, link: usize, packet: &mut SimPacket, now: Time) {
         self.probes[link].on_pass(packet, now);
     }
 

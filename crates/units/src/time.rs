@@ -171,6 +171,30 @@ impl Div<u64> for Duration {
     }
 }
 
+/// The instant so long after the run's beginning, at most [`Time::MAX`].
+impl From<core::time::Duration> for Time {
+    fn from(since: core::time::Duration) -> Self {
+        Self(Duration::from(since).0)
+    }
+}
+/// The span since the run's beginning.
+impl From<Time> for core::time::Duration {
+    fn from(at: Time) -> Self {
+        Self::from_nanos(at.0)
+    }
+}
+/// The same span, at most [`Duration::MAX`].
+impl From<core::time::Duration> for Duration {
+    fn from(span: core::time::Duration) -> Self {
+        Self(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+impl From<Duration> for core::time::Duration {
+    fn from(span: Duration) -> Self {
+        Self::from_nanos(span.0)
+    }
+}
+
 impl fmt::Debug for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} s", self.as_secs_f64())
@@ -211,6 +235,19 @@ mod tests {
         assert_eq!(Duration::from_micros(1500).to_string(), "1500 us");
         assert_eq!(Duration::from_nanos(7).to_string(), "7 ns");
         assert_eq!(Duration::ZERO.to_string(), "0 ms");
+    }
+
+    #[test]
+    fn spans_of_the_standard_library_are_the_same_in_nanoseconds() {
+        let span = core::time::Duration::from_micros(1500);
+        assert_eq!(Duration::from(span), Duration::from_micros(1500));
+        assert_eq!(Time::from(span), Time::from_micros(1500));
+        assert_eq!(
+            core::time::Duration::from(Duration::from_micros(1500)),
+            span
+        );
+        assert_eq!(core::time::Duration::from(Time::from_micros(1500)), span);
+        assert_eq!(Duration::from(core::time::Duration::MAX), Duration::MAX);
     }
 
     #[test]

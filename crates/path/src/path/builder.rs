@@ -1,0 +1,219 @@
+//! A path being built.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::vec::Vec;
+use core::fmt;
+
+use sojourn_aqm::{Catalogue, Discipline, Limit, Settings};
+use sojourn_units::{Duration, Rate, Time, Value};
+
+use super::{Carried, Delivered, Given, Path, PathError, Watch, halves};
+use crate::builder::{Builder, Stage};
+use crate::link::{BoxedQdisc, LinkConfig};
+
+/// A full frame on the link, for disciplines that want to know: 1500 bytes of IP in Ethernet.
+const FRAME: u32 = 1514;
+
+/// A path being built; [`Path::new`] begins it.
+pub struct PathBuilder<T> {
+    catalogue: Catalogue<Carried<T>>,
+    rtt: Duration,
+    down: Bottleneck,
+    up: Option<Bottleneck>,
+    seed: u64,
+    keep: usize,
+}
+
+/// A link with its discipline.
+struct Bottleneck {
+    aqm: &'static str,
+    settings: Settings,
+    burst: u64,
+    device_queue: u64,
+}
+
+impl Bottleneck {
+    fn new(rate: Rate) -> Self {
+        let mut settings = Settings::new(rate, FRAME);
+        settings.limit = Some(Limit::Packets(1000));
+        let defaults = LinkConfig::of_rate(rate);
+        Self {
+            aqm: "pfifo",
+            settings,
+            burst: defaults.burst,
+            device_queue: defaults.device_queue,
+        }
+    }
+}
+
+impl<T: Send + 'static> PathBuilder<T> {
+    pub(super) fn new(rate: Rate, rtt: Duration) -> Self {
+        Self {
+            catalogue: Catalogue::new(),
+            rtt,
+            down: Bottleneck::new(rate),
+            up: None,
+            seed: 1,
+            keep: 65_536,
+        }
+    }
+
+    /// Makes a discipline of your own known; [`PathBuilder::aqm`] and [`PathBuilder::up`] then find it by its name.
+    pub fn discipline(mut self, discipline: Discipline<Carried<T>>) -> Self {
+        self.catalogue.add(discipline);
+        self
+    }
+
+    /// The link's queue: a discipline by name, with its keys and their values as in an experiment file. `limit` is how much it
+    /// holds; without it, the discipline's own default applies.
+    ///
+    /// # Errors
+    /// There is no such discipline, or it does not accept a key or a value.
+    pub fn aqm<'a>(
+        mut self,
+        name: &str,
+        keys: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, PathError> {
+        self.down = self.chosen(self.down.settings.rate, name, keys)?;
+        Ok(self)
+    }
+
+    /// Gives packets up a link of this rate, with this discipline and its defaults. Without it they cross no queue.
+    ///
+    /// # Errors
+    /// The text is no rate, or there is no such discipline.
+    pub fn up(self, rate: impl Given<Rate>, aqm: &str) -> Result<Self, PathError> {
+        self.up_with(rate, aqm, [])
+    }
+
+    /// As [`PathBuilder::up`], with keys as in [`PathBuilder::aqm`].
+    ///
+    /// # Errors
+    /// As both.
+    pub fn up_with<'a>(
+        mut self,
+        rate: impl Given<Rate>,
+        aqm: &str,
+        keys: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, PathError> {
+        self.up = Some(self.chosen(rate.value("up rate")?, aqm, keys)?);
+        Ok(self)
+    }
+
+    fn chosen<'a>(
+        &self,
+        rate: Rate,
+        name: &str,
+        keys: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Bottleneck, PathError> {
+        let Some(discipline) = self.catalogue.get(name) else {
+            let known: Vec<&str> = self.catalogue.iter().map(|known| known.name).collect();
+            let message = format!("got \"{name}\"; must be one of {}", known.join(", "));
+            return Err(PathError::new("aqm", message));
+        };
+        let mut settings = Settings::new(rate, FRAME);
+        for (key, value) in keys {
+            settings = settings.with(discipline, key, value)?;
+        }
+        discipline.build(&settings)?;
+        Ok(Bottleneck {
+            aqm: discipline.name,
+            settings,
+            ..Bottleneck::new(rate)
+        })
+    }
+
+    /// Whether the disciplines mark packets that are ECN-capable; the same as their key `ecn`. To be called after
+    /// [`PathBuilder::aqm`] and [`PathBuilder::up`].
+    pub fn ecn(mut self, ecn: bool) -> Self {
+        for link in [Some(&mut self.down), self.up.as_mut()]
+            .into_iter()
+            .flatten()
+        {
+            link.settings.values.retain(|(key, _)| key != "ecn");
+            link.settings.values.push(("ecn".into(), Value::Flag(ecn)));
+        }
+        self
+    }
+
+    /// The bytes that the links let go ahead of their rates after an idle time; 1600 by default, as Linux's HTB. With 0 a link is
+    /// a serial line: nothing leaves before the packet before it has been sent.
+    pub const fn burst(mut self, bytes: u64) -> Self {
+        self.down.burst = bytes;
+        if let Some(up) = &mut self.up {
+            up.burst = bytes;
+        }
+        self
+    }
+
+    /// Packets in an unmanaged FIFO below the disciplines; 0 by default.
+    pub const fn device_queue(mut self, packets: u64) -> Self {
+        self.down.device_queue = packets;
+        if let Some(up) = &mut self.up {
+            up.device_queue = packets;
+        }
+        self
+    }
+
+    /// The seed of all that is random; 1 by default.
+    pub const fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// How many events [`Path::verdicts`] keeps, the newest; 0 for none.
+    pub const fn keep(mut self, events: usize) -> Self {
+        self.keep = events;
+        self
+    }
+
+    /// The path.
+    pub fn build(self) -> Path<T> {
+        let mut builder = Builder::new();
+        let mut routes = [None, self.up.as_ref()];
+        routes[0] = Some(&self.down);
+        let delays = halves(self.rtt);
+        let routes = [0, 1].map(|way| {
+            let mut stages = Vec::new();
+            if let Some(link) = routes[way] {
+                let number = builder.add_link(self.qdisc(link), self.config(link, way));
+                stages.push(Stage::Link(number));
+            }
+            stages.push(Stage::Wire(builder.add_wire(delays[way])));
+            builder.add_route(&stages)
+        });
+        Path {
+            network: builder.build(Watch::new(self.keep)),
+            routes,
+            delivered: Delivered(VecDeque::new()),
+            now: Time::ZERO,
+            sent: 0,
+        }
+    }
+
+    fn qdisc(&self, link: &Bottleneck) -> BoxedQdisc<Carried<T>> {
+        let discipline = self.catalogue.get(link.aqm).expect("it was found before");
+        let built: Result<Box<_>, _> = discipline.build(&link.settings);
+        built.expect("it was built before")
+    }
+
+    fn config(&self, link: &Bottleneck, way: usize) -> LinkConfig {
+        let mut config = LinkConfig::of_rate(link.settings.rate);
+        config.burst = link.burst;
+        config.device_queue = link.device_queue;
+        config.seed = self.seed ^ ((way as u64) << 63);
+        config
+    }
+}
+
+impl<T> fmt::Debug for PathBuilder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PathBuilder")
+            .field("rate", &self.down.settings.rate)
+            .field("aqm", &self.down.aqm)
+            .field("rtt", &self.rtt)
+            .finish_non_exhaustive()
+    }
+}
