@@ -61,9 +61,13 @@ def test_a_scatter_has_a_mark_per_run(results: sj.Results):
 
 
 def test_bars_are_the_table(results: sj.Results):
-    heights = [bar.get_height() for bar in results.plot.bars("sojourn_p95_ms").axes[0].patches]
+    axes = results.plot.bars("sojourn_p95_ms").axes[0]
     expected = [np.median([run.sojourn_ms()["p95"] for run in arm.runs]) for arm in results.arms]
-    assert heights == pytest.approx(expected)
+    points = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "D"]
+    assert points == pytest.approx(expected), "they differ by more than a factor of eight"
+    heights = [bar.get_height() for bar in results.plot.bars("utilization").axes[0].patches]
+    shares = [np.median([run.summary["bottleneck"]["down"]["utilization"] for run in arm.runs]) for arm in results.arms]
+    assert heights == pytest.approx([100 * share for share in shares])
     with pytest.raises(ValueError, match="goodput_bps"):
         results.plot.bars("goodput")
 
@@ -98,3 +102,81 @@ def test_a_wait_that_many_packets_share_is_a_vertical_line(results: sj.Results):
     drawn = sj.Results({**results.summary, "runs": [summary]}, [sj.Run(summary, lambda _: None)]).plot.cdf()
     (line,) = drawn.axes[0].lines
     assert line.get_xydata()[-2:] == pytest.approx(np.array([[200.0, 0.95], [200.0, 0.999]]))
+
+
+NETWORK = """
+experiment = { name = "network", duration = "6 s", repeat = 2 }
+queue = [{ aqm = "cake" }, { aqm = "fq_codel" }]
+[[link]]
+name = "router"
+from = "home"
+to = "modem"
+rate = "100 Mbit/s"
+[[link]]
+name = "line"
+from = "modem"
+to = "net"
+rate = "10 Mbit/s"
+queue = { aqm = "pfifo", limit = "200 packets" }
+[[traffic]]
+kind = "bulk"
+flows = 2
+from = "home"
+to = "net"
+rtt = "20 ms"
+[[traffic]]
+name = "call"
+kind = "voip"
+from = "home"
+to = "net"
+rtt = "20 ms"
+"""
+
+
+@pytest.fixture(scope="module")
+def network() -> sj.Results:
+    return sj.run_text(NETWORK, jobs=2)
+
+
+def test_an_overview_of_a_network_names_the_queue_in_which_packets_wait(network: sj.Results):
+    panels = {" ".join(axes.get_title(loc="left").split()): axes for axes in network.plot.overview().axes}
+    idle = panels["p95 of the sojourn time, queue router/down [ms]"]
+    full = panels["p95 of the sojourn time, queue line/down [ms]"]
+    assert [text.get_text() for text in idle.texts] == ["0", "0"]
+    assert min(bar.get_height() for bar in full.patches) > 100.0
+    assert min(bar.get_height() for bar in panels["call: p95 of the one-way delay [ms]"].patches) > 100.0
+    names = {one.name for one in network.plot.drawings()}
+    assert {"sojourn_cdf_router_down", "sojourn_cdf_line_down", "goodput_delay_ellipse_line_down"} <= names
+    assert "sojourn_cdf" not in names
+    assert network.plot.cdf("line/down").axes[0].get_title(loc="left") == "queue line/down"
+    assert network.plot.cdf().axes[0].get_title(loc="left") == "queue router/down"
+    with pytest.raises(ValueError, match='place: got "modem/up"; must be one of router/down, line/down'):
+        network.plot.cdf("modem/up")
+    axes = network.plot.scatter("line/down").axes[0]
+    assert min(line.get_xdata().min() for line in axes.lines) > 100.0
+    assert min(line.get_ydata().min() for line in axes.lines) > 8.0
+
+
+def test_a_logarithmic_axis_shows_every_arm():
+    found = sj.compare("pfifo", "codel", "fq_codel", rate="10 Mbit/s", rtt="40 ms", flows=2, duration="10 s")
+    cdf = found.plot.cdf().axes[0]
+    assert cdf.get_xscale() == "log"
+    medians = [arm.runs[0].sojourn_ms()["p50"] for arm in found.arms]
+    assert cdf.get_xlim()[0] < min(medians) / 2
+    assert max(medians) / min(medians) > 8
+    bars = found.plot.bars("sojourn_p50_ms").axes[0]
+    assert bars.get_yscale() == "log"
+    assert not bars.patches, "the length of a bar on a logarithmic axis means nothing"
+    low, high = bars.get_ylim()
+    assert low < min(medians) < max(medians) < high
+
+
+def test_many_lines_over_a_key_are_panels():
+    rtts = '["10 ms", "20 ms", "30 ms", "40 ms", "50 ms"]'
+    swept = f'\n[sweep]\n"link.rate" = ["2 Mbit/s", "4 Mbit/s"]\n"traffic.0.rtt" = {rtts}\n'
+    found = sj.run_text(EXPERIMENT.replace("repeat = 2", "repeat = 1") + swept)
+    drawn = found.plot.over("link.rate", "goodput_bps")
+    panels = [axes for axes in drawn.axes if axes.get_visible()]
+    assert [axes.get_title(loc="left") for axes in panels] == [f"rtt {rtt} ms" for rtt in (10, 20, 30, 40, 50)]
+    assert [len(axes.lines) for axes in panels] == [2] * 5
+    assert len(found.plot.over("traffic.0.rtt", "goodput_bps").axes) == 1

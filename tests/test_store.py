@@ -632,6 +632,29 @@ def test_listed_runs_are_made_by_workers_and_not_twice(
     assert plan.runs_done() == RUNS
 
 
+@pytest.mark.parametrize("record", ["", "record = { packets = true, pcap = true }\n"])
+def test_sweep_and_run_share_their_runs(file: Path, tmp_path: Path, record: str, monkeypatch: pytest.MonkeyPatch):
+    file.write_text(record + EXPERIMENT)
+    sweep, specs = _core.Sweep.read_file(str(file), []), list(_core.Plan.read_file(str(file), []))
+    swept, listed = Store.make(tmp_path / "swept"), Store.make(tmp_path / "listed")
+    plan = swept.add(file, [], sweep, 4)
+    assert work.work(plan, {}, jobs=1) is None
+    made, _ = make(listed, "listed", specs, jobs=1)
+    monkeypatch.setattr(work, "as_run", lambda _: pytest.fail("made again"))
+    read, stopped_by = make(swept, "listed", specs, jobs=1)
+    assert (len(read), stopped_by) == (RUNS, None)
+    for place, run in made.items():
+        assert read[place].summary == run.summary
+        assert (read[place].histogram(), read[place].packets()) == (run.histogram(), run.packets())
+        assert read[place].capture() == run.capture()
+    again = listed.add(file, [], sweep, 4)
+    assert work.work(again, work.index([listed.find(Listing.of("listed", specs))]), jobs=1) is None
+    assert (
+        contents(tmp_path / "swept")[plan.parts()[0].path.name]
+        == contents(tmp_path / "listed")[again.parts()[0].path.name]
+    )
+
+
 def test_a_damaged_table_of_listed_runs_is_named_and_its_runs_made_again(file: Path, tmp_path: Path):
     said: list[str] = []
     store = Store.make(tmp_path / "store", say=said.append)

@@ -155,7 +155,7 @@ def test_a_known_run_is_read_from_the_larger_file(finished: StoredPlan, monkeypa
     monkeypatch.setattr(files, "SETTLE_S", 0.0)
     compact(finished)
     assert not part.path.exists()
-    run = known_run(plan, part, spec, with_all=False)
+    run = known_run(plan, part, spec)
     assert run is not None
     assert (run.label, run.seed) == (spec.label, spec.seed)
 

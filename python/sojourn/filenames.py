@@ -24,6 +24,8 @@ OVER = "over_"
 MOST_ARMS = 24
 """Most arms for which the figures of single arms are drawn by default."""
 
+OF_QUEUE = (CDF, BOX, ELLIPSE, SCATTER, SOJOURN_SERIES)
+"""Figures of a queue; with several links their names end in that of the queue, ``_home_down``."""
 FIGURES = (
     *(
         f"{name}{suffix}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from sojourn.registry import Declared, declared
 from sojourn.schema import DIRECTIONS, Bottleneck, Run, Station
 
 if TYPE_CHECKING:
-    from sojourn.results import Direction, Results
+    from sojourn.results import Results
 
 
 @dataclass(frozen=True)
@@ -170,22 +170,82 @@ def samples_note(results: Results, metric: Metric) -> str:
     return f"of {low if low == high else f'{low} to {high}'} {counter.heading} a run"
 
 
-def overview_metrics(results: Results) -> list[tuple[Metric, Direction]]:
-    """The metrics of an overview: delay and goodput each way, application quality, the delay of other datagrams."""
-    of_queue = [metric for metric in METRICS if metric.name in ("sojourn_p95_ms", "goodput_bps")]
-    known: list[tuple[Metric, Direction]] = [
-        (metric, direction) for direction in results.directions for metric in of_queue
-    ]
-    felt = ("mos", "page_load_p50_ms", "completion_p50_ms", "video_rate_bps")
+MOST_QUEUES = 4
+"""Most queues of a network in an overview, and with figures of their own."""
+MOST_ROUTES = 6
+"""Most groups of flows whose delay over their route is in an overview of a network."""
+
+
+def drawn_places(results: Results) -> tuple[str, ...]:
+    """The queues with figures: ``down`` and ``up``; with several links the ``MOST_QUEUES`` with the longest delays."""
+    if not results.has_several_links:
+        return results.directions
+    delay = metric_called("sojourn_p95_ms")
+    return _largest(delay, results.places, results, MOST_QUEUES)
+
+
+def _largest(metric: Metric, places: Sequence[str], results: Results, most: int) -> tuple[str, ...]:
+    """The places at which some run has the largest values, in their order."""
+    runs = [run.summary for run in results.runs]
+    top = {
+        place: max(
+            (value for run in runs if has_queue(run, place) and (value := metric.value(run, place)) > 0), default=0
+        )
+        for place in places
+    }
+    kept = sorted(places, key=lambda place: -top[place])[:most]
+    return tuple(place for place in places if place in kept)
+
+
+def overview_metrics(results: Results) -> list[tuple[Metric, str]]:
+    """The metrics of an overview, each with its place: delay and goodput each way, application quality.
+
+    With several links: the delay of the queues of ``drawn_places``, and the delays of groups over their whole route.
+    """
+    delay, goodput = metric_called("sojourn_p95_ms"), metric_called("goodput_bps")
     of_groups = group_metrics(results)
-    scored = {metric.group for metric in of_groups if metric.name.endswith(".mos")}
-    known += [
+    felt = [metric for metric in of_groups if metric.declared.name in _FELT]
+    if results.has_several_links:
+        ways = {flow["direction"] for run in results.runs for flow in run.summary["flows"] if flow["kind"] != "ping"}
+        known = [(delay, place) for place in drawn_places(results)]
+        known += [(goodput, way) for way in DIRECTIONS if way in ways]
+        return known + [(metric, "down") for metric in [*_of_routes(results, of_groups), *felt]]
+    known = [(metric, direction) for direction in results.directions for metric in (delay, goodput)]
+    scored = {metric.group for metric in felt if metric.declared.name == "mos"}
+    return known + [
         (metric, "down")
         for metric in of_groups
-        if (merit := metric.name.rpartition(".")[2]) in felt
-        or (merit == "one_way_p95_ms" and metric.group not in scored)
+        if metric.declared.name in _FELT or (metric.declared.name == "one_way_p95_ms" and metric.group not in scored)
     ]
-    return known
+
+
+_FELT = ("mos", "page_load_p50_ms", "completion_p50_ms", "video_rate_bps")
+"""The application quality in an overview."""
+
+
+def _of_routes(results: Results, of_groups: Sequence[Metric]) -> list[Metric]:
+    """The delay of each group over its route, one-way if that was measured, of those with the longest."""
+    found: dict[str, Metric] = {}
+    for name in ("one_way_p95_ms", "rtt_p95_ms"):
+        for metric in of_groups:
+            if metric.declared.name == name:
+                found.setdefault(metric.group, metric)
+    top = {
+        group: max((value for run in results.runs if (value := metric.value(run.summary, "down")) > 0), default=0.0)
+        for group, metric in found.items()
+    }
+    kept = sorted(found, key=lambda group: -top[group])[:MOST_ROUTES]
+    return [found[group] for group in results.groups.titles if group in kept]
+
+
+def left_out(results: Results) -> str:
+    """The queues and groups of a network that an overview leaves out, in words; empty if it has all."""
+    if not results.has_several_links:
+        return ""
+    queues_, groups = len(results.places), len(results.groups.titles)
+    parts = [f"{MOST_QUEUES} of {queues_} queues"] if queues_ > MOST_QUEUES else []
+    parts += [f"{MOST_ROUTES} of {groups} groups of flows"] if groups > MOST_ROUTES else []
+    return f"{' and '.join(parts)}: those with the longest delays" if parts else ""
 
 
 def metric_called(name: str, results: Results | None = None) -> Metric:

@@ -56,9 +56,14 @@ class Declared(msgspec.Struct, frozen=True):
 
 
 def _number(element: Any, key: str) -> float:
-    for part in key.split("."):
+    for part in _parts(key):
         element = None if element is None else element.get(part)
     return math.nan if element is None else float(element)
+
+
+@cache
+def _parts(key: str) -> tuple[str, ...]:
+    return tuple(key.split("."))
 
 
 @cache

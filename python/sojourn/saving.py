@@ -10,11 +10,12 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn.backends import Backend
-from sojourn.filenames import FIGURES, FORMATS, OVER
+from sojourn.filenames import FIGURES, FORMATS, OF_QUEUE, OVER
 from sojourn.journal import Header, Journal, LeftBehind
 from sojourn.keys import plan_key
 from sojourn.manifest import Manifest, OutputError
 from sojourn.results import BY, IF_ASKED_FOR, MADE_OF_RESULTS, SMALL_FILES, TABLE_FILES, Results, Run, load
+from sojourn.schema import DIRECTIONS
 from sojourn.storage import Staging, prepare, why
 from sojourn.tablefiles import CAPTURES, TableFiles
 
@@ -45,13 +46,15 @@ class Unsaved(Exception):
 def files_of(plan: _core.Plan, directory: Path) -> list[str]:
     """The files that running a plan into a directory may write.
 
-    Captures and figures over a swept key have generated names: existing files with such names count.
+    Captures, figures over a swept key and those of one of several links have generated names: existing files with
+    such names count.
     """
     recorded = plan.recorded
     tables = [file for name, file in TABLE_FILES.items() if name in recorded or name not in IF_ASKED_FOR]
     sweeps = len(plan.jobs) > 0 and plan.jobs[-1][0] > 0
     patterns = [CAPTURES] if "capture" in recorded else []
-    patterns += [f"{OVER}*.{kind}" for kind in FORMATS] if sweeps else []
+    generated = [f"{figure}_*_{way}" for figure in OF_QUEUE for way in DIRECTIONS] + ([f"{OVER}*"] if sweeps else [])
+    patterns += [f"{name}.{kind}" for name in generated for kind in FORMATS]
     there = [path.name for pattern in patterns for path in directory.glob(pattern)]
     return [*SMALL_FILES, *tables, *there, *(f"{figure}.{kind}" for figure in FIGURES for kind in FORMATS)]
 

@@ -118,8 +118,7 @@ def _phrase(name: str, value: object) -> str:
     return f"{name} {value}"
 
 
-def axis_label(key: str, units: Iterable[str]) -> str:
-    """``rate [Mbit/s]``."""
+def axis_label(name: str, units: Iterable[str]) -> str:
+    """A name of ``words`` with its unit: ``rate [Mbit/s]``."""
     unit = next(iter(set(units)), "")
-    name = words([key])[key]
     return f"{name} [{SHOWN[unit][1]}]" if unit in SHOWN else name

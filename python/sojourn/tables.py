@@ -15,7 +15,16 @@ from rich.table import Table
 from rich.text import Text
 
 from sojourn.groups import GroupIndex
-from sojourn.metrics import METRICS, Metric, has_queue, inner_metrics, inner_queues, overview_metrics, queue_at
+from sojourn.metrics import (
+    METRICS,
+    Metric,
+    has_queue,
+    inner_metrics,
+    inner_queues,
+    left_out,
+    overview_metrics,
+    queue_at,
+)
 from sojourn.registry import Declared, declared
 from sojourn.statistics import Interval, interval_note, median_interval
 
@@ -199,15 +208,11 @@ def groups_sheet(results: Results) -> Sheet | None:
 
 def overview_sheet(results: Results) -> Sheet | None:
     """One row per arm: delay and goodput each way and application quality; None without application quality."""
-    shown: list[tuple[Metric, str]] = [(metric, direction) for metric, direction in overview_metrics(results)]
+    shown = overview_metrics(results)
     if not any(metric.group for metric, _ in shown):
         return None
     swept = swept_keys(results)
     both = len(results.directions) > 1
-    if results.has_several_links:
-        # Packets wait at every link, not only at the one under test.
-        (delay, _), *others = shown
-        shown = [(delay, place) for place in results.places] + [one for one in others if one[0] is not delay]
 
     def heading(metric: Metric, place: str) -> str:
         where = metric.group or (place if both or "/" in place else "")
@@ -223,7 +228,7 @@ def overview_sheet(results: Results) -> Sheet | None:
         )
         for arm in results.arms
     ]
-    caption = f"delay: sojourn time; {interval_note(repeats_of(results))}"
+    caption = "; ".join(filter(None, ["delay: sojourn time", left_out(results), interval_note(repeats_of(results))]))
     return Sheet("At a glance", caption, ("queue", *swept, *headings), tuple(rows), 1 + len(swept))
 
 

@@ -45,11 +45,8 @@ class Axis:
     numbers: FloatArray | None
     """The values in ``unit``; None if some are no numbers."""
     unit: str
-
-    @property
-    def words(self) -> str:
-        """Its name for people: ``link rate``."""
-        return "queue" if self.key == LABEL else words([self.key])[self.key]
+    words: str
+    """Its name for people, which distinguishes it from the other keys: ``link rate``."""
 
     def place_of(self, value: object) -> int | None:
         """The place of a value as a file has it; None if no run has it."""
@@ -146,7 +143,8 @@ class Grid:
             raise _core.ExperimentError(f"{self._store.path} has no such runs")
         if len(table["experiment"].unique()) > 1:
             columns.insert(1, "experiment")
-        axes, codes = zip(*(_axis(key, table[key]) for key in columns), strict=True)
+        called = words([key for key in columns if key != LABEL]) | {LABEL: "queue"}
+        axes, codes = zip(*(_axis(key, called[key], table[key]) for key in columns), strict=True)
         self._disciplines: dict[str, str] = dict(
             zip(table[LABEL].to_pylist()[::-1], table["aqm"].to_pylist()[::-1], strict=True)
         )
@@ -300,7 +298,7 @@ def _phrase(name: str, text: str) -> str:
     return f"{text} flow{'' if text == '1' else 's'}" if name == "flows" else f"{name} {text}"
 
 
-def _axis(key: str, column: pa.ChunkedArray) -> tuple[Axis, npt.NDArray[np.int64]]:
+def _axis(key: str, name: str, column: pa.ChunkedArray) -> tuple[Axis, npt.NDArray[np.int64]]:
     """An axis from a column, and the place in it of each row."""
     coded = column.combine_chunks().dictionary_encode()
     # Null is a value, too.
@@ -310,7 +308,7 @@ def _axis(key: str, column: pa.ChunkedArray) -> tuple[Axis, npt.NDArray[np.int64
     found = [None if key in (LABEL, "experiment") else quantity(texts[place]) for place in used]
     known = [one for one in found if one is not None]
     if len(known) < len(found) or len({one.unit for one in known}) > 1:
-        return Axis(key, tuple(texts[place] for place in used), None, ""), places
+        return Axis(key, tuple(texts[place] for place in used), None, "", name), places
     # The same value may be written in two ways: the first is shown.
     first: dict[Quantity, str] = {}
     for one, place in zip(known, used, strict=True):
@@ -320,7 +318,7 @@ def _axis(key: str, column: pa.ChunkedArray) -> tuple[Axis, npt.NDArray[np.int64
     ranks = np.array([rank[one] for one in known])
     per, unit = SHOWN.get(known[0].unit, (1.0, ""))
     numbers = np.array([one.value / per for one in ordered])
-    return Axis(key, tuple(first[one] for one in ordered), numbers, unit), ranks[places]
+    return Axis(key, tuple(first[one] for one in ordered), numbers, unit, name), ranks[places]
 
 
 def _text(value: object) -> str:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from sojourn import filenames
 from sojourn.filenames import DEFAULT_FORMATS, MOST_ARMS, OVER
-from sojourn.metrics import overview_metrics
+from sojourn.metrics import drawn_places, has_queue, overview_metrics
 from sojourn.plots import air, airtime, bars, distributions, sweep, timeseries, tradeoff
 from sojourn.plots.render import save_all
 from sojourn.plots.style import Width
@@ -41,38 +41,41 @@ class Plots:
     ``width="column"`` or ``"page"`` makes a figure as wide as one or both columns of a paper (3.5 and 7.16 inches): in
     LaTeX, ``\includegraphics{cdf.pdf}`` without scaling keeps its letters at 8 and 9 points. An axis is logarithmic if
     arms differ by more than a factor of eight (``style.LOG_FROM``), so that small values remain visible.
+
+    ``place`` is a queue of ``Results.places``: ``"down"`` or ``"up"``; with several links ``"home/down"`` and so on,
+    where ``"down"`` and ``"up"`` are those of the first link under test.
     """
 
     def __init__(self, results: Results) -> None:
         self._results = results
 
-    def cdf(self, direction: Direction = "down", *, width: Width | None = None) -> Figure:
+    def cdf(self, place: str = "down", *, width: Width | None = None) -> Figure:
         """Distribution function of the sojourn time, one line per arm, repeats combined."""
-        return distributions.cdf(self._results, direction, width)
+        return distributions.cdf(self._results, self._place(place), width)
 
     def box(
         self,
-        direction: Direction = "down",
+        place: str = "down",
         *,
         whiskers: tuple[float, float] = (10, 90),
         width: Width | None = None,
     ) -> Figure:
         """Sojourn time per arm: box from p25 to p75, median, mean; ``whiskers`` are percentiles, as (5, 95)."""
-        return distributions.box(self._results, direction, whiskers, width)
+        return distributions.box(self._results, self._place(place), whiskers, width)
 
-    def ellipse(self, direction: Direction = "down", *, delay: str = "mean", width: Width | None = None) -> Figure:
+    def ellipse(self, place: str = "down", *, delay: str = "mean", width: Width | None = None) -> Figure:
         """Goodput against sojourn time, one 1-sigma ellipse over the repeats per arm (RFC 7928 §2.7).
 
         The delay axis runs backwards: better is up and to the right. ``delay`` is the statistic of a run's sojourn
         times, ``"mean"`` or a quantile like ``"p95"``. Fewer than three repeats give dots without an ellipse.
         """
-        return tradeoff.ellipse(self._results, direction, delay, width)
+        return tradeoff.ellipse(self._results, self._place(place), delay, width)
 
-    def scatter(self, direction: Direction = "down", *, delay: str = "p95", width: Width | None = None) -> Figure:
+    def scatter(self, place: str = "down", *, delay: str = "p95", width: Width | None = None) -> Figure:
         """Goodput against a percentile of the sojourn time, a mark per run; axes as in ``ellipse``."""
-        return tradeoff.scatter(self._results, direction, delay, width)
+        return tradeoff.scatter(self._results, self._place(place), delay, width)
 
-    def bars(self, metric: str = "goodput_bps", direction: Direction = "down", *, width: Width | None = None) -> Figure:
+    def bars(self, metric: str = "goodput_bps", place: str = "down", *, width: Width | None = None) -> Figure:
         """A metric as bars: medians over the repeats with their 95 % confidence intervals.
 
         ``metric`` is a column of the results table, or one of a group of flows: ``"movie.rtt_p95_ms"``, or ``"mos"`` if
@@ -83,7 +86,7 @@ class Plots:
         ValueError
             There is no such metric.
         """
-        return bars.bars(self._results, metric, direction, width)
+        return bars.bars(self._results, metric, place, width)
 
     def airtime(self, link: str | None = None, *, width: Width | None = None) -> Figure:
         """What a Wi-Fi medium was used for: stacked bars of its stations, of collisions and of silence.
@@ -147,6 +150,11 @@ class Plots:
         """
         return air.timeline(self._results, self._cell(link), from_s, for_s, width)
 
+    def _place(self, place: str) -> str:
+        if not any(has_queue(run.summary, place) for run in self._results.runs):
+            raise ValueError(f'place: got "{place}"; must be one of {", ".join(self._results.places)}')
+        return place
+
     def _cell(self, link: str | None) -> str:
         known = airtime.cells(self._results)
         name = link if link is not None else next(iter(known), "")
@@ -158,7 +166,7 @@ class Plots:
         self,
         key: str,
         metric: str = "sojourn_p95_ms",
-        direction: Direction = "down",
+        place: str = "down",
         *,
         width: Width | None = None,
     ) -> Figure:
@@ -169,7 +177,7 @@ class Plots:
         ValueError
             The experiment does not sweep the key, or there is no such metric.
         """
-        return sweep.over(self._results, key, metric, direction, width)
+        return sweep.over(self._results, key, metric, place, width)
 
     def overview(self, metrics: Sequence[str] | None = None, *, width: Width | None = None) -> Figure:
         """Several metrics (as for ``bars``) beside each other, a panel each.
@@ -184,9 +192,7 @@ class Plots:
         """
         return sweep.overview(self._results, metrics, width)
 
-    def timeseries(
-        self, middle: Middle = "median", direction: Direction = "down", *, width: Width | None = None
-    ) -> Figure:
+    def timeseries(self, middle: Middle = "median", place: str = "down", *, width: Width | None = None) -> Figure:
         """Sojourn time over time, repeats combined.
 
         ``"median"`` draws the median of the repeats in a band of their range, ``"mean"`` their mean in a band of its
@@ -197,7 +203,7 @@ class Plots:
         NotRecordedError
             The experiment has no ``[record] series``.
         """
-        return timeseries.sojourn_figure(self._results, middle, direction, width)
+        return timeseries.sojourn_figure(self._results, middle, self._place(place), width)
 
     def goodput(
         self, middle: Middle = "median", direction: Direction = "down", *, width: Width | None = None
@@ -226,12 +232,12 @@ class Plots:
             others = len(results.arms) / len(swept[key])
             if len(swept[key]) < 2 or others > sweep.MOST_LINES:
                 continue
-            for metric, direction in overview_metrics(results):
-                suffix, way = _way(direction)
+            for metric, place in overview_metrics(results):
+                suffix, way = _way(place)
                 yield Drawing(
                     file_name(f"{OVER}{called[key]}_{metric.name}{suffix}"),
                     f"{_capital(metric.words)} over {called[key]}{way}",
-                    partial(self.over, key, metric.name, direction),
+                    partial(self.over, key, metric.name, place),
                 )
         if not swept and results.arms:
             yield Drawing(filenames.OVERVIEW, "Delay, goodput and application quality", self.overview)
@@ -240,38 +246,39 @@ class Plots:
         """The figures with a line, box or mark per arm."""
         repeats = max((len(arm.runs) for arm in self._results.arms), default=0)
         recorded = any(run.queue_series() is not None for run in self._results.runs)
+        band = "; the median of the repeats in a band of their range" if repeats > 1 else ""
         for link in airtime.cells(self._results)[:1]:
             yield Drawing(
                 filenames.AIRTIME, "Airtime of Wi-Fi stations, collisions and silence", partial(self.airtime, link)
             )
             yield from self._of_cell(link)
-        for direction in self._results.directions:
-            suffix, way = _way(direction)
+        for place in drawn_places(self._results):
+            suffix, way = _way(place)
             yield Drawing(
-                f"{filenames.CDF}{suffix}", f"Distribution of the sojourn time{way}", partial(self.cdf, direction)
+                f"{filenames.CDF}{suffix}", f"Distribution of the sojourn time{way}", partial(self.cdf, place)
             )
-            yield Drawing(f"{filenames.BOX}{suffix}", f"Sojourn time by queue{way}", partial(self.box, direction))
+            yield Drawing(f"{filenames.BOX}{suffix}", f"Sojourn time by queue{way}", partial(self.box, place))
             yield Drawing(
                 f"{filenames.ELLIPSE}{suffix}",
                 f"Goodput against mean sojourn time{way}: better is up and to the right"
                 + ("; ellipses are one standard deviation over the repeats" if repeats > 2 else ""),
-                partial(self.ellipse, direction),
+                partial(self.ellipse, place),
             )
             yield Drawing(
                 f"{filenames.SCATTER}{suffix}",
                 f"Goodput against the 95th percentile of the sojourn time{way}, a mark per run",
-                partial(self.scatter, direction),
-            )
-            yield Drawing(
-                f"{filenames.BARS}{suffix}", f"Goodput by queue{way}", partial(self.bars, direction=direction)
+                partial(self.scatter, place),
             )
             if recorded:
-                band = "; the median of the repeats in a band of their range" if repeats > 1 else ""
                 yield Drawing(
                     f"{filenames.SOJOURN_SERIES}{suffix}",
                     f"Mean sojourn time over time{way}{band}",
-                    partial(self.timeseries, direction=direction),
+                    partial(self.timeseries, place=place),
                 )
+        for direction in self._results.directions:
+            suffix, way = _way(direction)
+            yield Drawing(f"{filenames.BARS}{suffix}", f"Goodput by queue{way}", partial(self.bars, place=direction))
+            if recorded:
                 yield Drawing(
                     f"{filenames.GOODPUT_SERIES}{suffix}",
                     f"Goodput of all flows over time{way}{band}",
@@ -314,8 +321,11 @@ def swept_values(results: Results) -> dict[str, list[str]]:
     return {key: list(values) for key, values in swept.items()}
 
 
-def _way(direction: Direction) -> tuple[str, str]:
-    return ("", "") if direction == "down" else ("_up", ", upward direction")
+def _way(place: str) -> tuple[str, str]:
+    """The end of a file's name, and of its caption, for a direction or a queue of a network."""
+    if "/" in place:
+        return file_name(f"_{place}"), f", queue {place}"
+    return ("", "") if place == "down" else ("_up", ", upward direction")
 
 
 def _capital(words: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -26,7 +26,9 @@ MOST_PANELS = 6
 """Arms that are drawn, a panel each."""
 SHOWN_S = 0.2
 """How much of a run a timeline shows."""
-_WAITING, _UNANSWERED = "#DDDDDD", "#333333"
+_WAITING = "#DDDDDD"
+# No station has a pattern, whatever its colour.
+_UNANSWERED: dict[str, Any] = {"facecolor": "white", "edgecolor": "#333333", "hatch": "xxxxx"}
 _PANEL_IN = 2.9
 _SHOWN = 0.999
 """The share up to which a distribution of latencies is drawn."""
@@ -56,7 +58,7 @@ def latency(results: Results, link: str, direction: Direction, width: Width | No
             else:
                 axes.set_xlim(left=0.0)
         panels[0].set_ylabel("share of packets")
-        drawn.supxlabel(f"latency over the link, {direction} [ms]", fontsize=9)
+        drawn.supxlabel(f"latency over the link, {direction} [ms]{_left_out(results, link)}", fontsize=9)
         legend(drawn, panels[0])
         return drawn
 
@@ -84,7 +86,7 @@ def aggregates(results: Results, link: str, direction: Direction, width: Width |
             axes.set_ylim(0.0, 1.02)
             axes.set_xlim(left=0.0)
         panels[0].set_ylabel("share of transmissions")
-        drawn.supxlabel(f"frames per transmission, {direction}", fontsize=9)
+        drawn.supxlabel(f"frames per transmission, {direction}{_left_out(results, link)}", fontsize=9)
         legend(drawn, panels[0])
         return drawn
 
@@ -117,12 +119,12 @@ def timeline(
             axes.grid(axis="y", visible=False)
             if len(arms) > 1:
                 title(axes, arm.title, float(drawn.get_size_inches()[0]))
-        panels[-1].set_xlabel(f"time after {first:g} s [ms]")
+        panels[-1].set_xlabel(f"time after {first:g} s [ms]{_left_out(results, link)}")
         marks = [Patch(facecolor=color, label=f"to or from {name}") for name, color in colors.items()]
         marks += [
             Patch(facecolor=_WAITING, label="waits"),
             Patch(facecolor=COLLISIONS, label="collides", hatch="////", edgecolor="white"),
-            Patch(facecolor=_UNANSWERED, label="is not understood"),
+            Patch(label="is not understood", **_UNANSWERED),
         ]
         drawn.legend(handles=marks, loc="outside upper center", ncols=min(4, len(marks)))
         return drawn
@@ -141,7 +143,7 @@ def _draw_row(axes: Axes, row: int, sent: Transmissions, first_s: float, colors:
     bars(sent.waits(), 0.3, facecolors=_WAITING)
     for name, color in colors.items():
         bars(sent.where("answered").of_station(name), 0.76, facecolors=color)
-    bars(sent.where("unanswered"), 0.76, facecolors=_UNANSWERED)
+    bars(sent.where("unanswered"), 0.76, **_UNANSWERED)
     bars(sent.where("collision"), 0.76, facecolors=COLLISIONS, hatch="////", edgecolor="white")
 
 
@@ -152,6 +154,14 @@ def _panels(arms: Sequence[Arm], width: Width | None) -> tuple[Figure, list[Axes
     for arm, axes in zip(arms, panels, strict=True):
         title(axes, arm.title, float(drawn.get_size_inches()[0]) / len(arms))
     return drawn, panels
+
+
+def _left_out(results: Results, link: str) -> str:
+    """A line on the queues and stations that are not drawn; empty if all are."""
+    arms, names = len(results.arms), len(stations(results.runs[0], link))
+    parts = [f"the first {MOST_PANELS} of {arms} queues"] if arms > MOST_PANELS else []
+    parts += [f"the first {MOST_STATIONS} of {names} stations"] if names > MOST_STATIONS else []
+    return f"\n{' and '.join(parts)}; the table has all" if parts else ""
 
 
 def _stations(arms: Sequence[Arm], link: str) -> list[str]:

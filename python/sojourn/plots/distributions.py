@@ -29,7 +29,7 @@ from sojourn.series import histogram, steady_sojourn
 from sojourn.statistics import FloatArray, pooled_curve, quantiles
 
 if TYPE_CHECKING:
-    from sojourn.results import Arm, Direction, Results
+    from sojourn.results import Arm, Results
 
 _WITHIN = 8
 """Most arms for which a legend fits between the curves."""
@@ -80,24 +80,24 @@ def _steps(counted: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray
     return np.repeat(edges, 2), np.stack([np.append(0.0, shares[:-1]), shares], axis=1).ravel()
 
 
-def sojourn_box(arm: Arm, direction: Direction, whiskers: tuple[float, float]) -> Box | None:
+def sojourn_box(arm: Arm, place: str, whiskers: tuple[float, float]) -> Box | None:
     """The box of an arm's sojourn times in ms, repeats combined; None if no packet left the queue.
 
     ``whiskers`` are the percentiles of their ends.
     """
-    values, levels = sojourn_curve(arm, direction)
+    values, levels = sojourn_curve(arm, place)
     if not values.size:
         return None
     at = np.interp([whiskers[0] / 100, 0.25, 0.50, 0.75, whiskers[1] / 100], levels, values)
-    distributions = [run.sojourn_ms(direction) for run in arm.runs if run.sojourn_ms(direction)["n"]]
+    distributions = [run.sojourn_ms(place) for run in arm.runs if run.sojourn_ms(place)["n"]]
     mean = np.average([d["mean"] for d in distributions], weights=[d["n"] for d in distributions])
     low, p25, p50, p75, high = map(float, at)
     return Box(low, p25, p50, p75, high, float(mean))
 
 
-def cdf(results: Results, direction: Direction, width: Width | None = None) -> Figure:
+def cdf(results: Results, place: str, width: Width | None = None) -> Figure:
     """Distribution function of the sojourn time, one line per arm."""
-    curves = [_up_to(_SHOWN, *sojourn_curve(arm, direction)) for arm in results.arms]
+    curves = [_up_to(_SHOWN, *sojourn_curve(arm, place)) for arm in results.arms]
     with style():
         drawn = figure(width=width)
         axes = drawn.add_subplot()
@@ -105,14 +105,15 @@ def cdf(results: Results, direction: Direction, width: Width | None = None) -> F
             axes.plot(values, levels, label=arm.title, color=look.color, linestyle=look.dashes)
         axes.set(xlabel="sojourn time [ms]", ylabel="share of packets", ylim=(0, 1))
         tops = [values[-1] for values, _ in curves if values.size]
-        if wants_log(tops):
-            starts = [np.interp(_FLOOR, levels, values) for values, levels in curves if values.size]
+        is_log = wants_log([*tops, *(np.interp(0.5, levels, values) for values, levels in curves if values.size)])
+        if is_log:
+            starts = [_first(_FLOOR, values, levels) for values, levels in curves if values.size]
             axes.set_xlim(_floor(starts, tops), max(tops) * 1.05)
             log_axis(axes, "x")
         else:
             axes.set_xlim(left=0)
-        note(axes, way(results, direction))
-        if width is not None or len(results.arms) > _WITHIN or wants_log(tops):
+        note(axes, way(results, place))
+        if width is not None or len(results.arms) > _WITHIN or is_log:
             legend(drawn, axes)
         elif results.arms:
             axes.legend(loc="lower right")
@@ -129,6 +130,13 @@ def _floor(lows: Sequence[float], highs: Sequence[float]) -> float:
     return max(min((low for low in lows if low > 0.0), default=0.0), top / 1e4) / 1.1
 
 
+def _first(level: float, values: FloatArray, levels: FloatArray) -> float:
+    """The value at a level or, if that is zero, the first positive one above it; zero if there is none."""
+    at = float(np.interp(level, levels, values))
+    above = values[(levels >= level) & (values > 0.0)]
+    return at if at > 0.0 or not above.size else float(above[0])
+
+
 def _up_to(level: float, values: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The curve's part below a level, and the value at which it reaches the level."""
     if not values.size:
@@ -137,23 +145,26 @@ def _up_to(level: float, values: FloatArray, levels: FloatArray) -> tuple[FloatA
     return np.append(values[below], np.interp(level, levels, values)), np.append(levels[below], level)
 
 
-def box(results: Results, direction: Direction, whiskers: tuple[float, float], width: Width | None = None) -> Figure:
+def box(results: Results, place: str, whiskers: tuple[float, float], width: Width | None = None) -> Figure:
     """A box of the sojourn time per arm."""
     with style():
         arms = results.arms
         drawn = figure(width_in=width_for(len(arms)), width=width)
         axes = drawn.add_subplot()
-        boxes = [sojourn_box(arm, direction, whiskers) for arm in arms]
+        boxes = [sojourn_box(arm, place, whiskers) for arm in arms]
         draw_boxes(axes, list(range(len(arms))), boxes, _looks(results), width=0.55)
         name_ticks(axes, [arm.title for arm in arms])
         axes.set(ylabel="sojourn time [ms]")
         low, high = whiskers
         meant = f"box: p25–p75, whiskers: p{low:g}, p{high:g}, diamond: mean"
-        note(axes, "\n".join(filter(None, [way(results, direction), meant])))
+        note(axes, "\n".join(filter(None, [way(results, place), meant])))
         known = [box for box in boxes if box is not None]
-        if wants_log([box.p75 for box in known]):
+        if wants_log([value for box in known for value in (box.p50, box.p75)]):
             highs = [max(box.high, box.mean or 0.0) for box in known]
-            axes.set_ylim(_floor([box.low for box in known], highs), max(highs) * 1.15)
+            lows = [
+                next((value for value in (box.low, box.p25, box.p50, box.p75) if value > 0.0), 0.0) for box in known
+            ]
+            axes.set_ylim(_floor(lows, highs), max(highs) * 1.15)
             log_axis(axes, "y")
         else:
             axes.set_ylim(bottom=0)

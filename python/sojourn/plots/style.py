@@ -27,7 +27,8 @@ from sojourn.filenames import FORMATS
 from sojourn.notes import Note
 
 if TYPE_CHECKING:
-    from sojourn.results import Direction, Results
+    from sojourn.metrics import Metric
+    from sojourn.results import Results
     from sojourn.storage import Staging
 
 _UNDATED: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -326,9 +327,21 @@ def note(axes: Axes, *parts: str) -> None:
         axes.set_title(wrapped(text, width_in - 0.5), loc="left", color="#555555", fontsize=8)
 
 
-def way(results: Results, direction: Direction) -> str:
-    """The direction of a figure, in words; empty if there is only the downward direction."""
-    return "" if results.directions == ("down",) and direction == "down" else f"{direction}ward direction"
+def way(results: Results, place: str) -> str:
+    """The queue of a figure, in words: its direction; with several links its name; empty if there is no other."""
+    if results.has_several_links:
+        first = results.runs[0].summary["bottleneck_link"]
+        return f"queue {place if '/' in place else f'{first}/{place}'}"
+    return "" if results.directions == ("down",) and place == "down" else f"{place}ward direction"
+
+
+def where(results: Results, metric: Metric, place: str) -> str:
+    """What a metric's figure is of, in words: the queue, or the direction of the flows; empty for a group."""
+    if metric.group or metric.declared.over in ("run", "station"):
+        return ""
+    if metric.declared.over == "direction" and results.has_several_links:
+        return f"all flows, {place.rpartition('/')[2]}ward"
+    return way(results, place)
 
 
 def wants_log(values: Iterable[float]) -> bool:

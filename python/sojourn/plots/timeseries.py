@@ -11,7 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sojourn import series
-from sojourn.plots.style import Width, figure, legend, log_axis, looks_of, note, style, wants_log, way
+from sojourn.metrics import metric_called
+from sojourn.plots.style import Width, figure, legend, log_axis, looks_of, note, style, wants_log, way, where
 from sojourn.series import Series
 from sojourn.statistics import FloatArray, mean_interval
 
@@ -28,16 +29,16 @@ Middle = Literal["median", "mean"]
 confidence interval."""
 
 
-def sojourn_figure(results: Results, middle: Middle, direction: Direction, width: Width | None = None) -> Figure:
+def sojourn_figure(results: Results, middle: Middle, place: str, width: Width | None = None) -> Figure:
     """Mean sojourn time per bin."""
     return _figure(
         results,
-        partial(series.sojourn, place=direction),
+        partial(series.sojourn, place=place),
         1.0,
         "sojourn time [ms]",
         middle,
         width,
-        way(results, direction),
+        way(results, place),
     )
 
 
@@ -50,7 +51,7 @@ def goodput_figure(results: Results, middle: Middle, direction: Direction, width
         "goodput [Mbit/s]",
         middle,
         width,
-        way(results, direction),
+        where(results, metric_called("goodput_bps"), direction),
     )
 
 

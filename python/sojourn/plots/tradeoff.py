@@ -29,23 +29,23 @@ from sojourn.plots.style import (
 from sojourn.statistics import FloatArray
 
 if TYPE_CHECKING:
-    from sojourn.results import Arm, Direction, Results
+    from sojourn.results import Arm, Results
 
 _LEAST_SPAN = 0.01
 """The goodput axis spans at least this share of its upper end."""
 _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 181)
 
 
-def points(arm: Arm, direction: Direction, statistic: str) -> FloatArray:
-    """(delay in ms, goodput in Mbit/s) of every repeat of an arm, shape (repeats, 2).
+def points(arm: Arm, place: str, statistic: str) -> FloatArray:
+    """(delay in ms, goodput in Mbit/s) of every repeat of an arm, shape (repeats, 2), of the flows in its direction.
 
     The delay is ``statistic`` of the run's sojourn times: ``"mean"`` or a quantile of the summary, ``"p95"``.
     """
     goodput = metric_called("goodput_bps")
     rows = [
-        (float(sojourn[statistic]), goodput.value(run.summary, direction) / goodput.shown_per)  # type: ignore[literal-required]
+        (float(sojourn[statistic]), goodput.value(run.summary, place.rpartition("/")[2]) / goodput.shown_per)  # type: ignore[literal-required]
         for run in arm.runs
-        if has_queue(run.summary, direction) and (sojourn := run.sojourn_ms(direction))["n"]
+        if has_queue(run.summary, place) and (sojourn := run.sojourn_ms(place))["n"]
     ]
     return np.array(rows, dtype=np.float64).reshape(-1, 2)
 
@@ -64,7 +64,7 @@ def one_sigma_ellipse(sample: FloatArray) -> FloatArray:
     return contour
 
 
-def ellipse(results: Results, direction: Direction, statistic: str, width: Width | None = None) -> Figure:
+def ellipse(results: Results, place: str, statistic: str, width: Width | None = None) -> Figure:
     """Per arm: the repeats as dots, their medians as a mark, and their 1-sigma ellipse from three repeats on.
 
     The mark is a circle; if there are more arms than colours, arms also have different marks.
@@ -81,10 +81,10 @@ def ellipse(results: Results, direction: Direction, statistic: str, width: Width
             x = np.exp(contour[:, 0]) if is_log else contour[:, 0]
             axes.fill(x, contour[:, 1], facecolor=color + "33", edgecolor=color, linewidth=1.2)
 
-    return _figure(results, direction, statistic, draw, width)
+    return _figure(results, place, statistic, draw, width)
 
 
-def scatter(results: Results, direction: Direction, statistic: str, width: Width | None = None) -> Figure:
+def scatter(results: Results, place: str, statistic: str, width: Width | None = None) -> Figure:
     """A mark per run; arms differ in colour and in shape."""
 
     def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, _is_log: bool) -> None:
@@ -98,17 +98,17 @@ def scatter(results: Results, direction: Direction, statistic: str, width: Width
             label=arm.title,
         )
 
-    return _figure(results, direction, statistic, draw, width)
+    return _figure(results, place, statistic, draw, width)
 
 
 def _figure(
     results: Results,
-    direction: Direction,
+    place: str,
     statistic: str,
     draw: Callable[[Axes, Arm, FloatArray, Look, bool], None],
     width: Width | None,
 ) -> Figure:
-    samples = [(arm, points(arm, direction, statistic)) for arm in results.arms]
+    samples = [(arm, points(arm, place, statistic)) for arm in results.arms]
     delays = np.concatenate([sample[:, 0] for _, sample in samples]) if samples else np.empty(0)
     is_log = bool((delays > 0.0).all()) and wants_log(delays)
     with style():
@@ -122,7 +122,7 @@ def _figure(
         axes.invert_xaxis()
         widen(axes)
         axes.set(xlabel=f"{_words(statistic)} sojourn time [ms], less to the right", ylabel="goodput [Mbit/s]")
-        note(axes, way(results, direction))
+        note(axes, way(results, place))
         legend(drawn, axes)
         return drawn
 

@@ -16,7 +16,16 @@ from sojourn.plots import Drawing
 from sojourn.report.flows import flows_sheet
 from sojourn.report.page import Picture, picture, saved
 from sojourn.results import Results, load
-from sojourn.tables import Sheet, groups_sheet, inner_sheet, overview_sheet, repeats_of, results_sheet, shortened
+from sojourn.tables import (
+    Sheet,
+    groups_sheet,
+    inner_sheet,
+    overview_sheet,
+    repeats_of,
+    results_sheet,
+    shortened,
+    swept_keys,
+)
 from sojourn.wifi import stations_sheet
 
 NEEDS = "summary.json"
@@ -95,8 +104,7 @@ def _facts(results: Results) -> dict[str, str]:
     facts = {
         "sojourn": summary["sojourn"],
         "backend": summary["backend"],
-        "runs": f"{len(results.runs)}: {len(results.arms)} queues, with each combination of swept values, "
-        f"up to {repeats_of(results)} repeats each",
+        "runs": _runs(results),
         "seeds": ranges(seeds),
         "simulated": f"{sum(run.summary['simulated_s'] for run in results.runs):,.0f} s",
         "events": f"{sum(run.summary['events'] for run in results.runs):,}",
@@ -104,6 +112,21 @@ def _facts(results: Results) -> dict[str, str]:
     if results.resolved_json is not None:
         facts["SHA-256 of experiment.json"] = hashlib.sha256(results.resolved_json.encode()).hexdigest()
     return facts
+
+
+def _runs(results: Results) -> str:
+    """The number of runs, and what they are the product of."""
+    arms, repeats = len(results.arms), repeats_of(results)
+    queues = len({arm.label for arm in results.arms})
+    cells = len(swept_keys(results)) and len({str(arm.set) for arm in results.arms})
+    parts = [f"{queues} queue{'s' if queues > 1 else ''}"]
+    parts += [f"{cells} combinations of swept values"] if cells else []
+    times = f"{repeats} repeats" if len(results.runs) == arms * repeats else f"up to {repeats} repeats"
+    return (
+        f"{len(results.runs)}: {' × '.join(parts)}, {times} each"
+        if repeats > 1
+        else f"{len(results.runs)}: {' × '.join(parts)}"
+    )
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -7,12 +7,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import msgspec
 
 from sojourn import _core, schema
-from sojourn.results import RECORDED, Run
+from sojourn.results import RECORDED, Run, as_arrow, values_as_arrow
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import StoredPlan
@@ -48,41 +48,32 @@ def _runs_of(plan: StoredPlan) -> tuple[dict[int, Run], dict[int, str]]:
     return runs, failed
 
 
-def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, *, with_all: bool) -> Run | None:
+def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec) -> Run | None:
     """Reads a run of another plan under the names of ``spec``. None if it cannot be read.
 
     Parameters
     ----------
     part
         The file of ``plan`` that had the run's row; a larger one may have replaced it.
-    with_all
-        Whether all its tables are needed, not only those that the experiment records.
     """
-    if not plan.meta.listed and (with_all or _records(spec)):
-        return None
     try:
-        rows = files.again(partial(_row_of, plan, part, spec.hash))
-        summary = msgspec.json.decode(rows["summary"][0].as_py())
-        place = rows["place"][0].as_py()
-    except (OSError, ValueError, IndexError):
+        place, text = files.again(partial(_row_of, plan, part, spec.hash))
+        summary = msgspec.json.decode(text)
+    except (OSError, ValueError, LookupError):
         return None
     summary |= {"label": spec.label, "set": json.loads(spec.set_json)}
     run = _Tables(plan).run(summary, place, spec.hash)
-    return run if not plan.meta.listed or _is_whole(run) else None
+    return run if _is_whole(run) else None
 
 
-def _row_of(plan: StoredPlan, part: Part, hash_: str) -> pa.Table:
-    columns, filters = ["place", "summary"], [("hash", "=", hash_)]
+def _row_of(plan: StoredPlan, part: Part, hash_: str) -> tuple[int, str]:
     try:
-        return part.read(columns, filters)
+        return _summaries.read(part).of_run[hash_]
     except files.Gone:
-        # IndexError: its runs are to be repeated.
-        return next(other for other in plan.parts() if other.has(part)).read(columns, filters)
-
-
-def _records(spec: _core.RunSpec) -> bool:
-    record = json.loads(spec.document)["experiment"]["record"]
-    return bool(record.get("packets") or record.get("rtt") or "series" in record or record.get("pcap"))
+        found = next((other for other in plan.parts() if other.has(part)), None)
+        if found is None:
+            raise LookupError(f"{part.path}: is gone; its runs are repeated") from None
+        return _summaries.read(found).of_run[hash_]
 
 
 def _is_whole(run: Run) -> bool:
@@ -96,13 +87,12 @@ def _is_whole(run: Run) -> bool:
 
 def recorded(of_runs: Mapping[str, pa.Table]) -> pa.Table:
     """Joins the recorded tables of several runs, by run hash."""
+    import numpy as np
     import pyarrow as pa
 
-    with_hash = [
-        table.add_column(0, "hash", pa.array([hash_] * len(table), pa.string()).dictionary_encode())
-        for hash_, table in of_runs.items()
-    ]
-    whole = pa.concat_tables(with_hash, promote_options="permissive")
+    number = np.repeat(np.arange(len(of_runs), dtype=np.int32), [len(table) for table in of_runs.values()])
+    hashes = pa.DictionaryArray.from_arrays(as_arrow(number), values_as_arrow(list(of_runs)))
+    whole = pa.concat_tables(of_runs.values(), promote_options="permissive").add_column(0, "hash", hashes)
     return whole.replace_schema_metadata({_RUNS: json.dumps({hash_: len(table) for hash_, table in of_runs.items()})})
 
 
@@ -137,6 +127,16 @@ class _Tables:
         return None if table is None else cast("bytes", table["content"][0].as_py())
 
 
+class _Rows:
+    """The rows of several runs: index and summary by hash."""
+
+    def __init__(self, part: Part) -> None:
+        table = part.read(["hash", "place", "summary"])
+        rows = zip(*(table[name].to_pylist() for name in ("hash", "place", "summary")), strict=True)
+        self.of_run: dict[str, tuple[int, str]] = {hash_: (place, summary) for hash_, place, summary in rows}
+        self.bytes = table.nbytes
+
+
 class _File:
     """A recorded table of several runs, without its column of hashes."""
 
@@ -158,22 +158,26 @@ class _File:
         return self._table.slice(*self._rows[hash_]) if hash_ in self._rows else None
 
 
-class _Remembered:
-    """The recorded files that were read last, up to a total size."""
+Content = TypeVar("Content", _File, _Rows)
 
-    def __init__(self, most_bytes: int) -> None:
+
+class _Remembered(Generic[Content]):
+    """The files that were read last, up to a total size."""
+
+    def __init__(self, kind: type[Content], most_bytes: int) -> None:
+        self._kind: type[Content] = kind
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._files: OrderedDict[Part, _File] = OrderedDict()
+        self._files: OrderedDict[Part, Content] = OrderedDict()
         self._lock = threading.Lock()
 
-    def read(self, part: Part) -> _File:
+    def read(self, part: Part) -> Content:
         """A file, from memory or from disk."""
         with self._lock:
             if part in self._files:
                 self._files.move_to_end(part)
                 return self._files[part]
-        file = _File(part)
+        file = self._kind(part)
         with self._lock:
             if part not in self._files:
                 self._files[part] = file
@@ -183,4 +187,5 @@ class _Remembered:
         return file
 
 
-_remembered = _Remembered(REMEMBERED_BYTES)
+_remembered: _Remembered[_File] = _Remembered(_File, REMEMBERED_BYTES)
+_summaries: _Remembered[_Rows] = _Remembered(_Rows, REMEMBERED_BYTES)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sojourn import _core, interrupts
 from sojourn.execution import Progress, Report, as_run
-from sojourn.results import IF_ASKED_FOR, RECORDED
+from sojourn.results import RECORDED
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
@@ -269,7 +269,7 @@ class Batches:
     def _made(self, place: int, spec: _core.RunSpec, monitor: _core.Monitor) -> Made:
         if spec.hash in self._known:
             other, part = self._known[spec.hash]
-            run = known_run(other, part, spec, with_all=self.plan.meta.listed)
+            run = known_run(other, part, spec)
             if run is not None:
                 return Made(place, spec, run)
         try:
@@ -278,18 +278,16 @@ class Batches:
             return Made(place, spec, None, str(error))
 
     def _write_recorded(self, places: range, made: list[Made]) -> None:
-        """Writes the recorded tables of packets and flows; for listed runs, all tables and the capture."""
+        """Writes the recorded tables and the captures."""
         import pyarrow as pa
 
         runs = {one.spec.hash: one.run for one in made if one.spec is not None and one.run is not None}
         of_batch: dict[str, dict[str, pa.Table]] = {}
         for hash_, run in runs.items():
             for name in RECORDED:
-                if not self.plan.meta.listed and name not in IF_ASKED_FOR:
-                    continue
                 if (table := run.read_table(name)) is not None:
                     of_batch.setdefault(name, {})[hash_] = table
-            if self.plan.meta.listed and (capture := run.capture()) is not None:
+            if (capture := run.capture()) is not None:
                 of_batch.setdefault(CAPTURE, {})[hash_] = pa.table({"content": pa.array([capture], pa.large_binary())})
         for folder, tables in of_batch.items():
             files.write_part(self.plan.recorded / folder, places[0], places[-1], recorded(tables))
