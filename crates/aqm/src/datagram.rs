@@ -44,6 +44,8 @@ pub struct Datagram<T = ()> {
     pub inner_queue: Option<u8>,
     /// Its next hop, noted by the network that carries it.
     pub hop: u32,
+    /// The number of the impairment that damaged it, noted by the network that carries it.
+    pub damaged: Option<u16>,
     /// Its station, noted by the Wi-Fi cell that carries it.
     pub station: u16,
 }
@@ -62,6 +64,7 @@ impl<T> Datagram<T> {
             enqueued: Time::ZERO,
             inner_queue: None,
             hop: 0,
+            damaged: None,
             station: 0,
         }
     }
@@ -105,6 +108,7 @@ impl<T> Datagram<T> {
             enqueued: self.enqueued,
             inner_queue: self.inner_queue,
             hop: self.hop,
+            damaged: self.damaged,
             station: self.station,
         }
     }

@@ -9,6 +9,7 @@ use sojourn_units::{Duration, Rate, Time};
 
 use crate::delay_line::DelayLine;
 use crate::event_queue::EventQueue;
+use crate::impair::{Impair, Impairment};
 use crate::link::{Link, LinkConfig};
 use crate::medium::Medium;
 use crate::network::{AccessLink, Hop, Network, Observer, Packet, Route};
@@ -24,6 +25,9 @@ pub enum Stage {
     Delay(Duration),
     /// A host's access link, by the number that [`Builder::add_access`] gave. Only at the beginning.
     Access(usize),
+    /// An impairment, by the number that [`Builder::add_impairment`] gave. It acts on the delays that follow it, up to the next
+    /// stage; packets stay in order among those of the same delay.
+    Impaired(usize),
     /// Propagation that can change, by the number that [`Builder::add_wire`] gave.
     Wire(usize),
     /// The headers get longer by so many bytes, as those of the next link are.
@@ -41,8 +45,18 @@ pub struct Builder<P> {
     /// that their packets stay in order.
     lines: Vec<(Duration, Hop)>,
     accesses: Vec<Rate>,
-    wires: Vec<Duration>,
+    wires: Vec<WirePlan>,
+    impairments: Vec<Impairment<P>>,
     hops: Vec<Hop>,
+}
+
+/// A wire to be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct WirePlan {
+    delay: Duration,
+    impairment: Option<usize>,
+    /// What follows, of a wire that [`Stage::Impaired`] has made.
+    next: Option<Hop>,
 }
 
 impl<P: Packet> Builder<P> {
@@ -53,6 +67,7 @@ impl<P: Packet> Builder<P> {
             lines: Vec::new(),
             accesses: Vec::new(),
             wires: Vec::new(),
+            impairments: Vec::new(),
             hops: Vec::new(),
         }
     }
@@ -71,8 +86,24 @@ impl<P: Packet> Builder<P> {
 
     /// Adds propagation that can change while the network runs; returns its number, counted from 0.
     pub fn add_wire(&mut self, delay: Duration) -> usize {
-        self.wires.push(delay);
+        self.add_impaired_wire(delay, None)
+    }
+
+    /// As [`Builder::add_wire`], with an impairment by its number.
+    pub fn add_impaired_wire(&mut self, delay: Duration, impairment: Option<usize>) -> usize {
+        self.wires.push(WirePlan {
+            delay,
+            impairment,
+            next: None,
+        });
         self.wires.len() - 1
+    }
+
+    /// Adds an impairment whose draws follow from `seed`; returns its number, counted from 0. `copy` makes the copies of packets
+    /// that arrive twice.
+    pub fn add_impairment(&mut self, impair: Impair, seed: u64, copy: fn(&P) -> P) -> usize {
+        self.impairments.push(Impairment::new(impair, seed, copy));
+        self.impairments.len() - 1
     }
 
     /// Makes the delay line with this delay that ends a route, unless there is one. At the same instant lines act in the
@@ -88,10 +119,20 @@ impl<P: Packet> Builder<P> {
         let mut delay = None;
         // From the end: a delay line is identified by its delay and the stage that follows it.
         let mut next = Hop::End;
+        if stages.iter().any(|stage| self.damages(stage)) {
+            next = Hop::Inspect;
+            hops.push(next);
+        }
         for (place, stage) in stages.iter().enumerate().rev() {
             if let Stage::Delay(span) = stage {
                 let sum = delay.unwrap_or(Duration::ZERO) + *span;
                 delay = (!sum.is_zero() || place == 0).then_some(sum);
+                continue;
+            }
+            if let Stage::Impaired(impairment) = stage {
+                let wire = self.impaired(*impairment, delay.take(), next);
+                next = Hop::Wire(wire as u32);
+                hops.push(next);
                 continue;
             }
             self.delayed(&mut hops, delay.take(), next);
@@ -99,6 +140,7 @@ impl<P: Packet> Builder<P> {
                 Stage::Link(link) => Hop::Link(link as u32),
                 Stage::Access(access) => Hop::Access(access as u32),
                 Stage::Wire(wire) => Hop::Wire(wire as u32),
+                Stage::Impaired(_) => unreachable!("it has taken the delay"),
                 Stage::ChangeBytes(by) => Hop::ChangeBytes(by),
                 Stage::Shared(medium, entry) => {
                     Hop::Shared(u32::from(medium) << 16 | u32::from(entry))
@@ -111,6 +153,30 @@ impl<P: Packet> Builder<P> {
         self.hops.extend(hops.into_iter().rev());
         self.hops.push(Hop::End);
         Route(begin as u32)
+    }
+
+    /// True if packets may be damaged at a stage, and are lost then at the end of the route.
+    fn damages(&self, stage: &Stage) -> bool {
+        let impairment = match *stage {
+            Stage::Impaired(impairment) => Some(impairment),
+            Stage::Wire(wire) => self.wires[wire].impairment,
+            _ => None,
+        };
+        impairment.is_some_and(|number| self.impairments[number].impair.damages())
+    }
+
+    /// The wire with this impairment and delay before what is next.
+    fn impaired(&mut self, impairment: usize, delay: Option<Duration>, next: Hop) -> usize {
+        let plan = WirePlan {
+            delay: delay.unwrap_or(Duration::ZERO),
+            impairment: Some(impairment),
+            next: Some(next),
+        };
+        let known = self.wires.iter().position(|known| *known == plan);
+        known.unwrap_or_else(|| {
+            self.wires.push(plan);
+            self.wires.len() - 1
+        })
     }
 
     /// Puts a line before what is next, if there is a delay.
@@ -152,9 +218,16 @@ impl<P: Packet> Builder<P> {
             });
         }
         let mut wires = Vec::new();
-        for delay in self.wires {
+        for plan in self.wires {
+            let overtaking = |number: usize| self.impairments[number].impair.reorder.is_some();
+            let mut last = lines.len();
             lines.push(DelayLine::new(Duration::ZERO));
-            wires.push(Wire::new(delay, lines.len() - 1));
+            let first = last;
+            if plan.impairment.is_some_and(overtaking) {
+                last += 1;
+                lines.push(DelayLine::new(Duration::ZERO));
+            }
+            wires.push(Wire::new(plan.delay, plan.impairment, [first, last]));
         }
         let mut network = Network {
             events: EventQueue::new(lines.len() + self.links.len() + media.len()),
@@ -163,6 +236,7 @@ impl<P: Packet> Builder<P> {
             lines,
             accesses,
             wires,
+            impairments: self.impairments,
             hops: self.hops,
             observer,
             delivered: VecDeque::new(),

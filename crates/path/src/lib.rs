@@ -36,6 +36,8 @@
 //! | [`builder`] | a network from links and the stages of routes |
 //! | [`link`] | one direction of a link: a discipline, a device queue and a shaper |
 //! | [`medium`] | a medium that several queues share |
+//! | [`impair`] | loss, jitter, reordering, duplication, corruption |
+//! | [`random`] | streams of random numbers |
 //! | [`shaper`] | decides when a link may send |
 //! | [`delay_line`] | propagation |
 //! | `event_queue` | which part acts next |
@@ -45,14 +47,17 @@ extern crate alloc;
 pub mod builder;
 pub mod delay_line;
 mod event_queue;
+pub mod impair;
 pub mod link;
 pub mod medium;
 pub mod network;
 pub mod path;
+pub mod random;
 pub mod shaper;
 mod wire;
 
 pub use builder::{Builder, Stage};
+pub use impair::Impair;
 pub use link::{Link, LinkConfig};
 pub use medium::{Medium, NoMedium};
 pub use network::{Hosts, Network, NoObserver, Observer, Packet, Place, Route};

@@ -12,6 +12,7 @@ use sojourn_units::{Duration, Rate, Time, cold_path};
 
 use crate::delay_line::DelayLine;
 use crate::event_queue::EventQueue;
+use crate::impair::{Fate, Impairment};
 use crate::link::Link;
 use crate::medium::{Medium, NoMedium};
 use crate::wire::Wire;
@@ -26,6 +27,16 @@ pub trait Packet: sojourn_aqm::Packet {
 
     /// Adds `by` to its size: the headers of the next link are longer by so many bytes.
     fn change_bytes(&mut self, by: i32);
+
+    /// Notes that it was damaged, by the number of the impairment. False: it cannot be noted, and the packet is lost at once.
+    fn set_damaged(&mut self, _impairment: u16) -> bool {
+        false
+    }
+
+    /// The impairment that damaged it.
+    fn damaged(&self) -> Option<u16> {
+        None
+    }
 }
 
 impl<T> Packet for sojourn_aqm::Datagram<T> {
@@ -37,6 +48,13 @@ impl<T> Packet for sojourn_aqm::Datagram<T> {
     }
     fn change_bytes(&mut self, by: i32) {
         self.bytes = self.bytes.saturating_add_signed(by);
+    }
+    fn set_damaged(&mut self, impairment: u16) -> bool {
+        self.damaged = Some(impairment);
+        true
+    }
+    fn damaged(&self) -> Option<u16> {
+        self.damaged
     }
 }
 
@@ -67,6 +85,13 @@ pub trait Observer<P> {
         _now: Time,
     ) {
     }
+
+    /// A packet is lost on a wire or, if it was damaged there, at its receiver, and is handed to the observer. `impairment` is the
+    /// number that [`crate::Builder::add_impairment`] returned.
+    fn on_loss(&mut self, _impairment: usize, _packet: P, _now: Time) {}
+
+    /// A wire has made this copy of a packet.
+    fn on_duplicate(&mut self, _impairment: usize, _copy: &P, _now: Time) {}
 }
 
 /// Observes nothing.
@@ -98,6 +123,8 @@ pub(crate) enum Hop {
     ChangeBytes(i32),
     /// Onto a wire, by its number.
     Wire(u32),
+    /// Before the end: a packet that was damaged is lost here.
+    Inspect,
     /// Into a queue of a shared medium: 65,536 times the medium's number plus the entry, the medium's number for the queue.
     Shared(u32),
     /// The end.
@@ -137,6 +164,7 @@ pub struct Network<P, O, M = NoMedium> {
     pub(crate) lines: Vec<DelayLine<P>>,
     pub(crate) accesses: Vec<AccessLink>,
     pub(crate) wires: Vec<Wire>,
+    pub(crate) impairments: Vec<Impairment<P>>,
     pub(crate) hops: Vec<Hop>,
     pub(crate) events: EventQueue,
     /// Sees the packets.
@@ -189,7 +217,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
             Hop::Shared(queue) => self.enter_medium(queue, packet, now),
             Hop::Wire(wire) => self.enter_wire(wire, packet, now),
             Hop::End => self.delivered.push_back(packet),
-            Hop::Link(_) | Hop::Line(_) => unreachable!("it is the usual case"),
+            Hop::Link(_) | Hop::Line(_) | Hop::Inspect => unreachable!("it is the usual case"),
         }
         now
     }
@@ -225,6 +253,11 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                 packet.set_hop(at + 1);
                 self.enter_wire(wire, packet, now);
             }
+            Hop::Inspect => {
+                cold_path();
+                packet.set_hop(at + 1);
+                return self.inspect(packet, now);
+            }
             Hop::Access(_) => unreachable!("an access link begins its route"),
         }
         None
@@ -236,10 +269,44 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     }
 
     #[cold]
-    fn enter_wire(&mut self, wire: u32, packet: P, now: Time) {
+    fn enter_wire(&mut self, wire: u32, mut packet: P, now: Time) {
         let wire = &mut self.wires[wire as usize];
-        let (line, due) = (wire.line, wire.due(now));
+        let Some(number) = wire.impairment else {
+            let (line, due) = wire.enter(false, wire.delay, now);
+            return self.enter_line(line, packet, due);
+        };
+        let impairment = &mut self.impairments[number];
+        let Fate::Travels {
+            damaged,
+            duplicated,
+            overtakes,
+            delay,
+        } = impairment.fate(now)
+        else {
+            return self.observer.on_loss(number, packet, now);
+        };
+        if damaged && !packet.set_damaged(number as u16) {
+            return self.observer.on_loss(number, packet, now);
+        }
+        let (line, due) = wire.enter(overtakes, delay.beyond(wire.delay), now);
+        let copy = duplicated.then(|| (impairment.copy)(&packet));
         self.enter_line(line, packet, due);
+        if let Some(copy) = copy {
+            self.observer.on_duplicate(number, &copy, now);
+            self.enter_line(line, copy, due);
+        }
+    }
+
+    /// A packet at the end of its route, where a damaged one is lost.
+    #[cold]
+    fn inspect(&mut self, packet: P, now: Time) -> Option<P> {
+        match packet.damaged() {
+            Some(impairment) => {
+                self.observer.on_loss(impairment.into(), packet, now);
+                None
+            }
+            None => self.forward(packet, now),
+        }
     }
 
     #[cold]

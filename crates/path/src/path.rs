@@ -21,7 +21,8 @@ use verdict::Watch;
 /// A path between two ends, without a clock and without threads: the caller says what time it is.
 ///
 /// Packets that go [`Way::Down`] cross the link under test, then propagation of half the RTT. Packets that go [`Way::Up`] cross
-/// a link of their own if [`PathBuilder::up`] has given them one, then the other half.
+/// a link of their own if [`PathBuilder::up`] has given them one, then the other half. [`PathBuilder::impair`] makes the
+/// propagation of a direction worse: loss, jitter and others.
 ///
 /// ```
 /// use core::time::Duration;
@@ -99,6 +100,8 @@ pub struct Delivery<T> {
     pub sojourn: core::time::Duration,
     /// The ECN field as it arrived: [`Ecn::Ce`] if it was marked.
     pub ecn: Ecn,
+    /// True if it was damaged; only with [`crate::Impair::deliver_damaged`].
+    pub damaged: bool,
     /// Bytes on the link.
     pub bytes: u32,
     /// The DiffServ code point.
@@ -123,6 +126,7 @@ impl<T> Hosts<Carried<T>, Watch> for Delivered<T> {
             number: carried.number,
             sojourn: carried.sojourn.into(),
             ecn: packet.ecn,
+            damaged: packet.damaged.is_some(),
             bytes: packet.bytes,
             dscp: packet.dscp,
             flow: packet.flow,
@@ -197,7 +201,7 @@ impl<T> Path<T> {
         self.network.observer.events.drain(..)
     }
 
-    /// Packets of a direction: sent, delivered, dropped.
+    /// Packets of a direction: what is sent or duplicated is delivered, dropped, lost or under way.
     pub fn counts(&self, way: Way) -> Counts {
         self.network.observer.counts[way as usize]
     }

@@ -1,29 +1,44 @@
-//! Propagation that can change.
+//! Propagation that can change, and that packets may not survive.
 
 use sojourn_units::{Duration, Time};
 
-/// Propagation whose delay can change while packets are on their way. They stay in order.
+/// Propagation whose delay can change while packets are on their way. They stay in order, unless an impairment lets them
+/// overtake.
 pub(crate) struct Wire {
     /// The delay of a packet that enters now.
     pub delay: Duration,
+    /// The number of its impairment.
+    pub impairment: Option<usize>,
+    /// For packets in order, and for those that overtake.
+    lanes: [Lane; 2],
+}
+
+/// Packets that stay in order.
+#[derive(Clone, Copy)]
+struct Lane {
+    /// The line, with a delay of zero, in which packets wait until they arrive.
+    line: usize,
     /// When the last packet arrives.
     last: Time,
-    /// The line, with a delay of zero, in which packets wait until they arrive.
-    pub line: usize,
 }
 
 impl Wire {
-    pub const fn new(delay: Duration, line: usize) -> Self {
+    /// A wire with the lines of packets in order and of those that overtake.
+    pub fn new(delay: Duration, impairment: Option<usize>, lines: [usize; 2]) -> Self {
         Self {
             delay,
-            last: Time::ZERO,
-            line,
+            impairment,
+            lanes: lines.map(|line| Lane {
+                line,
+                last: Time::ZERO,
+            }),
         }
     }
 
-    /// When a packet that enters now arrives.
-    pub fn due(&mut self, now: Time) -> Time {
-        self.last = self.last.max(now.saturating_add(self.delay));
-        self.last
+    /// The line of a packet that enters now, and when it arrives.
+    pub fn enter(&mut self, overtakes: bool, delay: Duration, now: Time) -> (usize, Time) {
+        let lane = &mut self.lanes[usize::from(overtakes)];
+        lane.last = lane.last.max(now.saturating_add(delay));
+        (lane.line, lane.last)
     }
 }

@@ -5,7 +5,7 @@ use sojourn_units::{Duration, Time};
 
 use crate::phy::Mode;
 use crate::phy::error::{Snr, ln_success_per_byte};
-use crate::random::{Purpose, Stream};
+use crate::random::{Purpose, Stream, stream};
 
 /// How the signal changes over time: Rician fading, the power of a complex gain whose scattered part is a Gauss-Markov process
 /// (its correlation falls to 1/e within the coherence time).
@@ -49,7 +49,7 @@ impl Channel {
         let mut channel = Self {
             mean,
             fading: fading.map(|fading| {
-                let mut random = Stream::new(seed, Purpose::Fading, number);
+                let mut random = stream(seed, Purpose::Fading, number);
                 let (x, y) = random.normals();
                 Faded {
                     fading,
@@ -62,7 +62,7 @@ impl Channel {
                 }
             }),
             now: mean.unwrap_or(Snr::from_db(0.0)),
-            random: Stream::new(seed, Purpose::Reception, number),
+            random: stream(seed, Purpose::Reception, number),
             last: None,
         };
         channel.fade(Time::ZERO);

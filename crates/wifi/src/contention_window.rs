@@ -44,7 +44,7 @@ mod tests {
     use sojourn_units::Duration;
 
     use super::*;
-    use crate::random::Purpose;
+    use crate::random::{Purpose, stream};
 
     const DCF: Contending = Contending {
         aifs_slots: 2,
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn draws_are_uniform_over_the_window() {
         let window = ContentionWindow::new(&DCF);
-        let mut random = Stream::new(1, Purpose::Backoff, 0);
+        let mut random = stream(1, Purpose::Backoff, 0);
         let mut seen = [0_u32; 16];
         for _ in 0..160_000 {
             seen[window.draw_slots(&mut random) as usize] += 1;

@@ -28,7 +28,7 @@ use crate::exchange::Plan;
 use crate::observer::{Loss, Node, Observer};
 use crate::packet::Packet;
 use crate::queues::{Queueing, Queues};
-use crate::random::{Purpose, Stream, seed};
+use crate::random::{Purpose, Stream, seed, stream};
 use crate::rate_control::Controller;
 use crate::session::{Session, Transmission};
 
@@ -193,7 +193,7 @@ impl<P: Packet> Medium<P> {
                 &station.modes,
                 medium.cell.retry_limit.max(1),
                 medium.cell.timing,
-                Stream::new(seed, Purpose::Probing, link),
+                stream(seed, Purpose::Probing, link),
             ));
         }
         for station in stations {
@@ -218,7 +218,7 @@ impl<P: Packet> Medium<P> {
         self.members.push(Member {
             queues,
             env: Environment::new(seed_of(Purpose::Queue)),
-            random: Stream::new(self.cell.seed, Purpose::Backoff, member),
+            random: stream(self.cell.seed, Purpose::Backoff, member),
             categories: set.map(|contending| Category {
                 window: ContentionWindow::new(&contending),
                 contending,

@@ -7,14 +7,19 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use sojourn_aqm::{Catalogue, Discipline, Limit, Settings};
-use sojourn_units::{Duration, Rate, Time, Value};
+use sojourn_units::{Duration, Rate, Time, Value, Way};
 
 use super::{Carried, Delivered, Given, Path, PathError, Watch, halves};
 use crate::builder::{Builder, Stage};
+use crate::impair::Impair;
 use crate::link::{BoxedQdisc, LinkConfig};
+use crate::random;
 
 /// A full frame on the link, for disciplines that want to know: 1500 bytes of IP in Ethernet.
 const FRAME: u32 = 1514;
+
+/// What the random streams of impairments are for, as a number.
+const IMPAIRMENT: u8 = 16;
 
 /// A path being built; [`Path::new`] begins it.
 pub struct PathBuilder<T> {
@@ -22,9 +27,13 @@ pub struct PathBuilder<T> {
     rtt: Duration,
     down: Bottleneck,
     up: Option<Bottleneck>,
+    impaired: [Option<Impaired<T>>; 2],
     seed: u64,
     keep: usize,
 }
+
+/// Impairments, and how a packet is copied.
+type Impaired<T> = (Impair, fn(&Carried<T>) -> Carried<T>);
 
 /// A link with its discipline.
 struct Bottleneck {
@@ -55,6 +64,7 @@ impl<T: Send + 'static> PathBuilder<T> {
             rtt,
             down: Bottleneck::new(rate),
             up: None,
+            impaired: [None, None],
             seed: 1,
             keep: 65_536,
         }
@@ -157,6 +167,18 @@ impl<T: Send + 'static> PathBuilder<T> {
         self
     }
 
+    /// What happens to packets of a direction in propagation, behind the link.
+    ///
+    /// # Errors
+    /// A text is no time, a probability is not from 0 to 1, or instants are not in order.
+    pub fn impair(mut self, way: Way, impair: Impair) -> Result<Self, PathError>
+    where
+        T: Clone,
+    {
+        self.impaired[way as usize] = Some((impair.checked()?, Carried::clone));
+        Ok(self)
+    }
+
     /// The seed of all that is random; 1 by default.
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -181,7 +203,19 @@ impl<T: Send + 'static> PathBuilder<T> {
                 let number = builder.add_link(self.qdisc(link), self.config(link, way));
                 stages.push(Stage::Link(number));
             }
-            stages.push(Stage::Wire(builder.add_wire(delays[way])));
+            let impairment = self.impaired[way].clone().map(|(impair, copy)| {
+                let seed = random::seed(self.seed, IMPAIRMENT, way);
+                builder.add_impairment(impair, seed, copy)
+            });
+            // A trace of delays stands in place of the constant one.
+            let traced = |(impair, _): &Impaired<T>| !impair.delay.is_empty();
+            let is_traced = self.impaired[way].as_ref().is_some_and(traced);
+            let delay = if is_traced {
+                Duration::ZERO
+            } else {
+                delays[way]
+            };
+            stages.push(Stage::Wire(builder.add_impaired_wire(delay, impairment)));
             builder.add_route(&stages)
         });
         Path {

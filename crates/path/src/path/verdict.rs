@@ -24,7 +24,7 @@ pub struct Event {
     pub verdict: Verdict,
 }
 
-/// What happened to a packet at its link.
+/// What happened to a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -42,6 +42,10 @@ pub enum Verdict {
         /// The time that it spent there.
         sojourn: core::time::Duration,
     },
+    /// It was lost in propagation; if it was damaged there, at its receiver.
+    Lost,
+    /// A copy of it was made in propagation.
+    Duplicated,
 }
 
 /// Packets of a direction.
@@ -56,6 +60,10 @@ pub struct Counts {
     pub dropped: u64,
     /// Marked by it.
     pub marked: u64,
+    /// Lost in propagation, damaged ones included.
+    pub lost: u64,
+    /// Copies made in propagation.
+    pub duplicated: u64,
 }
 
 /// Counts packets, and keeps what happened to them.
@@ -74,6 +82,8 @@ impl Watch {
                 delivered: 0,
                 dropped: 0,
                 marked: 0,
+                lost: 0,
+                duplicated: 0,
             }; 2],
             events: VecDeque::new(),
             keep,
@@ -129,5 +139,15 @@ impl<T> Observer<Carried<T>> for Watch {
     ) {
         self.counts[packet.payload.way as usize].dropped += 1;
         self.tell(&packet, now, Verdict::Dropped { reason });
+    }
+
+    fn on_loss(&mut self, _: usize, packet: Carried<T>, now: Time) {
+        self.counts[packet.payload.way as usize].lost += 1;
+        self.tell(&packet, now, Verdict::Lost);
+    }
+
+    fn on_duplicate(&mut self, _: usize, copy: &Carried<T>, now: Time) {
+        self.counts[copy.payload.way as usize].duplicated += 1;
+        self.tell(copy, now, Verdict::Duplicated);
     }
 }

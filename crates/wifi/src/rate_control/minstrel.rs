@@ -140,7 +140,7 @@ impl Minstrel {
 mod tests {
     use super::*;
     use crate::phy::{Band, Ofdm, Standard};
-    use crate::random::Purpose;
+    use crate::random::{Purpose, stream};
 
     /// Sends a frame per ms over a channel that carries rates up to `most`. Returns how many were first tried at each rate.
     fn drive(minstrel: &mut Minstrel, most: Ofdm, from_ms: u64, frames: u64) -> [u64; 8] {
@@ -170,7 +170,7 @@ mod tests {
     fn it_finds_the_fastest_working_rate_and_follows_it_down() {
         let timing = Timing::new(Standard::G, Band::Ghz2);
         let modes = Ofdm::ALL.map(Mode::Ofdm);
-        let mut minstrel = Minstrel::new(&modes, timing, Stream::new(1, Purpose::Probing, 0));
+        let mut minstrel = Minstrel::new(&modes, timing, stream(1, Purpose::Probing, 0));
         drive(&mut minstrel, Ofdm::R36, 0, 2_000);
         assert_eq!(minstrel.best(), Mode::Ofdm(Ofdm::R36));
         let first = drive(&mut minstrel, Ofdm::R36, 2_000, 10_000);

@@ -250,12 +250,12 @@ mod tests {
     use super::*;
     use crate::cell::modes;
     use crate::phy::{Band, Standard};
-    use crate::random::Purpose;
+    use crate::random::{Purpose, stream};
 
     fn minstrel() -> MinstrelHt {
         let modes = modes(Standard::N, Width::Mhz20, 2, Guard::Long);
         let timing = Timing::new(Standard::N, Band::Ghz2);
-        MinstrelHt::new(&modes, timing, Stream::new(1, Purpose::Probing, 0))
+        MinstrelHt::new(&modes, timing, stream(1, Purpose::Probing, 0))
     }
 
     /// Sends an aggregate of 16 per 2 ms over a channel that carries rates up to `most_kbps`. Returns the number of probes.
