@@ -53,6 +53,19 @@ def test_a_shaper_below_the_link_is_named() -> None:
     assert notes(bulk, 'aqm = "cake"') == []
 
 
+def test_a_rate_that_a_packet_outlasts_is_named() -> None:
+    def of(rate: str) -> list[str]:
+        rates = f'[["0 s", "10 Mbit/s"], ["1 s", "{rate}"], ["1.5 s", "10 Mbit/s"]]'
+        text = BASE.format(queue=PFIFO, traffic='{ kind = "bulk", rtt = "20 ms" }')
+        return _core.Plan.read_text(text, "test.toml", [("link.rate", rates)]).notes
+
+    (note,) = of("1 kbit/s")
+    assert note.startswith("link.rate: at 1 kbit/s a full packet takes 12112 ms, but this rate lasts for 500 ms")
+    assert of("100 kbit/s") == []
+    with pytest.raises(_core.ExperimentError, match="a link that pauses is a trace with a gap"):
+        of("0 bit/s")
+
+
 def test_a_file_that_registers_nothing_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("class Mine: ...\n", encoding="utf-8")
     ran = subprocess.run(

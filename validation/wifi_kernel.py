@@ -451,6 +451,70 @@ def shares_table(kernel: kernels.Kernel) -> Iterator[str]:
         yield f"| {name} | " + " | ".join(one.format(*pair) for one, pair in zip(formats, pairs, strict=True)) + " |"
 
 
+FULL = (("mcs15", 15), ("mcs0", 0), 8, 4), (("mcs15", 15), ("mcs3", 3), 64, 8)
+"""Two stations, and the most frames and milliseconds of a transmission: the fast one's always have all frames."""
+
+
+def full_aggregates_table(kernel: kernels.Kernel) -> Iterator[str]:
+    """Airtime of two stations, with and without airtime fairness, where the fast one's aggregates have all frames."""
+    for (fast, fast_mcs), (slow, slow_mcs), frames, longest_ms in FULL:
+        options = [f"sojourn_wifi.frames={frames}", f"sojourn_wifi.longest={longest_ms * MS}"]
+        scenario = Scenario(
+            "full",
+            "two stations in overload",
+            [{"mcs": fast_mcs}, {"mcs": slow_mcs}],
+            [load(0, 150, LONG_S * S), load(1, 40, LONG_S * S)],
+            LONG_S * S,
+        )
+        cells = []
+        for more in ([], ["sojourn_wifi.fairness=0"]):
+            result = run(replace(scenario, options=[*options, *more]), kernel)
+            airtime, aggregates = transmissions(result)
+            cells.append(f"{airtime[1] / airtime.total():.3f} : {airtime[2] / airtime.total():.3f}")
+        mean = [statistics.fmean(aggregates[station]) for station in (1, 2)]
+        yield (
+            f"| kernel, {fast} and {slow}, at most {frames} frames or {longest_ms} ms | {mean[0]:.1f}, {mean[1]:.1f} | "
+            + " | ".join(cells)
+            + " |"
+        )
+    yield simulators_full_aggregates()
+
+
+def transmissions(result: Result) -> tuple[Counter[int], dict[int, list[int]]]:
+    """The airtime in µs of each station after the warm-up, and the frames of its transmissions."""
+    begin = result.records[0].ns + WARMUP_S * S
+    airtime: Counter[int] = Counter()
+    frames: dict[int, list[int]] = defaultdict(list)
+    for record in result.records:
+        if record.kind == DONE and record.ns >= begin:
+            airtime[record.station] += record.value
+            frames[record.station].append(record.bytes)
+    return airtime, frames
+
+
+def simulators_full_aggregates() -> str:
+    """The simulator's cell of 802.11ac at 80 MHz, whose fast station fills a window of 64 frames in a millisecond."""
+    text = (
+        f'[experiment]\nduration = "{LONG_S} s"\nwarmup = "{WARMUP_S} s"\n'
+        '[[link]]\nname = "wifi"\nkind = "wifi"\nstandard = "802.11ac"\nkernel = "7.3"\nwidth = "80 MHz"\nstreams = 2\n'
+        'from = "ap"\nto = ["fast", "slow"]\nstation = { slow = { rate = "32.5 Mbit/s" } }\n'
+        '[[queue]]\naqm = "fq_codel"\n'
+        '[[traffic]]\nkind = "cbr"\nfrom = "ap"\nto = "fast"\nrate = "900 Mbit/s"\nrtt = "20 ms"\n'
+        '[[traffic]]\nkind = "cbr"\nfrom = "ap"\nto = "slow"\nrate = "100 Mbit/s"\nrtt = "20 ms"\n'
+        '[sweep]\n"link.wifi.airtime_fairness" = [true, false]\n'
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "cell.toml"
+        file.write_text(text, encoding="utf-8")
+        runs = [run.summary["links"]["wifi"]["stations"] for run in sj.run(file).runs]
+    cells = []
+    for stations in runs:
+        fast, slow = (stations[name]["airtime_share"] for name in ("fast", "slow"))
+        cells.append(f"{fast / (fast + slow):.3f} : {slow / (fast + slow):.3f}")
+    frames = ", ".join(f"{runs[0][name]['aggregate_frames']:.1f}" for name in ("fast", "slow"))
+    return f"| simulator, 802.11ac at 80 MHz, 780 and 32.5 Mbit/s | {frames} | " + " | ".join(cells) + " |"
+
+
 def page(kernel: kernels.Kernel, results: Sequence[Result], outcomes: Mapping[str, Mapping[str, int]]) -> str:
     """docs/results/wifi-kernel.md."""
     template = Path(__file__).with_name("wifi_kernel.md").read_text(encoding="utf-8")
@@ -465,6 +529,9 @@ def page(kernel: kernels.Kernel, results: Sequence[Result], outcomes: Mapping[st
         "RANDOM": of_random_scenarios(kernel),
         "HWSIM": "\n".join(hwsim_table(kernel)),
         "SHARES": "\n".join(shares_table(kernel)),
+        "LONG": str(LONG_S),
+        "WARMUP": str(WARMUP_S),
+        "FULL": "\n".join(full_aggregates_table(kernel)),
     }
     return re.sub(r"@([A-Z]+)@", lambda match: parts[match[1]], template)
 

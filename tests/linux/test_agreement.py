@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import random
+from pathlib import Path
 
 import pytest
 
@@ -101,6 +102,39 @@ def test_one_repeat_decides_nothing():
 def test_repeats_decide():
     assert agreement.outcome(alike(6), alike(6)).verdict == "agrees"
     assert agreement.outcome(alike(6), alike(6, p50=20.0)).verdict == "differs"
+
+
+def recorded(which: str, repeats: int) -> sj.Results:
+    """Results with the first figures of ``codel_target.json``."""
+    record = json.loads((Path(__file__).parent / "codel_target.json").read_text())
+    base = results("codel", "fq_codel")
+    runs = []
+    for seed in range(repeats):
+        for run in base.runs:
+            one = copy.deepcopy(run)
+            down = one.summary["bottleneck"]["down"]
+            p50, p95, goodput, aqm, overflow, marked, jain = record[which][one.summary["queue"]][seed]
+            down["sojourn_ms"] |= {"p50": p50, "p95": p95}
+            down |= {"dropped_aqm": aqm, "dropped_overflow": overflow, "marked": marked}
+            one.summary.update(seed=seed, jain_goodput=jain)
+            for flow in one.summary["flows"]:
+                flow["goodput_bps"] = goodput / len(one.summary["flows"])
+            runs.append(one)
+    return sj.Results({**base.summary, "runs": [run.summary for run in runs]}, runs)
+
+
+@pytest.mark.parametrize("repeats", [6, 9])
+def test_the_simulator_does_not_differ_from_the_kernel(repeats):
+    assert agreement.outcome(recorded("simulator", repeats), recorded("kernel", repeats)).verdict != "differs"
+
+
+@pytest.mark.parametrize(("reference", "enough"), [("simulator", 6), ("kernel", 9)])
+def test_a_millisecond_of_codels_target_differs(reference, enough):
+    """A target of 6 instead of 5 ms, by as many repeats as the scatter requires."""
+    other = "kernel, target 6 ms"
+    verdicts = [agreement.outcome(recorded(reference, n), recorded(other, n)) for n in (enough - 1, enough)]
+    assert [one.verdict for one in verdicts] == ["not enough repeats to say", "differs"]
+    assert [(row.arm, row.metric) for row in verdicts[1].off] == [("codel", "sojourn_p50_ms")]
 
 
 LIMIT = Tolerance(relative=0.0, absolute=1.0)

@@ -5,13 +5,14 @@ use sojourn_wifi::phy::error::{Snr, success};
 use sojourn_wifi::{RateControl, modes};
 
 use crate::derived::{self, Owner, group_names, is_queued, jitter, ways};
-use crate::model::{Experiment, Hop, Kind, Traffic};
+use crate::model::{Capacity, Experiment, Hop, Kind, Traffic};
 
 /// Remarks on an experiment, a line each.
 pub fn notes(experiment: &Experiment) -> Vec<String> {
     let mut notes = in_phase(experiment);
     notes.extend(too_short(experiment));
     notes.extend(shaped_below(experiment));
+    notes.extend(outlasted(experiment));
     notes.extend(out_of_reach(experiment));
     notes
 }
@@ -109,6 +110,29 @@ fn shaped_below(experiment: &Experiment) -> Vec<String> {
                     "{label}: utilization is the share of the link's {rate} ({}); its own bandwidth of {bandwidth} is {:.3} of that",
                     place.key(),
                     bandwidth.as_bps() as f64 / rate.as_bps() as f64,
+                ));
+            }
+        }
+    }
+    notes
+}
+
+/// Rates of a schedule that last for less than a full packet takes.
+fn outlasted(experiment: &Experiment) -> Vec<String> {
+    let mut notes = Vec::new();
+    for place in derived::queues(experiment, 0) {
+        let Capacity::Steps(steps) = place.capacity else {
+            continue;
+        };
+        let frame = derived::frame(experiment, place.link);
+        for pair in steps.windows(2) {
+            let [(from, rate), (to, _)] = [pair[0], pair[1]];
+            let (takes, lasts) = (rate.tx_time(frame.into()), to.saturating_sub(from));
+            if takes > lasts {
+                notes.push(format!(
+                    "{}.rate: at {rate} a full packet takes {takes}, but this rate lasts for {lasts}: a packet that leaves \
+                     meanwhile holds the link for all of its time, as with HTB; a pause is a gap in a trace",
+                    place.key(),
                 ));
             }
         }

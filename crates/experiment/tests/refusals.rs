@@ -89,6 +89,8 @@ fn a_bad_value_is_named_with_its_line() {
             r#"7: link.rate.0.0: got "1 s"; must be "0 s", the first instant of a schedule"#.into()),
         (r#""10 Mbit/s""#, "[\n[\"0 s\", \"1 Mbit/s\"],\n[\"0 s\", \"2 Mbit/s\"]]",
             r#"9: link.rate.1.0: got "0 s"; must be after the instant before it ("0 ms")"#.into()),
+        (r#""10 Mbit/s""#, r#"[["0 s", "1 Mbit/s"], ["1 s", "0 bit/s"]]"#,
+            r#"7: link.rate.1.1: got "0 bit/s"; must be above zero; a link that pauses is a trace with a gap, { trace = "file" }"#.into()),
         (r#""10 Mbit/s""#, r#"[["0 s"]]"#,
             r#"7: link.rate.0: got an array; must be a pair of a time and a rate like ["50 s", "10 Mbit/s"]"#.into()),
         (r#""10 Mbit/s""#, "[]", format!(

@@ -110,6 +110,8 @@ fn build(job: &WifiJob, radio: &Path) -> Result<(), Failure> {
         .context(setting)?;
     link.up(device).context(setting)?;
     kernel.start(DEVICE)?;
+    // The kernel gives the interface its queue when it is idle; what is sent before is lost.
+    sleep(Duration::from_millis(1));
     for (number, rate) in (1..).zip(&job.stations) {
         kernel.new_station(DEVICE, number, *rate)?;
         link.neighbour(device, internet_address(number), address(number))

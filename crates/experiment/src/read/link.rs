@@ -279,6 +279,12 @@ impl Form for CapacityForm {
     }
 }
 
+/// True for `"0 bit/s"` and the like.
+fn is_zero(text: &str) -> bool {
+    let number = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    number.trim().parse() == Ok(0.0)
+}
+
 fn steps(entry: &Entry<'_>, accepts: &str) -> Result<Vec<(Duration, Rate)>, ReadError> {
     let steps = entry.items().filter(|steps| !steps.is_empty());
     let steps = steps.ok_or_else(|| entry.refuse(accepts))?;
@@ -288,6 +294,11 @@ fn steps(entry: &Entry<'_>, accepts: &str) -> Result<Vec<(Duration, Rate)>, Read
         let Some([from, rate]) = pair else {
             return Err(step.refuse("a pair of a time and a rate like [\"50 s\", \"10 Mbit/s\"]"));
         };
+        if rate.text().is_some_and(is_zero) {
+            return Err(rate.refuse(
+                "above zero; a link that pauses is a trace with a gap, { trace = \"file\" }",
+            ));
+        }
         let (instant, rate) = (Span::Any.read(&from)?, Speed.read(&rate)?);
         match rates.last() {
             None if !instant.is_zero() => {
