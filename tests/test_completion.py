@@ -57,7 +57,7 @@ def test_what_options_and_commands_take():
     assert {"run", "compare", "report"} <= set(candidates(root, [], ""))
     assert HELPER not in candidates(root, [], "")
     assert candidates(root, ["run", "--backend"], "li") == ["linux"]
-    assert candidates(root, ["export", "out", "--format"], "") == ["csv", "events", "flent", "parquet"]
+    assert candidates(root, ["export", "out", "--format"], "") == ["csv", "events", "flent", "latex", "parquet"]
     assert candidates(root, ["study", "run"], "kh") == ["khademi2013", FILES]
     assert candidates(root, ["run", "--json"], "") == [FILES]
 

@@ -18,6 +18,8 @@ import pytest
 import sojourn as sj
 from conftest import EXPERIMENT, Cli
 from sojourn.export.flent import data_file
+from sojourn.export.latex import escaped
+from sojourn.tables import results_sheet
 from test_bad_input import wrong
 
 SERIES = '\n[record]\nseries = "200 ms"\n'
@@ -218,7 +220,7 @@ def test_the_same_results_give_the_same_files(sojourn: Cli, recorded: Path):
 def test_a_wrong_export_is_refused(sojourn: Cli, tmp_path: Path):
     (tmp_path / "empty").mkdir()
     wrong(sojourn("export", "empty", "--format", "csv"), "empty", "sojourn run --out")
-    wrong(sojourn("export", "empty", "--format", "xls"), "xls", "csv, events, flent, parquet")
+    wrong(sojourn("export", "empty", "--format", "xls"), "xls", "csv, events, flent, latex, parquet")
     wrong(sojourn("export", "empty"), "--format")
     (tmp_path / "empty" / "summary.json").write_text("{", encoding="utf-8")
     wrong(sojourn("export", "empty", "--format", "csv"), "damaged")
@@ -245,3 +247,26 @@ def test_an_export_of_earlier_results_does_not_stay_beside_new_ones(sojourn: Cli
     sojourn("run", experiment, "--out", recorded, "--figures", "none")
     assert [path.name for path in (recorded / "csv").iterdir()] == ["notes.txt"]
     assert not (recorded / "flent").exists()
+
+
+def test_latex_sets_the_medians_of_the_table(sojourn: Cli, recorded: Path):
+    assert sojourn("export", recorded, "--format", "latex").returncode == 0
+    text = (recorded / "latex" / "queues.tex").read_text(encoding="utf-8")
+    results = sj.load(recorded)
+    rows = [line for line in text.splitlines() if line.endswith("\\\\")]
+    assert len(rows) == 1 + len(results.arms)
+    assert rows[0].count("&") == len(rows[1].split(" & ")) - 1
+    for row, cells in zip(rows[1:], results_sheet(results).rows, strict=True):
+        assert all(escaped(cell.split("\n")[0]) in row for cell in cells)
+    assert escaped("a_b & 5 % of {x}^2 ~ $") == r"a\_b \& 5 \% of \{x\}\textasciicircum{}2 \textasciitilde{} \$"
+
+
+def test_a_frame_has_medians_with_their_intervals(recorded: Path):
+    results = sj.load(recorded)
+    frame = results.to_frame(["sojourn_p50_ms", "utilization"])
+    assert list(frame["label"]) == [arm.label for arm in results.arms]
+    for row, arm in zip(frame.to_dict("records"), results.arms, strict=True):
+        values = [run.sojourn_ms()["p50"] for run in arm.runs]
+        assert row["sojourn_p50_ms"] == pytest.approx(sum(values) / 2)
+        assert (row["sojourn_p50_ms_low"], row["sojourn_p50_ms_high"]) == pytest.approx((min(values), max(values)))
+        assert row["repeats"] == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -110,3 +111,24 @@ def test_the_interval_of_a_mean():
     assert (interval.low, interval.high) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
     assert mean_interval([7.0]).high == 7.0
     assert np.isnan(mean_interval([]).middle)
+
+
+def test_differences_of_many_queues_are_in_a_file(sojourn: Cli, tmp_path: Path):
+    rates = ", ".join(f'"{rate} Mbit/s"' for rate in range(2, 13))
+    text = EXPERIMENT.replace('"4 s"', '"1100 ms"') + f'\n[sweep]\n"link.rate" = [{rates}]\n'
+    (tmp_path / "many.toml").write_text(text)
+    done = sojourn("run", "many.toml", "--baseline", "pfifo", "--out", "out", "--figures", "none")
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader((tmp_path / "out" / "differences.csv").open(encoding="utf-8")))
+    assert {row["link.rate"] for row in rows} == {f"{rate} Mbit/s" for rate in range(2, 13)}
+    assert {row["label"] for row in rows} == {"codel"}
+    results = sj.load(tmp_path / "out")
+    median = next(
+        one.interval.middle
+        for one in differences(results, "pfifo", [metric_called("sojourn_p50_ms")])
+        if one.arm.set["link.rate"] == "12 Mbit/s"
+    )
+    row = next(row for row in rows if (row["link.rate"], row["metric"]) == ("12 Mbit/s", "sojourn_p50_ms"))
+    assert float(row["difference"]) == median
+    assert "difference from pfifo" in done.stdout
+    assert "and 2 more" in done.stdout

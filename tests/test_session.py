@@ -95,7 +95,9 @@ def test_what_is_wrong_is_told_in_one_line(file: Path):
     with pytest.raises(sj.ExperimentError, match=r'^queue: got "red"; must be one of codel, PIE 15$'):
         sj.Session(file, queue="red")
     session = sj.Session(file)
-    with pytest.raises(sj.ExperimentError, match=r"^queue.tagret: codel has no such key; it has limit, ecn, target, interval, .*$"):
+    with pytest.raises(
+        sj.ExperimentError, match=r"^queue.tagret: codel has no such key; it has limit, ecn, target, interval, .*$"
+    ):
         session.set("queue.tagret", "5 ms")
     with pytest.raises(sj.ExperimentError, match=r'^queue.limit: got "0 packets"; must be .* above 0$'):
         session.set("queue.limit", "0 packets")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn._core import ExperimentError
-from sojourn.metrics import METRICS, Metric, group_metrics, has_queue
+from sojourn.metrics import METRICS, Metric, columns, group_metrics, has_queue
 from sojourn.statistics import CONFIDENCE, Interval, median_interval
 from sojourn.tables import Sheet, groups_sheet, place_heading, swept_keys
 
@@ -56,6 +56,27 @@ def differences(results: Results, baseline: str, metrics: Sequence[Metric] = MET
         for metric in metrics
         if not metric.group or place == results.places[0]
     ]
+
+
+def difference_rows(results: Results, baseline: str) -> list[dict[str, object]]:
+    """``differences`` of all metrics as rows of differences.csv; units are in the metrics' names.
+
+    The figures of a group of flows have no link and no direction. An interval of fewer than two seeds is empty.
+    """
+    rows: list[dict[str, object]] = []
+    for one in differences(results, baseline, columns(results)):
+        if math.isnan(one.interval.middle):
+            continue
+        link, _, direction = ("", "", "") if one.metric.group else one.place.rpartition("/")
+        several = one.interval.n > 1
+        rows.append(
+            {"label": one.arm.label, "baseline": baseline}
+            | {key: str(value) for key, value in one.arm.set.items()}
+            | {"link": link, "direction": direction, "metric": one.metric.name, "difference": one.interval.middle}
+            | {"low": one.interval.low if several else None, "high": one.interval.high if several else None}
+            | {"seeds": one.interval.n, "clear": int(one.is_clear)}
+        )
+    return rows
 
 
 def check_baseline(baseline: str, labels: Sequence[str]) -> None:

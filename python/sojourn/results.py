@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -47,7 +47,7 @@ RECORDED: tuple[Recorded, ...] = (*TABLE_FILES, "completions")
 IF_ASKED_FOR = frozenset({"packets", "queue_series", "flow_series", "rtts", "medium"})
 """Tables that exist only if the experiment records them."""
 
-SMALL_FILES = ("summary.json", "summary.csv", "experiment.json")
+SMALL_FILES = ("summary.json", "summary.csv", "differences.csv", "experiment.json")
 """The most important files of an experiment."""
 
 BY = "results"
@@ -257,16 +257,40 @@ class Results:
         figures of a group of flows are in columns such as ``movie.rtt_p50_ms``, the same in both rows of a run, and
         those of an inner queue in ``queue.sparse.sojourn_p95_ms``.
         """
-        import pyarrow as pa
-
-        rows = [row for run in self.runs for row in self.rows_of(run)]
-        # The first rows may lack a column.
-        names = dict.fromkeys(name for row in rows for name in row)
-        return pa.table({name: values_as_arrow([row.get(name) for row in rows]) for name in names})
+        return _table_of([row for run in self.runs for row in self.rows_of(run)])
 
     def to_pandas(self) -> pd.DataFrame:
         """``to_arrow`` as a pandas frame; pandas must be installed."""
         return cast("pd.DataFrame", self.to_arrow().to_pandas())
+
+    def to_frame(self, metrics: Sequence[str] | None = None) -> pd.DataFrame:
+        """Medians over the repeats with their 95 % intervals, one row per arm and queue; pandas must be installed.
+
+        A metric (by default every column of ``to_arrow``) has three columns: ``sojourn_p95_ms`` is the median,
+        ``sojourn_p95_ms_low`` and ``sojourn_p95_ms_high`` are the ends of the interval, the same for one repeat.
+
+        Raises
+        ------
+        ValueError
+            There is no such metric.
+        """
+        from sojourn.metrics import metric_called
+        from sojourn.statistics import median_interval
+
+        chosen = self._columns if metrics is None else [metric_called(name, self) for name in metrics]
+        rows = []
+        for arm in self.arms:
+            for place in self.places:
+                if has_queue(arm.runs[0].summary, place):
+                    link, _, direction = place.rpartition("/")
+                    row: dict[str, Any] = {"label": arm.label} | arm.set | number_columns(arm.set)
+                    row |= ({"link": link} if link else {}) | {"direction": direction, "repeats": len(arm.runs)}
+                    for metric in chosen:
+                        found = median_interval([metric.value(run.summary, place) for run in arm.runs])
+                        row |= {metric.name: found.middle}
+                        row |= {f"{metric.name}_low": found.low, f"{metric.name}_high": found.high}
+                    rows.append(row)
+        return cast("pd.DataFrame", _table_of(rows).to_pandas())
 
     def rows_of(self, run: Run) -> Iterator[dict[str, Any]]:
         """The rows of a run in ``to_arrow``, as dictionaries. Figures that only other runs have are NaN."""
@@ -365,14 +389,18 @@ class Results:
             files.check()
             return written + files.paths + (self.plot.save_all(staging) if plots else [])
 
-    def stage_small(self, staging: Staging) -> list[Path]:
-        """Stages ``SMALL_FILES``, summary.json first."""
+    def stage_small(self, staging: Staging, baseline: str | None = None) -> list[Path]:
+        """Stages ``SMALL_FILES``, summary.json first; differences.csv if there is a baseline."""
         import pyarrow.csv
 
         written = [staging.add_text("summary.json", self.to_json())]
-        if self.runs:
-            table = without_formulas(self.to_arrow())
-            written.append(staging.add("summary.csv", partial(pyarrow.csv.write_csv, table)))
+        tables = {"summary.csv": self.to_arrow()} if self.runs else {}
+        if baseline is not None and any(run.label == baseline for run in self.runs):
+            from sojourn.paired import difference_rows
+
+            tables["differences.csv"] = _table_of(difference_rows(self, baseline))
+        for name, table in tables.items():
+            written.append(staging.add(name, partial(pyarrow.csv.write_csv, without_formulas(table))))
         if self.resolved_json is not None:
             written.append(staging.add_text("experiment.json", self.resolved_json))
         return written
@@ -487,6 +515,14 @@ def values_as_arrow(values: Sequence[Any]) -> pa.Array:
         ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
         return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(b"".join(texts)))
     return as_arrow(np.array(values)) if kinds and kinds <= {int, float} else pa.array(values)
+
+
+def _table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows as a table; the first rows may lack a column."""
+    import pyarrow as pa
+
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: values_as_arrow([row.get(name) for row in rows]) for name in names})
 
 
 def with_run_columns(table: pa.Table, index: int, run: Run) -> pa.Table:

@@ -68,6 +68,7 @@ def run_into(
     resume: bool,
     figures: Sequence[str],
     say: Callable[[str], None],
+    baseline: str | None = None,
 ) -> Saved:
     """Runs a plan and saves its results in a directory.
 
@@ -79,6 +80,8 @@ def run_into(
         The file formats of figures.
     say
         Called with a line for the user.
+    baseline
+        The label of the queue from which differences.csv has the differences of the others.
 
     Raises
     ------
@@ -110,7 +113,7 @@ def run_into(
         raise
     saved: Saved | None = None
     try:
-        saved = _run_and_save(directory, header, run, journal, figures)
+        saved = _run_and_save(directory, header, run, journal, figures, baseline)
     finally:
         is_whole = saved is not None and saved.stopped_by is None
         journal.close(keep=not is_whole)
@@ -163,7 +166,9 @@ def _here() -> Iterator[None]:
         os.close(place)
 
 
-def _run_and_save(directory: Path, header: Header, run: Runner, journal: Journal, figures: Sequence[str]) -> Saved:
+def _run_and_save(
+    directory: Path, header: Header, run: Runner, journal: Journal, figures: Sequence[str], baseline: str | None
+) -> Saved:
     try:
         with Staging(
             directory.absolute(),
@@ -177,19 +182,19 @@ def _run_and_save(directory: Path, header: Header, run: Runner, journal: Journal
                 results, stopped_by = run(tables.add, journal)
             saved = Saved(results, stopped_by)
             if results.runs:
-                _stage(saved, staging, tables, figures)
+                _stage(saved, staging, tables, figures, baseline)
         return saved
     except (OSError, OutputError, KeyboardInterrupt) as error:
         raise Unsaved(error, journal.kept) from None
 
 
-def _stage(saved: Saved, staging: Staging, tables: TableFiles, figures: Sequence[str]) -> None:
+def _stage(saved: Saved, staging: Staging, tables: TableFiles, figures: Sequence[str], baseline: str | None) -> None:
     """Stages small files first, because they take precedence when the disk is full."""
     try:
-        saved.results.stage_small(staging)
+        saved.results.stage_small(staging, baseline)
     except OSError as error:
         tables.drop_all(error)
-        saved.results.stage_small(staging)
+        saved.results.stage_small(staging, baseline)
     if saved.stopped_by is None and figures:
         # After an interrupt, save only what cannot be made again.
         try:

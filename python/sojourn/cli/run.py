@@ -42,12 +42,22 @@ from sojourn.cli.progress import Display
 from sojourn.executors import MakeExecutor, Threads, default_workers, executor_by_name
 from sojourn.footprint import refuse_too_large
 from sojourn.journal import Journal
-from sojourn.paired import check_baseline, paired_groups_sheet
+from sojourn.paired import check_baseline, paired_groups_sheet, paired_sheet
 from sojourn.precision import Precision
 from sojourn.results import Results, Run
 from sojourn.saving import Runner, Saved, Unsaved, run_into, told
 from sojourn.store import Store
-from sojourn.tables import PLAIN_WIDTH, groups_as_table, groups_table, inner_table, overview_table, plain, results_table
+from sojourn.tables import (
+    PLAIN_WIDTH,
+    as_table,
+    groups_as_table,
+    groups_table,
+    inner_table,
+    overview_table,
+    plain,
+    results_table,
+    shortened,
+)
 from sojourn.wifi import stations_table
 
 
@@ -144,7 +154,11 @@ def run_and_show(
                 store=store,
             )
 
-    saved = Saved(*runner()) if out is None else _saved(out, plan, backend, runner, resume=resume, figures=figures)
+    saved = (
+        Saved(*runner())
+        if out is None
+        else _saved(out, plan, backend, runner, resume=resume, figures=figures, baseline=baseline)
+    )
     finished = saved.results
     planned = finished.summary.get("planned_runs", len(finished.runs))
     kept = f"{len(finished.runs)} of {planned} runs finished"
@@ -164,7 +178,14 @@ def run_and_show(
 
 
 def _saved(
-    out: Path, plan: _core.Plan, backend: AnyBackend, runner: Runner, *, resume: bool, figures: Sequence[str]
+    out: Path,
+    plan: _core.Plan,
+    backend: AnyBackend,
+    runner: Runner,
+    *,
+    resume: bool,
+    figures: Sequence[str],
+    baseline: str | None,
 ) -> Saved:
     try:
         return run_into(
@@ -174,6 +195,7 @@ def _saved(
             runner,
             resume=resume,
             figures=figures,
+            baseline=baseline,
             say=lambda line: print(line, file=sys.stderr),
         )
     except Unsaved as unsaved:
@@ -198,19 +220,19 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
         sys.stdout.write(results.to_json())
         sys.stdout.flush()
         return
-    most = SHORT if short else SCREEN
+    most, whole = SHORT if short else SCREEN, results
     more = max(0, len(results.arms) - most)
     if more:
         shown = [run for arm in results.arms[:most] for run in arm.runs]
         results = Results({**results.summary, "runs": [run.summary for run in shown]}, shown)
-        baseline = None
     console = Console() if sys.stdout.isatty() else None
     width = PLAIN_WIDTH if console is None else console.width
     tables, left_out = _tables(results, width, short=short)
-    if baseline is not None and any(run.label == baseline for run in results.runs):
-        tables.append(results.paired(baseline))
-        of_groups = paired_groups_sheet(results, baseline)
-        tables += [] if of_groups is None else [groups_as_table(of_groups, width)]
+    if baseline is not None and any(run.label == baseline for run in whole.runs):
+        all_in = f"all are in {out / 'differences.csv'}" if out is not None else "--out DIR writes all"
+        tables.append(as_table(shortened(paired_sheet(whole, baseline), most, all_in)))
+        of_groups = paired_groups_sheet(whole, baseline)
+        tables += [] if of_groups is None else [groups_as_table(shortened(of_groups, most, all_in), width)]
     for table in tables:
         if console is None:
             print(plain(table))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sojourn._core import ExperimentError
-from sojourn.export import columnar, events, flent
+from sojourn.export import columnar, events, flent, latex
 from sojourn.results import TABLE_FILES, Results, load
 from sojourn.storage import Staging
 
@@ -20,6 +20,7 @@ FORMATS: dict[str, Callable[[Results, Staging], list[Path]]] = {
     "csv": columnar.stage_csv,
     "events": events.stage,
     "flent": flent.stage,
+    "latex": latex.stage,
     "parquet": columnar.stage_parquet,
 }
 """The function that writes each format."""
@@ -35,7 +36,7 @@ def export(directory: str | Path, format: str) -> list[Path]:
     format
         ``"csv"`` and ``"parquet"``: tables of runs, flows and recordings, with units in the column names; ``"flent"``:
         a data file of Flent for every run, from its recorded series; ``"events"``: the packets of every queue for
-        ``sojourn.replay``.
+        ``sojourn.replay``; ``"latex"``: the tables of medians and intervals, for a paper.
 
     Returns
     -------
