@@ -15,6 +15,9 @@ import sojourn
 from conftest import EXPERIMENT
 from sojourn import _core, results
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "pictures"))
+import draw
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -73,3 +76,12 @@ def test_the_example_of_a_trace_runs():
         used = run.summary["bottleneck"]["down"]["utilization"]
         assert used == pytest.approx(goodput / (625 * 1448 * 8), rel=0.03)
     assert results.runs[0].summary["bottleneck"]["down"]["utilization"] > 0.99
+
+
+def test_the_commands_of_the_gallery_draw_its_pictures(tmp_path: Path):
+    assert len(draw.entries()) == draw.PAGE.read_text(encoding="utf-8").count("](pictures/")
+    for command in {tuple(entry.command) for entry in draw.entries()}:
+        draw.draw([*command, "--set", "experiment.repeat=1"], tmp_path)
+    for entry in draw.entries():
+        assert (tmp_path / entry.file).is_file(), entry
+        assert (draw.PAGE.parent / entry.picture).is_file(), entry
