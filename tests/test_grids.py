@@ -19,6 +19,7 @@ from sojourn.grids.measure import measure, short
 from sojourn.plots.panels import spread
 from sojourn.plots.pareto import front
 from sojourn.statistics import median_interval
+from test_bad_input import wrong
 
 EXPERIMENT = """
 experiment = { name = "grid", duration = "2 s", repeat = 3 }
@@ -272,3 +273,37 @@ def test_metrics_have_words_and_units():
     assert [short(value) for value in (0.0, 1234567.0, 12.345, 0.00123, 1e-9, 100.0, math.nan)] == [
         "0", "1234567", "12.3", "0.00123", "1.00e-09", "100", "–",
     ]  # fmt: skip
+
+
+NETWORK = """
+experiment = { name = "network", duration = "1 s", repeat = 2 }
+queue = [{ aqm = "codel" }]
+[[link]]
+name = "router"
+from = "home"
+to = "modem"
+rate = "20 Mbit/s"
+[[link]]
+name = "line"
+from = "modem"
+to = "net"
+rate = "10 Mbit/s"
+queue = { aqm = "pfifo" }
+[[traffic]]
+name = "call"
+kind = "voip"
+from = "home"
+to = "net"
+rtt = "20 ms"
+[sweep]
+"link.router.rate" = ["10 Mbit/s", "20 Mbit/s"]
+"""
+
+
+def test_of_several_links_one_must_be_named(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "network.toml").write_text(NETWORK)
+    assert sojourn("sweep", "network.toml", "--store", "network").returncode == 0
+    plot = ("plot", "--store", "network", "--kind", "lines", "--x", "link.router.rate", "--out", "lines.png")
+    wrong(sojourn(*plot), "--metric: sojourn_p95_ms is of a queue", "line, router", "--where \"link = 'line'\"")
+    assert sojourn(*plot, "--where", "link = 'line'").returncode == 0
+    assert sojourn(*plot, "--metric", "call.one_way_p95_ms").returncode == 0

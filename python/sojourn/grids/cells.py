@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from sojourn import _core
 from sojourn.grids.intervals import Intervals, median_intervals, ranges
-from sojourn.grids.measure import Measure, measure
+from sojourn.grids.measure import Measure, is_of_queue, measure
 from sojourn.statistics import FloatArray
 from sojourn.store import files
 from sojourn.store.plans import Store, StoredPlan
@@ -127,9 +127,15 @@ class Grid:
     def _pick(self, paths: Sequence[str], where: str | None) -> None:
         """Makes the table ``picked``: a row per run."""
         condition = f"where ({where})" if where else ""
+        rows = f"(select * from {ROWS.format(files=_quoted(paths))} {condition})"
+        known = [str(column[0]) for column in self._all(f"describe select * from {rows}")]
+        self._links: list[str] = []
+        if "link" in known:
+            found = self._all(f"select distinct link from {rows} where link is not null order by 1")
+            self._links = [str(link) for (link,) in found]
         self._rows.execute(
             f"create table picked as select * exclude (summary, file_row_number) "
-            f"from (select * from {ROWS.format(files=_quoted(paths))} {condition}) "
+            f"from {rows} "
             f"qualify row_number() over (partition by coalesce(hash, plan || place) order by {ORDER}) = 1 "
             f"order by {ORDER}"
         )
@@ -239,6 +245,9 @@ class Grid:
             for name, kind in self._columns.items()
             if kind in ("DOUBLE", "BIGINT", "FLOAT") and name not in (*self.axes, *_NO_FIGURES, *numbers)
         ]
+        if len(self._links) > 1:
+            # A run has a queue at each link: which is meant is not known.
+            names = [name for name in names if not is_of_queue(name)]
         counts = self._all(f"select {', '.join(f'count({_name(name)})' for name in names)} from picked")[0]
         return [name for name, count in zip(names, counts, strict=True) if count]
 
@@ -251,6 +260,11 @@ class Grid:
             No run has it.
         """
         if name not in self.metrics:
+            if len(self._links) > 1 and is_of_queue(name):
+                raise _core.ExperimentError(
+                    f"{option}: {name} is of a queue, and the runs have several links, {', '.join(self._links)}: "
+                    f"choose one with --where \"link = '{self._links[0]}'\", or a metric of a group of flows"
+                )
             owned = [known for known in self.metrics if known.endswith(f".{name}")]
             if len(owned) == 1:
                 return measure(owned[0])

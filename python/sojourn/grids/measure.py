@@ -42,6 +42,13 @@ def measure(name: str) -> Measure:
     return Measure(name, name.replace("_", " "), "", 1.0)
 
 
+def is_of_queue(name: str) -> bool:
+    """Whether a column is of a queue, so that runs of several links have several values of it."""
+    owner, _, stem = name.rpartition(".")
+    of_queues = {metric.name for metric in declared("queue", "direction")}
+    return stem in of_queues if not owner else owner.startswith("queue.")
+
+
 def _kinds(owner: str) -> list[tuple[Over, ...]]:
     """The elements that a column's first part may name: a group of flows may be called as an inner queue is."""
     if not owner:
