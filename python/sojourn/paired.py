@@ -88,6 +88,9 @@ def check_baseline(baseline: str, labels: Sequence[str]) -> None:
 
 def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] = METRICS) -> Sheet:
     """``differences`` as a table, a row per arm and direction; an asterisk marks the clear ones."""
+    if results.has_several_links:
+        # Goodput belongs to the flows, not to a link.
+        metrics = [metric for metric in metrics if metric.declared.over != "direction"]
     found = differences(results, baseline, metrics)
     several = len(results.places) > 1 and not all(metric.group for metric in metrics)
     rows: dict[tuple[str, ...], dict[str, str]] = {}
