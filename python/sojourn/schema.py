@@ -89,6 +89,9 @@ class Bottleneck(TypedDict):
     dropped_aqm: int
     dropped_overflow: int
     marked: int
+    lost_packets: NotRequired[int]
+    """Of an impaired link: lost on the wire behind the queue."""
+    duplicated_packets: NotRequired[int]
     drop_delay_ms: dict[str, Spread]
     loss_events: int
     loss_synchronization: float | None

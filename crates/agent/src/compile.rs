@@ -112,6 +112,13 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
             "must be 0 packets on Linux, whose virtual links have no device queue; backends that have it: sim",
         );
     }
+    let impaired = |place: &QueuePlace<'_>| Some((place.link_key(), place.link.impaired_key()?));
+    if let Some((link, key)) = places.iter().find_map(impaired) {
+        return refuse(
+            format!("{link}.{key}"),
+            "must be left out on Linux, whose links are not impaired; backends that have it: sim",
+        );
+    }
     let flows: u64 = experiment
         .traffic
         .iter()

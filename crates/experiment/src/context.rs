@@ -43,11 +43,7 @@ impl<'a> Context<'a> {
     /// # Errors
     /// The mistake in words, to follow `got "name"; `.
     pub fn trace(&self, name: &str, origin: &Origin) -> Result<Trace, String> {
-        let folder = match origin {
-            Origin::Set { .. } => None,
-            _ => Path::new(self.file).parent(),
-        };
-        let path = folder.unwrap_or(Path::new("")).join(name);
+        let path = self.path(name, origin);
         if let Some(trace) = self.traces.borrow().get(&path) {
             return Ok(trace.clone());
         }
@@ -58,5 +54,26 @@ impl<'a> Context<'a> {
         })?;
         self.traces.borrow_mut().insert(path, trace.clone());
         Ok(trace)
+    }
+
+    /// The path and the text of the file called `name`, as [`Context::trace`] finds it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn text(&self, name: &str, origin: &Origin) -> Result<(String, String), String> {
+        let path = self.path(name, origin);
+        let shown = path.display().to_string();
+        match input::text(&path, LARGEST_TRACE) {
+            Ok(text) => Ok((shown, text)),
+            Err(what) => Err(format!("{shown}: {what}")),
+        }
+    }
+
+    fn path(&self, name: &str, origin: &Origin) -> PathBuf {
+        let folder = match origin {
+            Origin::Set { .. } => None,
+            _ => Path::new(self.file).parent(),
+        };
+        folder.unwrap_or(Path::new("")).join(name)
     }
 }

@@ -7,7 +7,7 @@ pub use sojourn_traffic::{
 pub use sojourn_units::{Capacity, Hop, Trace, Way};
 use sojourn_units::{Duration, Rate, Value};
 
-pub use crate::topology::{Link, Nodes, Route, UpLink};
+pub use crate::topology::{Impaired, Link, Nodes, Route, UpLink};
 
 /// One experiment without its sweep; it runs once per queue and seed.
 #[derive(Clone, PartialEq, Debug)]

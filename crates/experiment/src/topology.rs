@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use sojourn_path::Impair;
+use sojourn_path::impair::{Jitter, Loss, Reorder};
 use sojourn_units::{Capacity, Duration, Hop, Rate, Way};
 
 use crate::model::{Buffer, Queue};
@@ -16,8 +18,12 @@ pub struct Link {
     pub nodes: Option<Nodes>,
     /// The downstream capacity; for Wi-Fi, the highest frame rate.
     pub rate: Capacity,
-    /// One-way propagation delay, part of the base RTT of every flow that passes it.
+    /// One-way propagation delay, part of the base RTT of every flow that passes it; of a delay that changes, the least.
     pub delay: Duration,
+    /// The one-way propagation delay from each instant on; empty if it does not change.
+    pub delays: Vec<(Duration, Duration)>,
+    /// What happens to packets on the wire.
+    pub impaired: Impaired,
     /// The discipline's limit, unless the queue has its own; `None`: the discipline's default.
     pub buffer: Option<Buffer>,
     /// Packets in an unmanaged FIFO below the discipline; 0: none.
@@ -44,6 +50,23 @@ pub struct UpLink {
     pub buffer: Option<Buffer>,
     /// Its discipline; `None`: the same as forward.
     pub queue: Option<Queue>,
+    /// What happens to packets on the wire, where it differs from the forward direction.
+    pub impaired: Impaired,
+}
+
+/// What happens to packets on a wire; see [`Impair`].
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Impaired {
+    /// Which packets are lost.
+    pub loss: Option<Loss>,
+    /// How the delay of packets varies.
+    pub jitter: Option<Jitter>,
+    /// Which packets overtake others.
+    pub reorder: Option<Reorder>,
+    /// The probability that a packet arrives twice.
+    pub duplicate: Option<f64>,
+    /// The probability that a packet arrives damaged.
+    pub corrupt: Option<f64>,
 }
 
 /// The nodes at the ends of a link; downstream is from the first to the others.
@@ -202,6 +225,42 @@ fn with_nodes((number, link): (usize, &Link)) -> Option<(usize, &Nodes)> {
 }
 
 impl Link {
+    /// What happens to packets on the wire in a direction.
+    pub fn impair(&self, way: Way) -> Impair {
+        let own = match (&self.up, way) {
+            (Some(up), Way::Up) => up.impaired.clone(),
+            _ => Impaired::default(),
+        };
+        let all = &self.impaired;
+        let mut impair = Impair::new();
+        impair.loss = own.loss.or(all.loss).filter(|loss| loss.share() > 0.0);
+        impair.jitter = own.jitter.or(all.jitter);
+        impair.jitter = impair
+            .jitter
+            .filter(|jitter| !(jitter.mean + jitter.spread).is_zero());
+        impair.reorder = own.reorder.or(all.reorder).filter(|how| how.share > 0.0);
+        impair.duplicate = own.duplicate.or(all.duplicate).unwrap_or(0.0);
+        impair.corrupt = own.corrupt.or(all.corrupt).unwrap_or(0.0);
+        let beyond = |(from, delay): &(Duration, Duration)| (*from, *delay - self.delay);
+        impair.delay = self.delays.iter().map(beyond).collect();
+        impair
+    }
+
+    /// A key that says what happens to packets on the wire, in either direction; `None` if nothing does.
+    pub fn impaired_key(&self) -> Option<&'static str> {
+        let key = |impair: Impair| match impair {
+            of if of.loss.is_some() => Some("loss"),
+            of if of.jitter.is_some() => Some("jitter"),
+            of if of.reorder.is_some() => Some("reorder"),
+            of if of.duplicate > 0.0 => Some("duplicate"),
+            of if of.corrupt > 0.0 => Some("corrupt"),
+            of if !of.delay.is_empty() => Some("delay"),
+            _ => None,
+        };
+        let ways = [Way::Down, Way::Up];
+        ways.into_iter().find_map(|way| key(self.impair(way)))
+    }
+
     /// A link with only a rate, as `[link]` may have: no delay, no buffer.
     pub fn of_rate(rate: Rate) -> Self {
         Self {
@@ -209,6 +268,8 @@ impl Link {
             nodes: None,
             rate: Capacity::constant(rate),
             delay: Duration::ZERO,
+            delays: Vec::new(),
+            impaired: Impaired::default(),
             buffer: None,
             device_queue: 0,
             overhead: 14,

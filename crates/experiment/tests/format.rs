@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::model::{
     Abe, Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, EcnField, Experiment, Files,
-    Kernel, Kind, Link, Pace, Ping, Queue, Record, Recovery, Route, RttOf, Sizes, Tcp, Traffic,
-    UpLink,
+    Impaired, Kernel, Kind, Link, Pace, Ping, Queue, Record, Recovery, Route, RttOf, Sizes, Tcp,
+    Traffic, UpLink,
 };
 use sojourn_experiment::{InUse, resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};
@@ -102,6 +102,7 @@ fn the_documented_example_reads_as_described() {
                 rate: Capacity::Steps(vec![(Duration::ZERO, Rate::from_mbps(1))]),
                 buffer: None,
                 queue: None,
+                impaired: Impaired::default(),
             }),
             ..Link::of_rate(Rate::from_mbps(1))
         }],
@@ -212,6 +213,8 @@ fn every_key_is_read() {
                 (Duration::from_secs(50), Rate::from_mbps(10)),
             ]),
             delay: Duration::from_millis(5),
+            delays: Vec::new(),
+            impaired: Impaired::default(),
             buffer: Some(Buffer::Bdp(0.5)),
             device_queue: 256,
             overhead: 38,
@@ -225,6 +228,7 @@ fn every_key_is_read() {
                     limit: None,
                     settings: vec![("target".into(), Value::Duration(Duration::from_millis(15)))],
                 }),
+                impaired: Impaired::default(),
             }),
             wifi: None,
         }

@@ -376,7 +376,7 @@ fn a_bad_sweep_is_named_with_key_and_value() {
         ),
         (
             "'link.rat' = ['1 Mbit/s']",
-            r#"21: sweep.link.rat: unknown key; did you mean "rate"? accepted by [link]: rate, delay, buffer, device_queue, overhead, burst, up"#,
+            r#"21: sweep.link.rat: unknown key; did you mean "rate"? accepted by [link]: rate, delay, buffer, device_queue, overhead, burst, up, loss, jitter, reorder, duplicate, corrupt"#,
         ),
         (
             "'lnk.rate' = ['1 Mbit/s']",

@@ -298,6 +298,8 @@ impl QueueProbe {
             dropped_aqm: dropped(Reason::Aqm) + dropped(Reason::Deterministic),
             dropped_overflow: dropped(Reason::Overflow),
             marked,
+            lost_packets: None,
+            duplicated_packets: None,
             drop_delay_ms: self.drop_delays(),
             loss_events: self.loss_events.count(),
             loss_synchronization: self.loss_events.synchronization(),

@@ -41,6 +41,9 @@ pub struct RunResult {
     pub transferred_kilobytes: f64,
     /// Retransmission timeouts of all ends of TCP connections, including those of a SYN; whole run.
     pub timeouts: u64,
+    /// Packets that impaired directions without a queue lost, by link and direction ("link/up"); whole run.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost_packets: BTreeMap<String, u64>,
     /// Simulated seconds.
     pub simulated_s: f64,
     /// Wall-clock seconds that the run took.
@@ -158,6 +161,12 @@ pub struct Bottleneck {
     pub dropped_overflow: u64,
     /// Packets marked, whole run.
     pub marked: u64,
+    /// Packets that the wire behind the queue lost, damaged ones included, whole run; only of an impaired link, like the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_packets: Option<u64>,
+    /// Packets that it delivered twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicated_packets: Option<u64>,
     /// Queueing delay at drops after the warm-up, by reason (`aqm`, `deterministic`, `overflow`, on Linux also
     /// `unknown`), in milliseconds: the sojourn time of a packet that was queued; for a packet dropped on arrival, the
     /// time that the backlog takes to leave. `deterministic` is the deterministic part of the drops of an algorithm

@@ -17,7 +17,7 @@ use sojourn_traffic::streams;
 use sojourn_units::Time;
 
 use crate::capture::{Capture, Facts, Interfaces};
-use crate::network::Watch;
+use crate::network::{ImpairedPackets, Watch};
 use crate::packet::{Packets, SimPacket};
 use crate::simulation::Simulation;
 use crate::traffic::{Identity, Source};
@@ -269,8 +269,24 @@ pub(crate) fn build(
         probe.tell_apart(inner);
         probes.push(probe);
     }
+    let mut impaired = Vec::new();
+    for (number, link) in experiment.links.iter().enumerate() {
+        for way in [Way::Down, Way::Up] {
+            let impair = link.impair(way);
+            if !impair.is_nothing() {
+                let stream = format!("impair/{}/{}", link.name, way.name());
+                builder.add_impairment(impair, streams::seed(seed, &stream), SimPacket::copied);
+                impaired.push(ImpairedPackets {
+                    hop: Hop { link: number, way },
+                    lost: 0,
+                    duplicated: 0,
+                });
+            }
+        }
+    }
     let network = Topology {
         links: &experiment.links,
+        impaired: impaired.iter().map(|of| of.hop).collect(),
         queues: places.iter().map(|place| place.hop).collect(),
         cells: cells.iter().map(|cell| cell.link).collect(),
     };
@@ -316,6 +332,7 @@ pub(crate) fn build(
             .record
             .pcap
             .map(|point| capture(experiment, point, &network.queues, seen_at)),
+        impaired,
     };
     let stations = |cell: &BuiltCell| {
         let nodes = experiment.links[cell.link].nodes.as_ref();
@@ -339,6 +356,8 @@ struct Topology<'a> {
     queues: Vec<Hop>,
     /// The links that are Wi-Fi cells, in the order of the media.
     cells: Vec<usize>,
+    /// The impaired directions, in the order of the impairments.
+    impaired: Vec<Hop>,
 }
 
 impl Topology<'_> {
@@ -346,7 +365,12 @@ impl Topology<'_> {
         self.queues.iter().position(|queue| *queue == hop)
     }
 
-    /// The stages of each hop: its queue, if it has one, then its propagation delay. On Wi-Fi the queue is that of the
+    fn impairment(&self, hop: Hop) -> Option<usize> {
+        self.impaired.iter().position(|impaired| *impaired == hop)
+    }
+
+    /// The stages of each hop: its queue, if it has one, then its impairment, if it has one, and its propagation
+    /// delay. On Wi-Fi the queue is that of the
     /// hop's station. Hosts send and receive packets with the header sizes of the file's first link.
     fn stages(&self, hops: &[Hop], stations: &[u16]) -> Vec<Stage> {
         let at_hosts = self.links[0].overhead;
@@ -368,6 +392,9 @@ impl Topology<'_> {
                     None => Stage::Link(queue),
                 });
             }
+            if let Some(impairment) = self.impairment(*hop) {
+                stages.push(Stage::Impaired(impairment));
+            }
             stages.push(Stage::Delay(link.delay));
         }
         change(&mut stages, at_hosts);
@@ -377,7 +404,8 @@ impl Topology<'_> {
     /// The path back from the receiver; it includes the rest of the base RTT.
     fn stages_back(&self, hops: &[Hop], traffic: &Traffic, way: Way) -> Vec<Stage> {
         let one_way = traffic.route.delay(self.links);
-        if hops.iter().all(|hop| self.queue(*hop).is_none()) {
+        let only_waits = |hop: &Hop| self.queue(*hop).is_none() && self.impairment(*hop).is_none();
+        if hops.iter().all(only_waits) {
             return vec![Stage::Delay(traffic.rtt.saturating_sub(one_way))];
         }
         let mut stages = self.stages(hops, &traffic.route.stations(way));

@@ -3,7 +3,7 @@
 use sojourn_aqm::DropReason;
 use sojourn_measure::probe::{QueueProbe, Reason};
 use sojourn_path::{Observer, Route};
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Hop, Time, cold_path};
 
 use crate::capture::{Capture, Stage};
 use crate::packet::{Packets, SimPacket};
@@ -20,6 +20,19 @@ pub struct Watch {
     pub packets: Packets,
     /// The packet capture, if enabled.
     pub capture: Option<Capture>,
+    /// What the impairments of wires did, by their numbers.
+    pub impaired: Vec<ImpairedPackets>,
+}
+
+/// Packets that a wire has lost or copied, over the whole run.
+#[derive(Clone, Copy, Debug)]
+pub struct ImpairedPackets {
+    /// The direction of the link.
+    pub hop: Hop,
+    /// Lost, damaged ones included.
+    pub lost: u64,
+    /// Copied.
+    pub duplicated: u64,
 }
 
 impl Watch {
@@ -65,7 +78,16 @@ impl Observer<SimPacket> for Watch {
         now: Time,
     ) {
         self.probes[link].on_drop(&packet, self::reason(reason), queued, now);
-        self.packets.give_back(packet);
+        self.packets.give_back_lost(packet);
+    }
+
+    fn on_loss(&mut self, impairment: usize, packet: SimPacket, _now: Time) {
+        self.impaired[impairment].lost += 1;
+        self.packets.give_back_lost(packet);
+    }
+
+    fn on_duplicate(&mut self, impairment: usize, _copy: &SimPacket, _now: Time) {
+        self.impaired[impairment].duplicated += 1;
     }
 }
 

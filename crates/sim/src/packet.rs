@@ -40,11 +40,11 @@ pub struct Membership {
 
 /// A simulated packet. Its contents stay in place from sender to receiver; queues and delay lines move one pointer.
 /// Copying the contents field by field just after writing them would cost more than all queue operations.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SimPacket(Box<Contents>);
 
 /// The contents and bookkeeping of a packet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Contents {
     /// When it entered its current or last queue; before the first queue, when it was sent.
     pub enqueued: Time,
@@ -72,6 +72,8 @@ pub struct Contents {
     pub ecn: Ecn,
     /// The last inner queue that held it, in a discipline that has several.
     pub inner_queue: u8,
+    /// The impairment that damaged it, plus 1; 0 for none.
+    damaged: u16,
     /// In a Wi-Fi cell: its destination or source station.
     station: u16,
     /// The segment, valid if `kind` is [`Kind::Segment`].
@@ -101,6 +103,7 @@ impl SimPacket {
             returning: false,
             ecn: Ecn::NotEct,
             inner_queue: 0,
+            damaged: 0,
             station: 0,
             segment: Segment::default(),
         }))
@@ -117,6 +120,20 @@ impl SimPacket {
         self.dscp = of.dscp;
         self.returning = of.returning;
         self.ecn = ecn;
+    }
+
+    /// A copy, as a wire that duplicates makes it. TCP takes it as another segment; other receivers count a packet once.
+    pub fn copied(&self) -> Self {
+        let mut copy = self.clone();
+        if copy.kind != Kind::Segment {
+            copy.sent_at = Time::MAX;
+        }
+        copy
+    }
+
+    /// True for a copy of a packet that is not of TCP.
+    pub fn is_copy(&self) -> bool {
+        self.sent_at == Time::MAX
     }
 
     /// The segment, if the packet carries one.
@@ -180,8 +197,14 @@ impl Packets {
         self.free.pop().unwrap_or_else(SimPacket::blank)
     }
 
-    /// Returns a packet to the pool.
+    /// Returns a packet that was delivered to the pool.
     pub fn give_back(&mut self, packet: SimPacket) {
+        self.free.push(packet);
+    }
+
+    /// Returns a packet that was dropped or lost, which may have been damaged before.
+    pub fn give_back_lost(&mut self, mut packet: SimPacket) {
+        packet.damaged = 0;
         self.free.push(packet);
     }
 }
@@ -273,6 +296,13 @@ impl sojourn_path::Packet for SimPacket {
     }
     fn change_bytes(&mut self, by: i32) {
         self.bytes = self.bytes.saturating_add_signed(by);
+    }
+    fn set_damaged(&mut self, impairment: u16) -> bool {
+        self.damaged = impairment + 1;
+        true
+    }
+    fn damaged(&self) -> Option<u16> {
+        self.damaged.checked_sub(1)
     }
 }
 

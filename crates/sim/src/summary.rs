@@ -1,5 +1,7 @@
 //! Turns a finished simulation into its results.
 
+use std::collections::BTreeMap;
+
 use sojourn_measure::probe::QueueProbe;
 use sojourn_measure::summary::{Measured, summarise as figures};
 use sojourn_units::Time;
@@ -29,7 +31,20 @@ pub fn summarise(simulation: Simulation) -> RunResult {
         probe.figures(cell.utilization(way, end), cell.marked(way))
     };
     let queues = network.observer.probes.iter().enumerate().map(figures_of);
-    let queues = scope.queues.iter().copied().zip(queues).collect();
+    let mut queues: Vec<_> = scope.queues.iter().copied().zip(queues).collect();
+    let mut lost = BTreeMap::new();
+    for of in &network.observer.impaired {
+        match queues.iter_mut().find(|(hop, _)| *hop == of.hop) {
+            Some((_, figures)) => {
+                figures.lost_packets = Some(of.lost);
+                figures.duplicated_packets = Some(of.duplicated);
+            }
+            None => {
+                let name = &scope.links[of.hop.link];
+                lost.insert(format!("{name}/{}", of.hop.way.name()), of.lost);
+            }
+        }
+    }
     let cells = || cells.iter().zip(network.media());
     let media = cells().filter_map(|((link, _), cell)| cell.medium_table(*link));
     let media = media.reduce(Table::stacked);
@@ -46,6 +61,7 @@ pub fn summarise(simulation: Simulation) -> RunResult {
     };
     RunResult {
         events,
+        lost_packets: lost,
         ..figures(&scope, measured)
     }
 }

@@ -462,6 +462,25 @@ fn a_note_tells_that_round_trip_times_are_smoothed() {
     assert!(notes[0].ends_with("not the time of every segment"));
 }
 
+#[test]
+fn impairments_are_refused_by_their_key() {
+    for (keys, key) in [
+        ("loss = 0.01", "loss"),
+        ("up = { rate = '1 Mbit/s', jitter = '3 ms' }", "jitter"),
+        ("delay = [['0 s', '1 ms'], ['1 s', '2 ms']]", "delay"),
+    ] {
+        let text = format!(
+            "experiment = {{ duration = '10 s' }}
+            queue = [{{ aqm = 'codel' }}]
+            link = {{ rate = '10 Mbit/s', {keys} }}
+            traffic = [{{ kind = 'bulk', rtt = '20 ms' }}]"
+        );
+        let refusal = compiled(&text).unwrap_err();
+        assert_eq!(refusal.key, format!("link.{key}"));
+        assert!(refusal.must.ends_with("sim"), "{}", refusal.must);
+    }
+}
+
 /// A cell's stations contend for a medium that a virtual machine does not have.
 #[test]
 fn wifi_is_refused() {

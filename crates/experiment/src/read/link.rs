@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 use sojourn_units::{Duration, Kind, Rate};
 
+use super::impair::{DelayForm, Delays};
 use super::queue::QueueForm;
 use super::routes::NodeName;
 use super::wifi::CellForm;
@@ -12,7 +13,7 @@ use crate::error::ReadError;
 use crate::form::Form;
 use crate::forms::{BufferForm, Bytes, Maybe, Packets, Span, Speed, Text, kind_schema};
 use crate::keys::{Keys, TableOf, keys, table_schema};
-use crate::model::{Buffer, Capacity, Link, Nodes, Queue, Trace, UpLink};
+use crate::model::{Buffer, Capacity, Impaired, Link, Nodes, Queue, Trace, UpLink};
 use crate::names::Names;
 use crate::section::Section;
 
@@ -22,8 +23,9 @@ keys! {
         /// Rate of the link, or a schedule of rates: [["0 s", "100 Mbit/s"], ["50 s", "10 Mbit/s"]], or a packet-delivery
         /// trace: { trace = "file" }.
         rate: Capacity = CapacityForm, Required;
-        /// One-way propagation delay of the link; part of the RTT of every flow that passes it.
-        delay: Duration = Span::Any, Is("0 s");
+        /// One-way propagation delay of the link; part of the RTT of every flow that passes it. Or a schedule of delays:
+        /// [["0 s", "20 ms"], ["50 s", "80 ms"]], or a trace of them: { trace = "file" }; the least is part of the RTT.
+        delay: Delays = DelayForm, Is("0 s");
         /// The discipline's limit: packets, bytes, or multiples of rate × largest base RTT.
         buffer: Option<Buffer> = Maybe(BufferForm), Words("the discipline's own limit");
         /// An unmanaged FIFO below the discipline (a driver's ring).
@@ -35,6 +37,7 @@ keys! {
         /// The reverse direction, if it is a bottleneck as well.
         up: Option<UpLink> = Maybe(UP), Words("the reverse path has no queue");
     }
+    with impaired: Impaired
 }
 
 keys! {
@@ -63,6 +66,7 @@ keys! {
         /// The reverse direction's discipline, with its keys.
         queue = Maybe(QueueForm), Words("the same discipline as forward");
     }
+    with impaired: Impaired
 }
 
 const ONLY: TableOf<LinkKeys> = TableOf::new("[link]", ACCEPTS);
@@ -86,7 +90,9 @@ impl LinkKeys {
             name,
             nodes: None,
             rate: self.rate,
-            delay: self.delay,
+            delay: self.delay.least(),
+            delays: self.delay.steps(),
+            impaired: self.impaired,
             buffer: self.buffer,
             device_queue: self.device_queue,
             overhead: self.overhead,
@@ -100,12 +106,13 @@ impl LinkKeys {
     fn of(link: &Link) -> Self {
         Self {
             rate: link.rate.clone(),
-            delay: link.delay,
+            delay: Delays::of(link),
             buffer: link.buffer,
             device_queue: link.device_queue,
             overhead: link.overhead,
             burst: link.burst,
             up: link.up.clone(),
+            impaired: link.impaired.clone(),
         }
     }
 }
@@ -233,7 +240,7 @@ impl Form for CapacityForm {
                     .refuse_unknown_keys("a trace", TraceKeys::names())?;
                 TraceKeys::read(&section).map(|keys| Capacity::Trace(keys.trace))
             }
-            Item::Array(_) => steps(entry, &self.accepts()).map(Capacity::Steps),
+            Item::Array(_) => rates(entry, &self.accepts()).map(Capacity::Steps),
             Item::Text(_) => Ok(Capacity::Steps(vec![(Duration::ZERO, Speed.read(entry)?)])),
             _ => Err(entry.refuse(self.accepts())),
         }
@@ -285,32 +292,45 @@ fn is_zero(text: &str) -> bool {
     number.trim().parse() == Ok(0.0)
 }
 
-fn steps(entry: &Entry<'_>, accepts: &str) -> Result<Vec<(Duration, Rate)>, ReadError> {
-    let steps = entry.items().filter(|steps| !steps.is_empty());
-    let steps = steps.ok_or_else(|| entry.refuse(accepts))?;
-    let mut rates: Vec<(Duration, Rate)> = Vec::with_capacity(steps.len());
-    for step in &steps {
-        let pair: Option<[Entry<'_>; 2]> = step.items().and_then(|pair| pair.try_into().ok());
-        let Some([from, rate]) = pair else {
-            return Err(step.refuse("a pair of a time and a rate like [\"50 s\", \"10 Mbit/s\"]"));
-        };
+fn rates(entry: &Entry<'_>, accepts: &str) -> Result<Vec<(Duration, Rate)>, ReadError> {
+    let pair = "a pair of a time and a rate like [\"50 s\", \"10 Mbit/s\"]";
+    steps(entry, accepts, pair, |rate| {
         if rate.text().is_some_and(is_zero) {
             return Err(rate.refuse(
                 "above zero; a link that pauses is a trace with a gap, { trace = \"file\" }",
             ));
         }
-        let (instant, rate) = (Span::Any.read(&from)?, Speed.read(&rate)?);
-        match rates.last() {
+        Speed.read(rate)
+    })
+}
+
+/// A schedule: pairs of an instant and the value from then on, the first at zero.
+pub(super) fn steps<T>(
+    entry: &Entry<'_>,
+    accepts: &str,
+    pair_accepts: &str,
+    read: impl Fn(&Entry<'_>) -> Result<T, ReadError>,
+) -> Result<Vec<(Duration, T)>, ReadError> {
+    let steps = entry.items().filter(|steps| !steps.is_empty());
+    let steps = steps.ok_or_else(|| entry.refuse(accepts))?;
+    let mut values: Vec<(Duration, T)> = Vec::with_capacity(steps.len());
+    for step in &steps {
+        let pair: Option<[Entry<'_>; 2]> = step.items().and_then(|pair| pair.try_into().ok());
+        let Some([from, value]) = pair else {
+            return Err(step.refuse(pair_accepts));
+        };
+        let (instant, value) = (Span::Any.read(&from)?, read(&value)?);
+        match values.last() {
             None if !instant.is_zero() => {
                 return Err(from.refuse("\"0 s\", the first instant of a schedule"));
             }
             Some((last, _)) if instant <= *last => {
                 return Err(from.refuse(format!("after the instant before it (\"{last}\")")));
             }
-            _ => rates.push((instant, rate)),
+            _ => values.push((instant, value)),
         }
     }
-    Ok(rates)
+    Ok(values)
 }
 
 keys! {

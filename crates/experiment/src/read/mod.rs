@@ -2,6 +2,7 @@
 
 mod across_sections;
 mod header;
+mod impair;
 mod link;
 mod queue;
 mod record;

@@ -12,7 +12,7 @@ use crate::error::ReadError;
 use crate::form::Form;
 use crate::forms::{BufferForm, Bytes, Flag, Maybe, Packets, Span, Speed, Whole, Word};
 use crate::keys::{Keys, TableOf, keys, table_schema};
-use crate::model::{Buffer, Link, Nodes, Queue, UpLink};
+use crate::model::{Buffer, Impaired, Link, Nodes, Queue, UpLink};
 use crate::names::Names;
 use crate::section::Section;
 use crate::unknown::suggestion;
@@ -230,6 +230,8 @@ impl Form for CellForm {
             }),
             rate: Capacity::constant(fastest),
             delay: Duration::ZERO,
+            delays: Vec::new(),
+            impaired: Impaired::default(),
             buffer: cell.buffer,
             device_queue: cell.device_queue,
             overhead: OVERHEAD,
@@ -239,6 +241,7 @@ impl Form for CellForm {
                 rate: Capacity::constant(fastest),
                 buffer: up.as_ref().and_then(|up| up.buffer),
                 queue: up.and_then(|up| up.queue),
+                impaired: Impaired::default(),
             }),
             wifi: Some(Wifi {
                 standard: cell.standard,

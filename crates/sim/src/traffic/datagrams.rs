@@ -102,6 +102,9 @@ impl Datagrams {
     /// Receives a datagram or a fragment. A fragmented datagram counts when its last fragment arrives. Fragments arrive
     /// in order, so a fragment of another datagram means that the rest is lost.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time) {
+        if packet.is_copy() {
+            return;
+        }
         let payload = match &mut self.reassembly {
             None => packet.bytes - UDP_HEADERS - self.identity.overhead,
             Some(reassembly) => {

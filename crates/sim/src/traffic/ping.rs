@@ -57,6 +57,9 @@ impl Ping {
 
     /// Handles a request or a reply.
     pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
+        if packet.is_copy() {
+            return;
+        }
         if packet.returning {
             self.meter.record_echo(now - packet.sent_at, now);
         } else {

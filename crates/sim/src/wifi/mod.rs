@@ -190,7 +190,7 @@ impl Observer<SimPacket> for Seen<'_> {
                 self.counts.lost[station(sender, &packet)][side] += 1;
             }
         }
-        self.watch.packets.give_back(packet);
+        self.watch.packets.give_back_lost(packet);
     }
 
     fn on_air(&mut self, transmitted: &Transmitted) {
