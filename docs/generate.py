@@ -41,7 +41,7 @@ its dotted key: `--set queue.0.target="10 ms"`.
 
 A link with a varying rate has a schedule of rates, or a trace. A rate of the schedule applies to the packets that leave
 from then on; one that left at a low rate holds the link for all of its time, also beyond the end of that rate, as with
-Linux's HTB. A link that pauses is a trace with a gap. A trace is in the format of
+Linux's HTB, which forgets what exceeds a minute. A link that pauses is a trace with a gap. A trace is in the format of
 [mahimahi](https://github.com/ravinet/mahimahi): a text file with one line per opportunity to deliver a packet of 1500
 bytes (without its headers on the link). Each line is a time in whole milliseconds, not before that of the line above.
 Equal lines are several packets at once; an opportunity without a packet is lost; small packets share one. The trace

@@ -16,8 +16,9 @@ BUILT = [made for made in map(kernel.built_in, kernel.built_with_radio_directory
 needs_radio = pytest.mark.skipif(
     not BUILT or programs.agent() is None, reason="needs a kernel: sojourn kernel build 7.3 --wifi"
 )
-DONE = 6
-"""A transmission is over, in the radio's log."""
+ARRIVAL, DONE = 1, 6
+"""A packet enters the interface, and a transmission is over, in the radio's log."""
+RECORD = struct.Struct("=QBBBBHHIIII")
 OPTIONS = ["mac80211_hwsim.radios=0"]
 
 
@@ -38,7 +39,7 @@ def airtimes(answer: bytes) -> dict[int, int]:
     """Of each station in µs, from the radio's log."""
     (length,) = struct.unpack_from("<Q", answer)
     figures, sums = json.loads(answer[8 : 8 + length]), {1: 0, 2: 0}
-    for record in struct.iter_unpack("=QBBBBHHIIII", answer[8 + length :]):
+    for record in RECORD.iter_unpack(answer[8 + length :]):
         if record[1] == DONE:
             sums[record[2]] += record[8]
     for (_, airtime), station in zip(figures["stations"], sums, strict=True):
@@ -54,6 +55,35 @@ def test_stations_share_airtime_and_the_same_seed_gives_the_same_bytes():
     assert one == same
     fast, slow = airtimes(one).values()
     assert abs(fast - slow) < 0.02 * (fast + slow)
+
+
+@needs_radio
+def test_every_datagram_enters_from_the_first_on():
+    answer = machine.run_wifi(job(), BUILT[0], OPTIONS, _core.Monitor())
+    (length,) = struct.unpack_from("<Q", answer)
+    records = RECORD.iter_unpack(answer[8 + length :])
+    entered = [(record[2], record[7]) for record in records if record[1] == ARRIVAL]
+    assert sorted(entered) == [(station, number) for station in (1, 2) for number in range(4000)]
+
+
+@needs_radio
+def test_airtime_fairness_alone_keeps_a_slow_station_from_the_airtime_of_full_aggregates():
+    """The fast station's transmissions always have all frames that the radio takes."""
+    told = job(stations=[{"mcs": 15}, {"mcs": 0}])
+    options = [*OPTIONS, "sojourn_wifi.frames=8"]
+    answers = [
+        machine.run_wifi(told, BUILT[0], [*options, *more], _core.Monitor())
+        for more in ([], ["sojourn_wifi.fairness=0"])
+    ]
+    shares = []
+    for answer in answers:
+        (length,) = struct.unpack_from("<Q", answer)
+        sums = dict.fromkeys((1, 2), 0)
+        for record in RECORD.iter_unpack(answer[8 + length :]):
+            if record[1] == DONE:
+                sums[record[2]] += record[8]
+        shares.append(sums[2] / sum(sums.values()))
+    assert shares == pytest.approx([0.5, 0.8], abs=0.02)
 
 
 @needs_radio

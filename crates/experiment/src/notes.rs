@@ -131,7 +131,7 @@ fn outlasted(experiment: &Experiment) -> Vec<String> {
             if takes > lasts {
                 notes.push(format!(
                     "{}.rate: at {rate} a full packet takes {takes}, but this rate lasts for {lasts}: a packet that leaves \
-                     meanwhile holds the link for all of its time, as with HTB; a pause is a gap in a trace",
+                     meanwhile holds the link for all of its time (on Linux for a minute at most); a pause is a gap in a trace",
                     place.key(),
                 ));
             }
