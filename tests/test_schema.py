@@ -18,7 +18,7 @@ record = { one_way = true }
 queue = [{ aqm = "dualpi2" }, { aqm = "fq_codel" }]
 """
 WIRED = """
-link = { rate = "20 Mbit/s" }
+link = { rate = "20 Mbit/s", loss = 0.01, duplicate = 0.01 }
 traffic = [
   { kind = "bulk", flows = 2, rtt = "20 ms" },
   { kind = "files", flows = 1, size = "20 kB", rtt = "20 ms" },

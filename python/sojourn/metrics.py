@@ -102,7 +102,13 @@ def _of_queue(metric: Declared, run: Run, place: str) -> float:
 METRICS: tuple[Metric, ...] = tuple(
     Metric(metric, partial(_of_queue, metric)) for metric in declared("run", "direction", "queue")
 )
-"""The columns of the results table, in order."""
+"""The metrics of queues, of all flows in their direction and of the run, in the order of the results table."""
+
+
+def of_queues(results: Results) -> list[Metric]:
+    """``METRICS`` without ``lost_packets`` if no link loses packets on the wire."""
+    impaired = any("lost_packets" in queue for run in results.runs for queue in queues(run.summary).values())
+    return [metric for metric in METRICS if impaired or metric.name != "lost_packets"]
 
 
 def group_metrics(results: Results) -> list[Metric]:
@@ -155,7 +161,7 @@ def station_metrics(results: Results) -> list[Metric]:
 def columns(results: Results) -> list[Metric]:
     """Every number of a run and direction: of the queue, its inner queues, the stations and the groups of flows."""
     inner = [metric for name in inner_queues(results) for metric in inner_metrics(name)]
-    return [*METRICS, *inner, *station_metrics(results), *group_metrics(results)]
+    return [*of_queues(results), *inner, *station_metrics(results), *group_metrics(results)]
 
 
 def samples_note(results: Results, metric: Metric) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn._core import ExperimentError
-from sojourn.metrics import METRICS, Metric, columns, group_metrics, has_queue
+from sojourn.metrics import Metric, columns, group_metrics, has_queue, of_queues
 from sojourn.statistics import CONFIDENCE, Interval, median_interval
 from sojourn.tables import Sheet, groups_sheet, place_heading, swept_keys
 
@@ -37,7 +37,7 @@ class Difference:
         return self.interval.n > 5 and (self.interval.low > 0.0 or self.interval.high < 0.0)
 
 
-def differences(results: Results, baseline: str, metrics: Sequence[Metric] = METRICS) -> list[Difference]:
+def differences(results: Results, baseline: str, metrics: Sequence[Metric]) -> list[Difference]:
     """Every other arm compared with the arm labelled ``baseline`` in the same cell of the sweep.
 
     Raises
@@ -86,8 +86,9 @@ def check_baseline(baseline: str, labels: Sequence[str]) -> None:
         raise ExperimentError(f'baseline: got "{baseline}"; must be the label of a queue: {known}')
 
 
-def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] = METRICS) -> Sheet:
+def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] | None = None) -> Sheet:
     """``differences`` as a table, a row per arm and direction; an asterisk marks the clear ones."""
+    metrics = of_queues(results) if metrics is None else metrics
     if results.has_several_links:
         # Goodput belongs to the flows, not to a link.
         metrics = [metric for metric in metrics if metric.declared.over != "direction"]

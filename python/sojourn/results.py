@@ -225,11 +225,11 @@ class Results:
         ValueError
             There is no such metric.
         """
-        from sojourn.metrics import METRICS, metric_called
+        from sojourn.metrics import metric_called
         from sojourn.paired import paired_sheet
         from sojourn.tables import as_table
 
-        chosen = METRICS if metrics is None else [metric_called(name, self) for name in metrics]
+        chosen = None if metrics is None else [metric_called(name, self) for name in metrics]
         return as_table(paired_sheet(self, baseline, chosen))
 
     def __str__(self) -> str:

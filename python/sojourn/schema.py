@@ -221,6 +221,8 @@ class Run(TypedDict):
     jain_drop_share: float | None
     power_bps_per_s: float | None
     transferred_kilobytes: float
+    lost_packets: NotRequired[dict[str, int]]
+    """Of impaired directions without a queue, by link and direction: ``link/up``."""
     timeouts: int
     """Retransmission timeouts of all ends of TCP connections, including those of a SYN or SYN-ACK."""
     simulated_s: float

@@ -16,12 +16,12 @@ from rich.text import Text
 
 from sojourn.groups import GroupIndex
 from sojourn.metrics import (
-    METRICS,
     Metric,
     has_queue,
     inner_metrics,
     inner_queues,
     left_out,
+    of_queues,
     overview_metrics,
     queue_at,
 )
@@ -31,7 +31,15 @@ from sojourn.statistics import Interval, interval_note, median_interval
 if TYPE_CHECKING:
     from sojourn.results import Arm, Results, Run
 
-EXPENDABLE = ("sojourn_mean_ms", "marked_packets", "jain_goodput", "dropped_packets", "utilization", "sojourn_p50_ms")
+EXPENDABLE = (
+    "sojourn_mean_ms",
+    "marked_packets",
+    "jain_goodput",
+    "dropped_packets",
+    "lost_packets",
+    "utilization",
+    "sojourn_p50_ms",
+)
 """The columns to omit on a narrow terminal, in this order; the queue and swept keys are never omitted."""
 EXPENDABLE_OF_GROUPS = (
     "jain_goodput",
@@ -115,7 +123,7 @@ def shown_metrics(results: Results) -> list[Metric]:
     all TCP flows together.
     """
     mixed = any(map(_is_mixed, results.runs[:1]))
-    return [metric for metric in METRICS if not (mixed and metric.name == "jain_goodput")]
+    return [metric for metric in of_queues(results) if not (mixed and metric.name == "jain_goodput")]
 
 
 _WITHOUT_TCP = ("ping", "cbr", "voip", "game")
@@ -147,10 +155,12 @@ def _caption(metrics: Sequence[Metric], repeats: int) -> str:
     """The meaning of the numbers in the present columns."""
     names = {metric.name for metric in metrics}
     times = [short for short in ("p50", "p95", "mean") if f"sojourn_{short}_ms" in names]
-    counts = [word for word, name in (("drops", "dropped_packets"), ("marks", "marked_packets")) if name in names]
+    words = {"dropped_packets": "drops", "marked_packets": "marks", "lost_packets": "lost"}
+    counts = [word for name, word in words.items() if name in names]
+    counted = " and ".join(filter(None, [", ".join(counts[:-1]), *counts[-1:]]))
     parts = [
         f"{', '.join(times)}: sojourn time" if times else "",
-        f"{' and '.join(counts)} count the whole run" if counts else "",
+        f"{counted} count the whole run" if counts else "",
         interval_note(repeats),
     ]
     return "; ".join(filter(None, parts))

@@ -114,6 +114,7 @@ pub const METRICS: &[Metric] = {
         metric(Queue, "utilization", &["utilization"], "util.", PERCENT, 1, "utilization"),
         metric(Queue, "dropped_packets", &["dropped_aqm", "dropped_overflow"], "drops", NUMBER, 0, "dropped packets"),
         metric(Queue, "marked_packets", &["marked"], "marks", NUMBER, 0, "marked packets"),
+        metric(Queue, "lost_packets", &["lost_packets"], "lost", NUMBER, 0, "packets lost on the wire"),
         metric(Run, "jain_goodput", &["jain_goodput"], "Jain", NUMBER, 2, "Jain's index over goodput"),
 
         metric(InnerQueue, "sojourn_p50_ms", &["sojourn_ms.p50"], "p50", MS, 2, "median sojourn time"),
@@ -184,7 +185,10 @@ mod tests {
         match over {
             Over::Run => serde_json::to_value(RunResult::default()),
             Over::Direction => serde_json::to_value(Flow::default()),
-            Over::Queue => serde_json::to_value(Bottleneck::default()),
+            Over::Queue => serde_json::to_value(Bottleneck {
+                lost_packets: Some(0),
+                ..Bottleneck::default()
+            }),
             Over::InnerQueue => serde_json::to_value(InnerQueue::default()),
             Over::Group => serde_json::to_value(group),
             Over::Station => serde_json::to_value(Station::default()),

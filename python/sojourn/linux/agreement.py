@@ -19,7 +19,7 @@ from rich.table import Table
 from sojourn import _core, schema
 from sojourn.linux.judging import MOST, Judgement, Sample, Verdict, judge, needed, overall
 from sojourn.linux.tolerances import TOLERANCES
-from sojourn.metrics import METRICS, Metric, group_metrics, has_queue
+from sojourn.metrics import METRICS, Metric, group_metrics, has_queue, of_queues
 from sojourn.results import Arm, Direction, Results
 from sojourn.statistics import Interval, median_interval
 from sojourn.storage import Staging
@@ -102,7 +102,7 @@ def _figures(first: Results, second: Results) -> Iterator[_Figure]:
         run = one.runs[0].summary
         for place in first.places:
             if has_queue(run, place):
-                for metric in METRICS:
+                for metric in of_queues(first):
                     yield _Figure(
                         one.name, place, metric.name, _values(one, metric, place), _values(other, metric, place)
                     )
