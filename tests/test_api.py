@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 import sojourn as sj
 from conftest import EXPERIMENT
+from sojourn.filenames import FORMATS
 from sojourn.results import values_as_arrow
 
 RECORD = '\n[record]\npackets = true\nseries = "500 ms"\n'
@@ -113,8 +114,8 @@ def test_saved_results_load_again(results: sj.Results, tmp_path: Path):
 
 def test_a_figure_saved_twice_has_the_same_bytes(results: sj.Results, tmp_path: Path):
     for name in ("a", "b"):
-        results.save(tmp_path / name)
-    for kind in ("png", "svg", "pdf"):
+        results.save(tmp_path / name, formats=FORMATS)
+    for kind in FORMATS:
         first, second = ((tmp_path / name / f"sojourn_cdf.{kind}").read_bytes() for name in ("a", "b"))
         assert first == second, kind
 
@@ -142,8 +143,8 @@ def test_a_queue_name_cannot_break_out_of_the_file():
 
 
 def test_a_figure_saved_by_hand_is_the_same_as_ours(results: sj.Results, tmp_path: Path):
-    results.save(tmp_path / "out")
-    for kind in ("png", "svg", "pdf"):
+    results.save(tmp_path / "out", formats=FORMATS)
+    for kind in FORMATS:
         results.plot.cdf().savefig(tmp_path / f"own.{kind}")
         assert (tmp_path / f"own.{kind}").read_bytes() == (tmp_path / "out" / f"sojourn_cdf.{kind}").read_bytes(), kind
 

@@ -81,7 +81,7 @@ def test_the_example_of_a_trace_runs():
 def test_the_commands_of_the_gallery_draw_its_pictures(tmp_path: Path):
     assert len(draw.entries()) == draw.PAGE.read_text(encoding="utf-8").count("](pictures/")
     for command in {tuple(entry.command) for entry in draw.entries()}:
-        draw.draw([*command, "--set", "experiment.repeat=1"], tmp_path)
+        draw.draw([*command, "--set", "experiment.repeat=1", "--set", 'experiment.duration="20 s"'], tmp_path)
     for entry in draw.entries():
         assert (tmp_path / entry.file).is_file(), entry
         assert (draw.PAGE.parent / entry.picture).is_file(), entry

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from sojourn import bounded, schema, typed
 from sojourn._core import ExperimentError
 from sojourn.bounded import LARGEST_RESULTS
+from sojourn.filenames import DEFAULT_FORMATS
 from sojourn.groups import GroupIndex
 from sojourn.manifest import Manifest
 from sojourn.metrics import Metric, columns, has_queue, queue_at, queues
@@ -361,8 +362,10 @@ class Results:
         """summary.json."""
         return json.dumps(self.summary, indent=1, ensure_ascii=False) + "\n"
 
-    def save(self, directory: str | Path, *, plots: bool = True) -> list[Path]:
-        """Writes summary.json, summary.csv, experiment.json, recorded tables and plots.
+    def save(
+        self, directory: str | Path, *, plots: bool = True, formats: Sequence[str] = DEFAULT_FORMATS
+    ) -> list[Path]:
+        """Writes summary.json, summary.csv, experiment.json, recorded tables and plots in ``formats``: png, svg, pdf.
 
         All files appear together under their final names, or none does. Files of earlier results that are not written
         again are removed, unless they were changed since.
@@ -387,7 +390,7 @@ class Results:
                 for run in self.runs:
                     files.add(run)
             files.check()
-            return written + files.paths + (self.plot.save_all(staging) if plots else [])
+            return written + files.paths + (self.plot.save_all(staging, formats) if plots else [])
 
     def stage_small(self, staging: Staging, baseline: str | None = None) -> list[Path]:
         """Stages ``SMALL_FILES``, summary.json first; differences.csv if there is a baseline."""
