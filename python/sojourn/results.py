@@ -508,7 +508,7 @@ def as_arrow(column: npt.NDArray[np.generic]) -> pa.Array:
 
 
 def values_as_arrow(values: Sequence[Any]) -> pa.Array:
-    """Values as Arrow. ``pa.array`` is left for those of several types, or none, since it loads pandas."""
+    """Values as Arrow. Uses ``pa.array``, which loads pandas, only for values of mixed types and for nulls."""
     import numpy as np
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-//! The registry of metrics: what a number of a result is called, its unit, and where in the summary it is.
+//! The registry of metrics: the name, unit, description and place in the summary of every number of a result.
 //!
 //! Tables, figures, stores and pages read it; a new metric is declared here and nowhere else. The units of names are
 //! those of the summary; people see `unit`.

@@ -35,7 +35,7 @@ def main() -> NoReturn:
                 # Replace characters that the terminal cannot show by a question mark, without a traceback.
                 stream.reconfigure(errors="replace")
         if sys.argv[1:] == ["--version"]:
-            # Without loading what reads other command lines.
+            # Answer without loading the command-line parser.
             from sojourn import _core
 
             print(f"sojourn {_core.version}")

@@ -14,7 +14,7 @@ from sojourn.cli.app import HELPER
 from sojourn.cli.listing import What
 
 FILES = ":files"
-"""What a candidate says for file names."""
+"""The candidate that stands for file names."""
 
 
 class Shell(StrEnum):

@@ -161,7 +161,7 @@ def _left_out(results: Results, link: str) -> str:
     arms, names = len(results.arms), len(stations(results.runs[0], link))
     parts = [f"the first {MOST_PANELS} of {arms} queues"] if arms > MOST_PANELS else []
     parts += [f"the first {MOST_STATIONS} of {names} stations"] if names > MOST_STATIONS else []
-    return f"\n{' and '.join(parts)}; the table has all" if parts else ""
+    return f"\n{' and '.join(parts)}; summary.csv has all" if parts else ""
 
 
 def _stations(arms: Sequence[Arm], link: str) -> list[str]:

@@ -336,7 +336,7 @@ def way(results: Results, place: str) -> str:
 
 
 def where(results: Results, metric: Metric, place: str) -> str:
-    """What a metric's figure is of, in words: the queue, or the direction of the flows; empty for a group."""
+    """The queue or the direction of the flows in a figure of a metric, in words; empty for a group."""
     if metric.group or metric.declared.over in ("run", "station"):
         return ""
     if metric.declared.over == "direction" and results.has_several_links:

@@ -103,7 +103,7 @@ class Part:
     def content(self) -> pa.BufferReader:
         """Its content, in memory: Arrow's threads may still read it when an error has been raised.
 
-        The memory is Arrow's own. A thread that releases memory of Python while Python ends aborts the process.
+        The memory is Arrow's own: a thread of Arrow that frees a Python object while Python ends aborts the process.
 
         Raises
         ------
