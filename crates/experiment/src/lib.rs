@@ -19,6 +19,7 @@
 //! | [`schema()`] | the JSON Schema of the file, from the same declarations |
 //! | [`measured`] | what a run measures |
 //! | [`derived`] | values derived alike for every backend: flows with their start times, limits |
+//! | [`network`] | links and routes as parts of a network of `sojourn-path` |
 //! | [`topology`] | links, nodes, and the routes of traffic over them |
 //! | [`wifi`] | the settings of a Wi-Fi cell |
 //! | `written` | formats quantities as in a file |
@@ -43,6 +44,7 @@ mod keys;
 pub mod measured;
 pub mod model;
 mod names;
+pub mod network;
 mod notes;
 mod plan;
 mod read;

@@ -1,19 +1,19 @@
 //! Builds the simulation of one arm of an experiment.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde_json::Value as Json;
-use sojourn_aqm::{Catalogue, Discipline, Limit, SettingError, Settings};
+use sojourn_aqm::Catalogue;
 use sojourn_experiment::derived::{self, Host, Owner, QueuePlace};
 use sojourn_experiment::measured;
-use sojourn_experiment::model::{self, CapturePoint, Experiment, Hop, Kind, Queue, Traffic, Way};
+use sojourn_experiment::model::{CapturePoint, Experiment, Hop, Kind, Way};
+use sojourn_experiment::network::{
+    RunError, Topology, at, discipline, impairments, links, settings,
+};
 use sojourn_experiment::{InUse, RunSpec, Values};
 use sojourn_measure::meter::Measures;
-use sojourn_path::link::BoxedQdisc;
-use sojourn_path::{Builder, LinkConfig, Route, Stage};
+use sojourn_path::{Builder, Route, Stage};
 use sojourn_tcp::cc;
-use sojourn_traffic::streams;
 use sojourn_units::Time;
 
 use crate::capture::{Capture, Facts, Interfaces};
@@ -22,36 +22,6 @@ use crate::packet::{Packets, SimPacket};
 use crate::simulation::Simulation;
 use crate::traffic::{Identity, Source};
 use crate::wifi;
-
-/// Why a run cannot be built or changed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum RunError {
-    /// A queue's parameters contradict each other.
-    Settings {
-        /// The dotted key at fault.
-        key: String,
-        /// What is wrong and what is accepted, in the words of [`SettingError`].
-        message: String,
-    },
-    /// The catalogue has no discipline of this name.
-    UnknownDiscipline(String),
-    /// No congestion control has this name.
-    UnknownCongestionControl(String),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Settings { key, message } => write!(f, "{key}: {message}"),
-            Self::UnknownDiscipline(name) => write!(f, "no discipline is called \"{name}\""),
-            Self::UnknownCongestionControl(name) => {
-                write!(f, "no congestion control is called \"{name}\"")
-            }
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
 
 /// The built-in disciplines by name.
 pub fn catalogue() -> Catalogue<SimPacket> {
@@ -67,7 +37,7 @@ pub fn check(
     queue: usize,
     catalogue: &Catalogue<SimPacket>,
 ) -> Result<(), RunError> {
-    build_links(experiment, queue, 0, catalogue).map(drop)?;
+    links(experiment, queue, 0, catalogue).map(drop)?;
     build_cells(experiment, queue, 0, catalogue).map(drop)?;
     experiment
         .traffic
@@ -135,25 +105,6 @@ pub fn document(spec: &RunSpec, catalogue: &Catalogue<SimPacket>) -> Result<Json
 
 // ---- Building ------------------------------------------------------------------------------------------
 
-/// The wired queues of arm number `queue`, in the order in which links are added to a network.
-fn build_links(
-    experiment: &Experiment,
-    queue: usize,
-    seed: u64,
-    catalogue: &Catalogue<SimPacket>,
-) -> Result<Vec<(BoxedQdisc<SimPacket>, LinkConfig)>, RunError> {
-    let places = derived::queues(experiment, queue);
-    let link = |place: &QueuePlace<'_>| {
-        let discipline = discipline(place.arm, catalogue)?;
-        let qdisc = discipline
-            .build(&settings(experiment, place))
-            .map_err(at(place, queue))?;
-        Ok((qdisc, config(experiment, place, seed)))
-    };
-    let places = places.iter().filter(|place| place.link.wifi.is_none());
-    places.map(link).collect()
-}
-
 /// A built Wi-Fi cell.
 struct BuiltCell {
     /// The number of the cell's link.
@@ -190,52 +141,6 @@ fn build_cells(
     Ok(cells)
 }
 
-/// Maps an error in a discipline's key to the key of the experiment.
-pub(crate) fn at(place: &QueuePlace<'_>, queue: usize) -> impl Fn(SettingError) -> RunError {
-    move |error| RunError::Settings {
-        key: place.key_of(queue, &error.key),
-        message: error.message,
-    }
-}
-
-fn config(experiment: &Experiment, place: &QueuePlace<'_>, seed: u64) -> LinkConfig {
-    let way = place.hop.way.name();
-    let stream = match place.link.nodes {
-        None => format!("queue/{way}"),
-        Some(_) => format!("queue/{}/{way}", place.link.name),
-    };
-    let mut config = LinkConfig::new(place.capacity.clone());
-    config.burst = place.link.burst;
-    config.overhead = place.link.overhead;
-    config.device_queue = place.link.device_queue;
-    config.steady = (experiment.warmup, experiment.duration);
-    config.seed = streams::seed(seed, &stream);
-    config
-}
-
-pub(crate) fn discipline<'a>(
-    arm: &Queue,
-    catalogue: &'a Catalogue<SimPacket>,
-) -> Result<&'a Discipline<SimPacket>, RunError> {
-    catalogue
-        .get(&arm.aqm)
-        .ok_or_else(|| RunError::UnknownDiscipline(arm.aqm.clone()))
-}
-
-pub(crate) fn settings(experiment: &Experiment, place: &QueuePlace<'_>) -> Settings {
-    let limit = derived::limit(experiment, place);
-    let mut settings = Settings::new(
-        place.capacity.nominal(),
-        derived::frame(experiment, place.link),
-    );
-    settings.limit = limit.map(|limit| match limit {
-        derived::Limit::Packets(packets) => Limit::Packets(packets),
-        derived::Limit::Bytes(bytes) => Limit::Bytes(bytes),
-    });
-    settings.values.clone_from(&place.arm.settings);
-    settings
-}
-
 /// The congestion control of a traffic group. A group without TCP ignores it, so any will do.
 fn algorithm(kind: &Kind) -> Result<&'static cc::Algorithm, RunError> {
     let name = kind.tcp().map_or("cubic", |tcp| &tcp.congestion_control);
@@ -252,13 +157,13 @@ pub(crate) fn build(
     seed: u64,
     catalogue: &Catalogue<SimPacket>,
 ) -> Result<Simulation, RunError> {
-    let links = build_links(experiment, queue, seed, catalogue)?;
+    let queues = links(experiment, queue, seed, catalogue)?;
     let cells = build_cells(experiment, queue, seed, catalogue)?;
     let places = derived::queues(experiment, queue);
     let scope = measured::scope(experiment, queue, seed);
     let mut builder = Builder::new();
     let mut probes = Vec::new();
-    for (qdisc, config) in links {
+    for (qdisc, config) in queues {
         let mut probe = scope.probe(probes.len());
         probe.tell_apart(qdisc.inner_queues());
         probes.push(probe);
@@ -270,19 +175,13 @@ pub(crate) fn build(
         probes.push(probe);
     }
     let mut impaired = Vec::new();
-    for (number, link) in experiment.links.iter().enumerate() {
-        for way in [Way::Down, Way::Up] {
-            let impair = link.impair(way);
-            if !impair.is_nothing() {
-                let stream = format!("impair/{}/{}", link.name, way.name());
-                builder.add_impairment(impair, streams::seed(seed, &stream), SimPacket::copied);
-                impaired.push(ImpairedPackets {
-                    hop: Hop { link: number, way },
-                    lost: 0,
-                    duplicated: 0,
-                });
-            }
-        }
+    for (hop, impair, seed) in impairments(experiment, seed) {
+        builder.add_impairment(impair, seed, SimPacket::copied);
+        impaired.push(ImpairedPackets {
+            hop,
+            lost: 0,
+            duplicated: 0,
+        });
     }
     let network = Topology {
         links: &experiment.links,
@@ -304,8 +203,8 @@ pub(crate) fn build(
         let algorithm = algorithm(&traffic.kind)?;
         let there = traffic.route.hops(flow.way);
         let back = traffic.route.hops(flow.way.reversed());
-        let mut forward = network.stages(&there, &traffic.route.stations(flow.way));
-        let interfaces = network.interfaces(&there, &back);
+        let mut forward = network.stages(&traffic.route, flow.way);
+        let interfaces = interfaces(&network, &there, &back);
         // An access link matters only ahead of a queue. Without a queue nothing waits, so leave it out.
         if let (Some(rate), [true, _]) = (traffic.access, interfaces.meets_queue) {
             let access = access_of
@@ -313,7 +212,7 @@ pub(crate) fn build(
                 .or_insert_with(|| builder.add_access(rate));
             forward.insert(0, Stage::Access(*access));
         }
-        let returning = network.stages_back(&back, traffic, flow.way.reversed());
+        let returning = network.stages_back(traffic, flow.way.reversed());
         let routes = [builder.add_route(&forward), builder.add_route(&returning)];
         seen_at.push(interfaces);
         let identity = identity(
@@ -349,84 +248,21 @@ pub(crate) fn build(
     Ok(Simulation::new(scope, named, network, sources))
 }
 
-/// Translates the hops of a route into stages of the network.
-struct Topology<'a> {
-    links: &'a [model::Link],
-    /// The queues in the order of their numbers.
-    queues: Vec<Hop>,
-    /// The links that are Wi-Fi cells, in the order of the media.
-    cells: Vec<usize>,
-    /// The impaired directions, in the order of the impairments.
-    impaired: Vec<Hop>,
-}
-
-impl Topology<'_> {
-    fn queue(&self, hop: Hop) -> Option<usize> {
-        self.queues.iter().position(|queue| *queue == hop)
-    }
-
-    fn impairment(&self, hop: Hop) -> Option<usize> {
-        self.impaired.iter().position(|impaired| *impaired == hop)
-    }
-
-    /// The stages of each hop: its queue, if it has one, then its impairment, if it has one, and its propagation
-    /// delay. On Wi-Fi the queue is that of the
-    /// hop's station. Hosts send and receive packets with the header sizes of the file's first link.
-    fn stages(&self, hops: &[Hop], stations: &[u16]) -> Vec<Stage> {
-        let at_hosts = self.links[0].overhead;
-        let mut stages = Vec::new();
-        let mut overhead = at_hosts;
-        let mut change = |stages: &mut Vec<Stage>, to: u32| {
-            if to != overhead {
-                stages.push(Stage::ChangeBytes(to as i32 - overhead as i32));
-                overhead = to;
-            }
-        };
-        for (hop, station) in hops.iter().zip(stations) {
-            let link = &self.links[hop.link];
-            if let Some(queue) = self.queue(*hop) {
-                change(&mut stages, link.overhead);
-                let cell = self.cells.iter().position(|cell| *cell == hop.link);
-                stages.push(match cell {
-                    Some(cell) => Stage::Shared(cell as u16, wifi::entry(*station, hop.way)),
-                    None => Stage::Link(queue),
-                });
-            }
-            if let Some(impairment) = self.impairment(*hop) {
-                stages.push(Stage::Impaired(impairment));
-            }
-            stages.push(Stage::Delay(link.delay));
-        }
-        change(&mut stages, at_hosts);
-        stages
-    }
-
-    /// The path back from the receiver; it includes the rest of the base RTT.
-    fn stages_back(&self, hops: &[Hop], traffic: &Traffic, way: Way) -> Vec<Stage> {
-        let one_way = traffic.route.delay(self.links);
-        let only_waits = |hop: &Hop| self.queue(*hop).is_none() && self.impairment(*hop).is_none();
-        if hops.iter().all(only_waits) {
-            return vec![Stage::Delay(traffic.rtt.saturating_sub(one_way))];
-        }
-        let mut stages = self.stages(hops, &traffic.route.stations(way));
-        stages.insert(0, Stage::Delay(traffic.rtt.saturating_sub(one_way * 2)));
-        stages
-    }
-
-    /// The capture interfaces of a flow: for packets that go `there`, and for those that come `back`.
-    fn interfaces(&self, there: &[Hop], back: &[Hop]) -> Interfaces {
-        let first = |hops: &[Hop]| hops.iter().find_map(|hop| self.queue(*hop));
-        let ways = [there, back];
-        let way = |hops: &[Hop]| hops.first().map_or(0, |hop| hop.way as u32);
-        Interfaces {
-            // With `[link]` each direction is an interface, whether it has a queue or not.
-            of_hosts: ways.map(|hops| match (first(hops), self.links[0].nodes.is_none()) {
+/// The capture interfaces of a flow: for packets that go `there`, and for those that come `back`.
+fn interfaces(network: &Topology<'_>, there: &[Hop], back: &[Hop]) -> Interfaces {
+    let first = |hops: &[Hop]| hops.iter().find_map(|hop| network.queue(*hop));
+    let ways = [there, back];
+    let way = |hops: &[Hop]| hops.first().map_or(0, |hop| hop.way as u32);
+    Interfaces {
+        // With `[link]` each direction is an interface, whether it has a queue or not.
+        of_hosts: ways.map(
+            |hops| match (first(hops), network.links[0].nodes.is_none()) {
                 (Some(queue), false) => queue as u32,
-                (None, false) => self.queues.len() as u32,
+                (None, false) => network.queues.len() as u32,
                 (_, true) => way(hops),
-            }),
-            meets_queue: ways.map(|hops| first(hops).is_some()),
-        }
+            },
+        ),
+        meets_queue: ways.map(|hops| first(hops).is_some()),
     }
 }
 

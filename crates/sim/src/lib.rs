@@ -34,9 +34,10 @@ mod timers;
 mod traffic;
 mod wifi;
 
-pub use build::{RunError, catalogue, check, document, in_use};
+pub use build::{catalogue, check, document, in_use};
 pub use names::{names, names_in};
 pub use packet::SimPacket;
 pub use session::{Observation, Session, run};
+pub use sojourn_experiment::network::RunError;
 pub use sojourn_measure::result::{self, RunResult};
 pub use sojourn_measure::series::{FlowSample, QueueSample};

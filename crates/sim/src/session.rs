@@ -3,10 +3,11 @@
 use sojourn_aqm::{Catalogue, Settings};
 use sojourn_experiment::RunSpec;
 use sojourn_experiment::derived::{self, Owner};
+use sojourn_experiment::network::{RunError, discipline, settings};
 use sojourn_measure::series::{FlowSample, Looker, QueueSample};
 use sojourn_units::{Kind, Time, Value};
 
-use crate::build::{RunError, build, discipline, settings};
+use crate::build::build;
 use crate::packet::SimPacket;
 use crate::result::RunResult;
 use crate::sampler::{look_at_flows, look_at_queues};

@@ -4,6 +4,7 @@ use sojourn_aqm::{Catalogue, Limit, Settings};
 use sojourn_experiment::Values;
 use sojourn_experiment::derived::QueuePlace;
 use sojourn_experiment::model::Experiment;
+use sojourn_experiment::network::{RunError, at, discipline, settings};
 use sojourn_experiment::wifi::{Queueing, Standard, Wifi};
 use sojourn_path::link::BoxedQdisc;
 use sojourn_traffic::streams;
@@ -11,7 +12,6 @@ use sojourn_units::Value;
 use sojourn_wifi::queues::mac80211::{self, FqSettings};
 use sojourn_wifi::{Medium, Protection, Station, modes};
 
-use crate::build::{RunError, at, discipline, settings};
 use crate::packet::SimPacket;
 
 /// Categories of a station, each with a queue of its own in mac80211.

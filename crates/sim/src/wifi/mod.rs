@@ -64,11 +64,6 @@ impl Backlog {
     }
 }
 
-/// The entry of a cell for packets to or from this station; see [`sojourn_path::Stage::Shared`].
-pub const fn entry(station: u16, way: Way) -> u16 {
-    station * 2 + way as u16
-}
-
 impl Cell {
     /// A cell whose access point's queue has this number among the probes, and whose stations' queue has the next.
     pub fn new(medium: Medium<SimPacket>, queue: usize, records_medium: bool) -> Self {

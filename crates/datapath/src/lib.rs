@@ -1,0 +1,30 @@
+//! Real packets through the links and queue disciplines of an experiment, in real time.
+//!
+//! Packets come from TUN devices, pass a network of `sojourn-path`, and leave by TUN devices. One thread does all of it. In
+//! the network packets have *ideal* times: a thread that wakes up late acts at the instants at which it should have acted, so
+//! that queues, drops and marks are those of an ideal link, and only the delivery is late. How late is measured.
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`ip`] | the headers of a packet; sets Congestion Experienced |
+//! | [`network`] | an experiment's links and routes; records the fate of every packet |
+//! | [`flows`] | flows that appear as their packets come |
+//! | [`lateness`] | how late packets were delivered |
+//! | [`tun`] | a TUN device |
+//! | [`scheduling`] | asks the kernel for real-time scheduling |
+//! | [`datapath`] | the loop: reads, lets the network act, writes, waits |
+
+#[cfg(target_os = "linux")]
+pub mod datapath;
+pub mod flows;
+pub mod ip;
+pub mod lateness;
+pub mod network;
+#[cfg(target_os = "linux")]
+pub mod scheduling;
+#[cfg(target_os = "linux")]
+pub mod tun;
+
+#[cfg(target_os = "linux")]
+pub use datapath::{Clock, Datapath};
+pub use network::{Fate, Frame, Packet, Row};
