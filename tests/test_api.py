@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 import sojourn as sj
 from conftest import EXPERIMENT
-from sojourn.filenames import FORMATS
-from sojourn.results import values_as_arrow
+from sojourn.figure.filenames import FORMATS
+from sojourn.frame.arrow import values_as_arrow
 
 RECORD = '\n[record]\npackets = true\nseries = "500 ms"\n'
 

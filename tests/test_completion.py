@@ -11,8 +11,8 @@ import pytest
 from typer.main import get_command
 
 from conftest import SOJOURN
-from sojourn.cli.app import app
-from sojourn.cli.completion import FILES, HELPER, candidates
+from sojourn.cli.app import HELPER, app
+from sojourn.cli.completion import FILES, candidates
 
 ASK = {
     # The function that bash would call, with the words as it would set them.

@@ -14,10 +14,10 @@ from matplotlib.container import BarContainer
 import sojourn as sj
 from conftest import SOJOURN, Cli
 from sojourn import _core
-from sojourn.designs import POINTS, with_points
-from sojourn.grids import Grid
-from sojourn.grids.sensitivity import indices
+from sojourn.runs.designs import POINTS, with_points
 from sojourn.store import Store
+from sojourn.store.cells import Grid
+from sojourn.store.sensitivity import indices
 
 DESIGN = """
 experiment = { name = "design", duration = "2 s" }
@@ -113,12 +113,12 @@ def test_a_store_holds_the_points_and_knows_the_sweep_again(swept: Path, sojourn
     assert json.loads(again.stdout) == {"runs": 320, "done": 320, "running": 0, "failed": 0}
     (plan,) = Store(swept).plans()
     # Workers read the plan without sampling.
-    monkeypatch.setattr("sojourn.designs.salib", lambda _: pytest.fail("sampled again"))
+    monkeypatch.setattr("sojourn.runs.designs.salib", lambda _: pytest.fail("sampled again"))
     assert len(plan.sweep) == 320
 
 
 def test_goodput_depends_on_the_rate_of_its_source_alone(swept: Path):
-    (found,) = indices(Grid(swept), "goodput_bps")
+    (found,) = indices(Grid(swept), Grid(swept).plans(), "goodput_bps")
     assert found.keys == ("traffic.0.rate", "traffic.0.rtt", "link.buffer")
     # Half a second of 1 to 3 Mbit/s through 4 Mbit/s: delay and buffer do not matter.
     assert found.first[0] == pytest.approx(1.0, abs=0.05)
@@ -138,7 +138,7 @@ def test_indices_are_those_of_a_function_that_is_known(swept: Path, monkeypatch:
     known = grid.intervals(grid.measure("goodput_bps"))
     object.__setattr__(known, "middle", x + 2.0 * y)
     monkeypatch.setattr(grid, "intervals", lambda _: known)
-    (found,) = indices(grid, "goodput_bps")
+    (found,) = indices(grid, grid.plans(), "goodput_bps")
     assert found.total == pytest.approx([0.2, 0.8, 0.0], abs=0.05)
 
 
@@ -147,7 +147,7 @@ def test_the_figure_shows_the_indices(swept: Path, sojourn: Cli, tmp_path: Path)
     assert (drawn.returncode, drawn.stderr) == (0, "")
     assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
     figure = Grid(swept).plot.sensitivity("goodput_bps")
-    (found,) = indices(Grid(swept), "goodput_bps")
+    (found,) = indices(Grid(swept), Grid(swept).plans(), "goodput_bps")
     heights = [bar.get_height() for bars in figure.axes[0].containers if isinstance(bars, BarContainer) for bar in bars]
     assert heights == pytest.approx([*found.first, *found.total])
 

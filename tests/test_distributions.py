@@ -16,7 +16,7 @@ from comparison import JUDGED  # noqa: E402
 from distributions import given  # noqa: E402
 from distributions_page import STEPS, Scenario, page, pairs, settling  # noqa: E402
 
-from sojourn.ranks import p_value  # noqa: E402
+from sojourn.frame.ranks import p_value  # noqa: E402
 
 
 def test_the_probability_is_exact():

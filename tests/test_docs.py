@@ -13,7 +13,8 @@ import pytest
 
 import sojourn
 from conftest import EXPERIMENT
-from sojourn import _core, results
+from sojourn import _core
+from sojourn.frame import results
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "pictures"))
 import draw

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from conftest import EXPERIMENT, Cli
-from sojourn import _core, footprint
-from sojourn.backends import backend_of
+from sojourn import _core
 from sojourn.cli.estimate import Estimate, in_bytes, in_runs, in_time, sentence
-from sojourn.trial import trial
+from sojourn.runs import footprint
+from sojourn.runs.backends import backend_of
+from sojourn.runs.trial import trial
 
 RECORDED = EXPERIMENT.replace("repeat = 2", "repeat = 1") + "[record]\npackets = true\nrtt = true\npcap = true\n"
 

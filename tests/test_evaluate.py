@@ -12,14 +12,16 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from conftest import Cli, visible
 from sojourn import _core
-from sojourn.evaluation import Suite, evaluate, find
-from sojourn.evaluation.runner import arms_of, plan
-from sojourn.evaluation.scorecard import Line, compared, scorecard
+from sojourn.studies.suites import Suite, evaluate, find
+from sojourn.studies.suites.relative import FAMILIES, by_family, relative_map
+from sojourn.studies.suites.runner import arms_of, plan
+from sojourn.studies.suites.scorecard import Line, compared, scorecard
 
 SUITE = """
 title = "A short suite"
@@ -164,9 +166,12 @@ def test_a_scorecard_as_json_has_every_scenario_with_intervals_and_drop_tails_va
     assert json.loads((out / "scorecard.json").read_text()) == card
     assert visible(out) == {
         *("scorecard.json", "scorecard.md", "data.csv", "datapackage.json"),
-        *("tradeoff-4.png", "tradeoff-5.png", "tradeoff-8.png"),
+        *("overview.png", "tradeoff-4.png", "tradeoff-5.png", "tradeoff-8.png"),
     }
-    assert {Path(figure).name for figure in card["figures"]} == {f"tradeoff-{n}.png" for n in (4, 5, 8)}
+    assert {Path(figure).name for figure in card["figures"]} == {
+        "overview.png",
+        *(f"tradeoff-{n}.png" for n in (4, 5, 8)),
+    }
     rows = list(csv.DictReader((out / "data.csv").open()))
     values = [
         float(row["value"])
@@ -340,3 +345,24 @@ def test_heavy_load_fills_the_link_at_a_fraction_of_drop_tails_delay(of_loads: d
     for queue in ("pie", "codel", "fq_codel"):
         assert value(heavy, "goodput_mbps", queue) > 0.97 * value(heavy, "goodput_mbps", "pfifo")
         assert value(heavy, "delay_mean_ms", queue) < 0.5 * value(heavy, "delay_mean_ms", "pfifo")
+
+
+def test_the_map_has_every_arm_once_by_family_and_drop_tail_is_white():
+    arms = ["mine", "pfifo", "cake", "codel:target=20ms", "pie"]
+    assert by_family(arms) == [
+        ("drop-tail", ["pfifo"]), ("PIE", ["pie"]), ("CoDel", ["codel:target=20ms"]), ("flow queueing", ["cake"]),
+        ("other", ["mine"]),
+    ]  # fmt: skip
+    delay = np.array([[10.0, 1.0, 0.1, 0.01, np.nan]])
+    goodput = np.array([[1.1, 1.0, 0.9, 0.5, np.nan]])
+    drawn = relative_map(["5.1 sender"], arms, delay, goodput, "pfifo")
+    colors = [np.ma.asarray(plot.collections[0].get_array()).ravel() for plot in drawn.axes[:2]]
+    assert colors[0].filled(9.0).tolist() == pytest.approx([0.0, 9.0, 2.0, 1.0, -1.0])
+    # Half of the goodput is beyond the last colour.
+    assert colors[1].filled(9.0).tolist() == pytest.approx([0.0, 9.0, -0.3, -0.1, 0.1])
+    assert [text.get_text() for text in drawn.axes[0].get_xticklabels()] == ["pfifo", "pie", arms[3], "cake", "mine"]
+
+
+def test_every_discipline_has_a_family():
+    known = {aqm for members in FAMILIES.values() for aqm in members}
+    assert known == {one["name"] for one in json.loads(_core.disciplines_json())}

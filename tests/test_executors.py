@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 import sojourn as sj
-from sojourn import _core, own
-from sojourn.backends import Simulator
-from sojourn.execution import execute
-from sojourn.executors import Processes, Threads
+from sojourn import _core
+from sojourn.runs import user_aqm
+from sojourn.runs.backends import Simulator
+from sojourn.runs.execution import execute
+from sojourn.runs.executors import Processes, Threads
 
 EXPERIMENT = """
 experiment = { name = "short", duration = "2 s", repeat = 2 }
@@ -106,7 +107,7 @@ def test_processes_give_what_threads_give(file: Path):
 
 
 def test_own_disciplines_of_a_file_run_in_processes(file: Path, own_file: Path):
-    own.load(own_file)
+    user_aqm.load(own_file)
     try:
         text = EXPERIMENT.replace('{ aqm = "pie" }', '{ aqm = "every_tenth", every = 20 }')
         file.write_text(text)
@@ -116,17 +117,17 @@ def test_own_disciplines_of_a_file_run_in_processes(file: Path, own_file: Path):
 
 
 def test_an_own_discipline_of_another_source_is_not_mistaken(own_file: Path):
-    own.load(own_file)
+    user_aqm.load(own_file)
     try:
         spec = plan_of(EXPERIMENT.replace("pie", "every_tenth"))[1]
         document, before = spec.document, spec.hash
         own_file.write_text(OWN.replace("every=10", "every=11"))
-        own.load(own_file)
+        user_aqm.load(own_file)
         with pytest.raises(sj.ExperimentError, match=r'"every_tenth" is registered here from another source'):
             _core.RunSpec.read(document)
         assert plan_of(EXPERIMENT.replace("pie", "every_tenth"))[1].hash != before
         own_file.write_text(OWN)
-        own.load(own_file)
+        user_aqm.load(own_file)
         assert _core.RunSpec.read(document).hash == before
     finally:
         sj.unregister_aqm("every_tenth")
@@ -146,7 +147,7 @@ def test_a_process_that_dies_fails_its_runs_in_one_line():
     specs = list(plan_of(EXPERIMENT))[:2]
     error = execute(specs, lambda *_: None, finish=lambda _, run: run, executor=executor)
     assert isinstance(error, sj.RunError)
-    assert str(error) == "a worker process died, or could not be started"
+    assert str(error) == "short: codel, seed 1: a worker process died, or could not be started"
 
 
 def test_names_of_executors_and_where_they_go(file: Path):

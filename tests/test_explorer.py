@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from conftest import SOJOURN, Cli
-from sojourn.grids import Grid
-from sojourn.grids.measure import short
+from sojourn.frame.columns import short
+from sojourn.store.cells import Grid
 from test_grids import EXPERIMENT
 from test_report import PHONE, titled
 

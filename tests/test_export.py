@@ -19,7 +19,7 @@ import sojourn as sj
 from conftest import EXPERIMENT, Cli
 from sojourn.export.flent import data_file
 from sojourn.export.latex import escaped
-from sojourn.tables import results_sheet
+from sojourn.page.tables import results_sheet
 from test_bad_input import wrong
 
 SERIES = '\n[record]\nseries = "200 ms"\n'

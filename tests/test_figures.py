@@ -9,7 +9,7 @@ import pytest
 
 import sojourn as sj
 from conftest import EXPERIMENT
-from sojourn.plots.tradeoff import one_sigma_ellipse, points
+from sojourn.figure.tradeoff import one_sigma_ellipse, points
 
 
 @pytest.fixture(scope="module")

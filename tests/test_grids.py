@@ -13,12 +13,12 @@ import pytest
 
 from conftest import SOJOURN, Cli
 from sojourn import ExperimentError
-from sojourn.grids import Grid
-from sojourn.grids.intervals import median_intervals
-from sojourn.grids.measure import measure, short
-from sojourn.plots.panels import spread
-from sojourn.plots.pareto import front
-from sojourn.statistics import median_interval
+from sojourn.figure.panels import spread
+from sojourn.figure.pareto import front
+from sojourn.frame.columns import measure, short
+from sojourn.frame.intervals import median_intervals
+from sojourn.frame.statistics import median_interval
+from sojourn.store.cells import Grid
 from test_bad_input import wrong
 
 EXPERIMENT = """

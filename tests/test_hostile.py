@@ -107,7 +107,7 @@ def test_a_run_without_packets_is_read_back(tmp_path: Path):
     assert sj.load(tmp_path / "out").runs[0].sojourn_ms()["n"] == 0
 
 
-@pytest.mark.parametrize("module", ["sojourn._core", "sojourn.cli.app", "sojourn.results", "typer", "numpy"])
+@pytest.mark.parametrize("module", ["sojourn._core", "sojourn.cli.app", "sojourn.frame.results", "typer", "numpy"])
 def test_an_interrupt_while_things_are_loaded_ends_quietly(module: str):
     code = (
         "import sys\n"

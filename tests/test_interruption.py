@@ -15,7 +15,7 @@ import pytest
 import sojourn as sj
 from conftest import EXPERIMENT, SOJOURN, Cli, visible
 from sojourn.cli import run as run_command
-from sojourn.interrupts import SIGNALS
+from sojourn.files.interrupts import SIGNALS
 
 LONG = EXPERIMENT.replace('"4 s"', '"20 s"').replace("10 Mbit", "100 Mbit").replace("repeat = 2", "repeat = 1000")
 UNHURRIED = EXPERIMENT.replace('"codel"\ntarget = "5 ms"', '"unhurried"').replace("repeat = 2", "repeat = 15")

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sojourn import series
-from sojourn.results import Run
+from sojourn.frame import series
+from sojourn.frame.results import Run
 from sojourn.studies.measures import Measure, Part, Quantiles
 
 

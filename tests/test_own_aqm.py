@@ -13,7 +13,8 @@ import pytest
 
 import sojourn as sj
 from conftest import SOJOURN, Cli
-from sojourn import _core, own
+from sojourn import _core
+from sojourn.runs import user_aqm
 
 ROOT = Path(__file__).parent.parent
 TUTORIAL = (ROOT / "docs" / "tutorial-aqm.md").read_text(encoding="utf-8")
@@ -302,9 +303,9 @@ def test_an_own_class_is_named_after_its_file(tmp_path: Path):
         "import sojourn as sj\n@sj.aqm('named_after_file')\nclass PCtl:\n    def enqueue(self, *given): ...\n",
         encoding="utf-8",
     )
-    own.load(tmp_path / "pctl.py")
+    user_aqm.load(tmp_path / "pctl.py")
     try:
         entry = next(e for e in json.loads(_core.disciplines_json()) if e["name"] == "named_after_file")
         assert entry["source"] == "pctl.PCtl"
     finally:
-        own.unregister_aqm("named_after_file")
+        user_aqm.unregister_aqm("named_after_file")

@@ -11,9 +11,9 @@ import pytest
 
 import sojourn as sj
 from conftest import EXPERIMENT, Cli
-from sojourn.metrics import metric_called
-from sojourn.paired import differences
-from sojourn.statistics import mean_interval, student_t
+from sojourn.frame.metrics import metric_called
+from sojourn.frame.pairs import differences
+from sojourn.frame.statistics import mean_interval, student_t
 from test_bad_input import wrong
 
 

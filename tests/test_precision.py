@@ -9,8 +9,8 @@ import pytest
 
 import sojourn as sj
 from conftest import EXPERIMENT, Cli
-from sojourn.precision import Cell, Precision
-from sojourn.results import Run
+from sojourn.frame.results import Run
+from sojourn.runs.precision import Cell, Precision
 
 
 def runs(*goodputs):

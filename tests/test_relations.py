@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sojourn.results import Run
+from sojourn.frame.results import Run
 from sojourn.studies.evaluate import Slack, instances
 from sojourn.studies.grid import Alias, Cell, Grid
 from sojourn.studies.measures import Measure, Single, Values

@@ -12,10 +12,10 @@ import pytest
 
 import sojourn as sj
 from conftest import EXPERIMENT, Cli, visible
-from sojourn import own
-from sojourn.api import read_plan
-from sojourn.results import without_formulas
-from sojourn.saving import files_of
+from sojourn.frame.arrow import without_formulas
+from sojourn.runs import user_aqm
+from sojourn.runs.plan import read_plan
+from sojourn.store.saving import files_of
 from test_bad_input import wrong
 
 
@@ -119,7 +119,7 @@ def test_inputs_are_bounded(sojourn: Cli, tmp_path: Path):
         file.truncate(5_000_000_000)
     wrong(sojourn("run", "pipe"), "pipe: is a pipe or a device; must be a regular file")
     for file in (Path("/dev/zero"), tmp_path / "pipe", tmp_path / "large", tmp_path):
-        for read in (sj.run, partial(sj.replay, aqm="pie"), own.load):
+        for read in (sj.run, partial(sj.replay, aqm="pie"), user_aqm.load):
             with pytest.raises(sj.ExperimentError, match=re.escape(str(file))):
                 read(file)
     (tmp_path / "out").mkdir()

@@ -32,7 +32,7 @@ def loaded(names: list[str], *arguments: str, cwd: Path | None = None) -> list[s
 
 
 def test_the_version_loads_no_command_line():
-    assert loaded(["typer", "rich", "sojourn.cli.app", "sojourn.results"], "--version") == []
+    assert loaded(["typer", "rich", "sojourn.cli.app", "sojourn.frame.results"], "--version") == []
 
 
 def test_a_command_loads_its_own_module_only():
@@ -42,6 +42,6 @@ def test_a_command_loads_its_own_module_only():
 
 def test_a_run_without_figures_draws_nothing_and_needs_no_pandas(tmp_path: Path):
     (tmp_path / "start.toml").write_text(EXPERIMENT)
-    names = ["pyarrow", "pandas", "matplotlib", "duckdb", "sojourn.plots", "sojourn.studies"]
+    names = ["pyarrow", "pandas", "matplotlib", "duckdb", "sojourn.figure.plots", "sojourn.studies"]
     assert loaded(names, "run", "start.toml", "--out", "out", "--figures", "none", cwd=tmp_path) == ["pyarrow"]
     assert loaded(names, "run", "start.toml", cwd=tmp_path) == []

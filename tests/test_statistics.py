@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from sojourn.frame.statistics import coverage_limit, interval_note, median_interval, pooled_curve, quantile
+from sojourn.page.tables import interval_text
 from sojourn.schema import Distribution
-from sojourn.statistics import coverage_limit, interval_note, median_interval, pooled_curve, quantile
-from sojourn.tables import interval_text
 
 
 def uniform(low: float, high: float, n: int) -> Distribution:

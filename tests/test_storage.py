@@ -9,10 +9,10 @@ import pytest
 
 from conftest import visible
 from sojourn import ExperimentError
-from sojourn.manifest import FILE, Manifest
-from sojourn.results import load
-from sojourn.storage import OutputError, Staging, file_name, prepare
-from sojourn.workspace import Workspace
+from sojourn.files.manifest import FILE, Manifest, OutputError
+from sojourn.files.storage import Staging, file_name, prepare
+from sojourn.files.workspace import Workspace
+from sojourn.store.folder import load
 
 
 def put(folder: Path, *names: str, text: str = "ours", by: str = "results") -> None:

@@ -18,14 +18,17 @@ from typing import Any
 
 import pytest
 
-from sojourn import _core, own
+from sojourn import _core
+from sojourn.runs import user_aqm
+from sojourn.runs.backends import Simulator
+from sojourn.runs.executors import Outcome
 from sojourn.store import Store, claims, work
 from sojourn.store.claims import Claims
 from sojourn.store.listed import make
 from sojourn.store.listing import Listing
 from sojourn.store.planning import mend
 from sojourn.store.plans import StoredPlan
-from sojourn.store.rows import Made
+from sojourn.store.query import query
 from sojourn.store.status import status
 from sojourn.store.work import Ahead, Batches
 
@@ -294,20 +297,19 @@ def test_runs_that_failed_are_tried_again_and_the_others_are_not(
     work.work(planned(file, undisturbed), jobs=2)
     plan = planned(file, tmp_path / "store")
     made: list[int] = []
-    make = Batches._make
+    end = Batches.end
 
-    def failing(batches: Batches, place: int) -> Made:
+    def failing(batches: Batches, place: int, outcome: Outcome) -> None:
         made.append(place)
-        run = make(batches, place)
-        return Made(place, run.spec, None, "out of memory") if place == 17 else run
+        end(batches, place, _core.RunError("out of memory") if place == 17 else outcome)
 
-    monkeypatch.setattr(Batches, "_make", failing)
+    monkeypatch.setattr(Batches, "end", failing)
     work.work(plan, jobs=2)
     # All rows are in one file, the failed one too.
     assert status([plan]) == {"runs": RUNS, "done": RUNS, "running": 0, "failed": 1}
     assert len(plan.parts()) == 1
     made.clear()
-    monkeypatch.setattr(Batches, "_make", lambda batches, place: (made.append(place), make(batches, place))[1])
+    monkeypatch.setattr(Batches, "end", lambda batches, place, run: (made.append(place), end(batches, place, run)))
     assert mend(plan) == []
     assert plan.missing() == [4]
     work.work(plan, jobs=2)
@@ -582,10 +584,10 @@ def test_an_address_without_a_scheduler_is_refused(sojourn: Cli, file: Path):
 
 @pytest.fixture(autouse=True)
 def _forget_own_disciplines():
-    before = dict(own._classes)
+    before = dict(user_aqm._classes)
     yield
-    for name in set(own._classes) - set(before):
-        own.unregister_aqm(name)
+    for name in set(user_aqm._classes) - set(before):
+        user_aqm.unregister_aqm(name)
 
 
 def test_what_is_compared_and_evaluated_and_studied_is_read_from_a_store(sojourn: Cli, tmp_path: Path):
@@ -688,12 +690,46 @@ def test_cells_of_a_sweep_are_repeated_until_they_are_precise(sojourn: Cli, file
     assert (few.returncode, (tmp_path / "new").exists()) == (2, False)
 
 
-def test_what_cannot_go_through_a_store_is_refused(sojourn: Cli, file: Path, tmp_path: Path):
-    for more in (["--backend", "linux"], ["--executor", "processes"]):
-        refused = sojourn("run", "grid.toml", "--store", "store", *more)
-        assert refused.returncode == 2, refused.stderr
-        assert len(refused.stderr.splitlines()) == 1
-    assert not (tmp_path / "store").exists()
+def test_a_store_keeps_runs_that_processes_make(sojourn: Cli, file: Path):
+    run = ("run", "grid.toml", "--store", "store", "--json")
+    made = json.loads(sojourn(*run, "--executor", "processes", "--jobs", "2").stdout)["runs"]
+    read = json.loads(sojourn(*run).stdout)["runs"]
+    assert [run.pop("wall_s") for run in read] == [0.0] * RUNS
+    assert [{**run, "wall_s": 0} for run in made] == [{**run, "wall_s": 0} for run in read]
+
+
+class Elsewhere(Simulator):
+    """A backend whose results another backend does not have."""
+
+    name = "elsewhere"
+
+    def __init__(self, release: str) -> None:
+        self.release = release
+        self.made = 0
+
+    def __repr__(self) -> str:
+        return "Elsewhere()"
+
+    def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
+        self.made += 1
+        return super().run(spec, monitor)
+
+
+def test_a_store_keeps_the_runs_of_each_backend_apart(file: Path, tmp_path: Path):
+    store = Store.make(tmp_path / "store")
+    specs = list(_core.Plan.read_file(str(file), []))[:4]
+    simulated, _ = make(store, "listed", specs, jobs=1)
+    for release, wanted in (("6.1", 4), ("6.1", 0), ("7.3", 4)):
+        backend = Elsewhere(release)
+        runs, stopped_by = make(store, "listed", specs, jobs=2, backend=backend)
+        assert (len(runs), stopped_by, backend.made) == (4, None, wanted)
+    # A part of them is read from the list that has all.
+    backend = Elsewhere("7.3")
+    assert len(make(store, "some", specs[:2], jobs=1, backend=backend)[0]) == 2
+    assert backend.made == 0
+    with query(store, "select backend, count(*) n, count(distinct hash) h from runs group by all order by all") as rows:
+        assert [row for chunk in rows.chunks for row in chunk] == [("elsewhere", 8, 8), ("sim", 4, 4)]
+    assert len(simulated) == 4
 
 
 def test_listed_runs_of_another_version_are_refused_and_not_counted_as_failed(sojourn: Cli, file: Path, tmp_path: Path):
@@ -791,7 +827,7 @@ def test_progress_counts_work_not_runs(tmp_path: Path):
     half = ahead.progress(min(efforts) / 2, 0.5)
     assert (half.finished, half.fraction) == (0, pytest.approx(min(efforts) / 2 / sum(efforts)))
     # Another worker finishes the short run.
-    assert Batches(plan, {}).try_to_make(efforts.index(min(efforts)))
+    work.make_batch(str(plan.store), plan.id, efforts.index(min(efforts)), trusted=False)
     done = ahead.progress(0.0, 2.0)
     assert (done.finished, done.fraction) == (1, pytest.approx(min(efforts) / sum(efforts)))
     assert ahead.progress(sum(efforts) - min(efforts), 2.5).fraction == pytest.approx(1.0)

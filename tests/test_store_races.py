@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from sojourn import RunError, _core
-from sojourn.grids import Grid
 from sojourn.store import Store, files, work
+from sojourn.store.cells import Grid
 from sojourn.store.files import Part
 from sojourn.store.listed import make
 from sojourn.store.listing import Listing
@@ -25,7 +25,7 @@ from sojourn.store.planning import batch_of, mend
 from sojourn.store.plans import Meta, StoredPlan
 from sojourn.store.status import status
 from sojourn.store.stored import known_run, runs_of
-from sojourn.store.work import Batches, compact
+from sojourn.store.work import compact
 
 EXPERIMENT = """
 experiment = { name = "grid", duration = "1 s", repeat = 3 }
@@ -49,9 +49,8 @@ def file(tmp_path: Path) -> Path:
 def finished(file: Path, tmp_path: Path) -> StoredPlan:
     """A sweep whose batches are all done, but not merged."""
     plan = Store.make(tmp_path / "store").add(file, [], _core.Sweep.read_file(str(file), []), 1)
-    batches = Batches(plan, {})
     for batch in range(plan.batches):
-        assert batches.try_to_make(batch)
+        work.make_batch(str(plan.store), plan.id, batch, trusted=False)
     assert len(plan.parts()) == RUNS
     return plan
 
@@ -155,7 +154,7 @@ def test_a_known_run_is_read_from_the_larger_file(finished: StoredPlan, monkeypa
     monkeypatch.setattr(files, "SETTLE_S", 0.0)
     compact(finished)
     assert not part.path.exists()
-    run = known_run(plan, part, spec)
+    run = known_run(plan, part, spec, spec.hash)
     assert run is not None
     assert (run.label, run.seed) == (spec.label, spec.seed)
 
@@ -165,9 +164,8 @@ def test_listed_runs_are_read_after_a_merge(file: Path, tmp_path: Path, monkeypa
     store = Store.make(tmp_path / "store")
     specs = list(_core.Plan.read_file(str(file), []))
     plan = store.add_listing(Listing.of("listed", specs), 1)
-    batches = Batches(plan, {})
     for batch in range(plan.batches):
-        batches.try_to_make(batch)
+        work.make_batch(str(plan.store), plan.id, batch, trusted=False)
     monkeypatch.setattr(files, "SETTLE_S", 0.0)
     parts = files.parts
     merging: list[bool] = []

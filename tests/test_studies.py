@@ -11,7 +11,7 @@ import pytest
 
 from conftest import STUDY, Cli
 from sojourn import _core
-from sojourn.api import read_plan
+from sojourn.runs.plan import read_plan
 from sojourn.studies import available, find, kept, run_study
 from sojourn.studies.figures import draw
 from sojourn.studies.runner import plan_study

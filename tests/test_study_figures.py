@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
-from sojourn.plots.style import COLORS, figure
-from sojourn.series import histogram
+from sojourn.figure.style import COLORS, figure
+from sojourn.frame.series import histogram
 from sojourn.studies import find, run_study
 from sojourn.studies.figures import draw
 

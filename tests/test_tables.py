@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 
 import sojourn as sj
 from conftest import EXPERIMENT
-from sojourn.metrics import metric_called
-from sojourn.notes import Note
-from sojourn.plots import style
-from sojourn.statistics import median_interval
-from sojourn.swept import quantity, setting_text, words
-from sojourn.tables import (
+from sojourn.figure import style
+from sojourn.frame.metrics import metric_called
+from sojourn.frame.notes import Note
+from sojourn.frame.statistics import median_interval
+from sojourn.frame.swept import quantity, setting_text, words
+from sojourn.page.tables import (
     groups_sheet,
     groups_table,
     inner_table,

@@ -13,7 +13,8 @@ import pytest
 
 import sojourn as sj
 from conftest import CLAIMS, EXPERIMENT, STUDY
-from sojourn import schema, typed
+from sojourn import schema
+from sojourn.files import typed
 from sojourn.studies.claims import Claim
 from sojourn.studies.recipe import Recipe, _of_file
 

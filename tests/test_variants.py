@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Cli
 from sojourn import _core
-from sojourn.results import Run
+from sojourn.frame.results import Run
 from sojourn.studies import find, page, run_study
 from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.variants import Tried, Variant, explained, keys_in

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sojourn as sj
-from sojourn.wifi import transmissions
+from sojourn.frame.transmissions import transmissions
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "examples" / "wifi.toml"

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sojourn import Run
-from sojourn.linux.tolerances import TOLERANCES
-from sojourn.series import DIRECTIONS, FATES
-from sojourn.statistics import quantile
+from sojourn.frame.series import DIRECTIONS, FATES
+from sojourn.frame.statistics import quantile
+from sojourn.studies.tolerances import TOLERANCES
 
 FloatArray = npt.NDArray[np.float64]
 Figures = Mapping[str, float | None]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sojourn import _core
-from sojourn.execution import Progress
+from sojourn.runs.execution import Progress
 from sojourn.store import Store
 from sojourn.store.claims import LEASE_S
 from sojourn.store.listing import Listing

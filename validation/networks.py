@@ -19,11 +19,10 @@ from comparison import METRICS
 
 import sojourn as sj
 from sojourn._core import Monitor
-from sojourn.backends import Backend, backend_of
-from sojourn.execution import as_run
-from sojourn.executors import run_on
+from sojourn.frame.swept import setting_text
 from sojourn.linux import Linux
-from sojourn.swept import setting_text
+from sojourn.runs.backends import Backend, backend_of
+from sojourn.runs.execution import as_run
 
 HERE = Path(__file__).parent / "networks"
 LINUX = HERE / "linux.json"
@@ -70,7 +69,7 @@ def runs(file: Path, backend: Backend, seeds: Collection[int], but: Networks) ->
         arm = ", ".join(filter(None, [spec.label, setting_text(json.loads(spec.set_json))]))
         if spec.seed not in seeds or str(spec.seed) in but.get(file.stem, {}).get(arm, {}):
             continue
-        run = as_run(run_on(backend, spec, Monitor()))
+        run = as_run(backend.run(spec, Monitor()))
         for reason in run.summary.get("invalid", []):
             raise SystemExit(f"{file.stem}: {arm}, seed {spec.seed}: the run is not to be trusted: {reason}")
         yield arm, str(spec.seed), figures_of(run)

@@ -13,8 +13,8 @@ import numpy as np
 from comparison import Departures, FloatArray
 from matplotlib.axes import Axes
 
-from sojourn.plots.style import figure, style
-from sojourn.statistics import quantiles
+from sojourn.figure.style import figure, style
+from sojourn.frame.statistics import quantiles
 
 COLUMNS = 5
 OURS, LINUX = "#0072B2", "#D55E00"

@@ -24,6 +24,7 @@ SHOWN = (
     ("9.1", "traffic mix"),
 )
 """The scenarios of the table on the page; all are in summary.csv."""
+MAP = "overview.png"
 FIGURES = {"tradeoff-5.png": "Transport protocols, section 5", "tradeoff-8.png": "Stability, section 8"}
 READ = "read_csv('data.csv', quote='\"')"
 SUMMARY = f"""select section, scenario, weight, queue, metric, unit, count(value) as seeds,
@@ -52,7 +53,7 @@ def main() -> None:
         roles: dict[str, str] = dict(database.sql(names.replace("data.csv", str(data))).fetchall())
         seeds = f"select count(distinct seed) from {READ}"
         [(counted,)] = database.sql(seeds.replace("data.csv", str(data))).fetchall()
-    for figure in FIGURES:
+    for figure in (MAP, *FIGURES):
         shutil.copy(given.directory / figure, PAGE / figure)
     (PAGE / "README.md").write_text(_page(means, roles, counted, given.took))
 
@@ -76,9 +77,18 @@ def _page(means: dict[tuple[str, str, str, str], float], roles: dict[str, str], 
         "[What is run and how to read it](../../evaluate.md). Every discipline has its defaults. Each scenario runs",
         f"with {seeds} seeds. {took} The command:",
         "",
-        f"    sojourn evaluate {tested} --against {against} --out rfc",
+        f"    sojourn evaluate {tested} --against {against} --store runs --out rfc",
         "",
-        "Mean queueing delay in ms / goodput in Mbit/s, means over the seeds:",
+        "`sojourn explore --store runs --out rfc.html` then makes a page of all runs to filter and sort.",
+        "",
+        "## Every discipline in every scenario",
+        "",
+        "Medians over the seeds, as ratios to those of pfifo in the same scenario: blue is better. Disciplines are",
+        "sorted by families. Grey: not applicable, or a scenario of drop-tail alone.",
+        "",
+        f"![Delay and goodput of every discipline in every scenario, against drop-tail]({MAP})",
+        "",
+        "Some scenarios in numbers: mean queueing delay in ms / goodput in Mbit/s, means over the seeds:",
         "",
         *("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)),
         "",
@@ -92,7 +102,8 @@ def _page(means: dict[tuple[str, str, str, str], float], roles: dict[str, str], 
         "## Goodput against queueing delay",
         "",
         "As in section 2.7 of the RFC: a dot per run, a mark at the medians, and as contour the standard deviation of",
-        "the fitted normal distribution. Better is up and to the right.",
+        "the fitted normal distribution. Better is up and to the right. A colour is a family; marks that are too close",
+        "to others have no name.",
         "",
         *(f"![{title}]({figure})\n" for figure, title in FIGURES.items()),
     ]

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import sojourn as sj
 from sojourn import _core
-from sojourn.backends import Backend, backend_of
-from sojourn.execution import as_run
-from sojourn.executors import run_on
 from sojourn.linux import Linux
+from sojourn.runs.backends import Backend, backend_of
+from sojourn.runs.execution import as_run
 
 HERE = Path(__file__).parent / "user_mode"
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "user-mode.md"
@@ -48,7 +47,7 @@ def rows_of(name: str, kernels: list[str]) -> Iterator[str]:
         backends["emulated machine"] = Linux(kernel="emulated")
     for title, backend in backends.items():
         began_s, before = time.monotonic(), processor_s()
-        summary = as_run(run_on(backend, spec, _core.Monitor())).summary
+        summary = as_run(backend.run(spec, _core.Monitor())).summary
         took_s = processor_s() - before
         queue = summary["bottleneck"]["down"]
         goodput = sum(flow["goodput_bps"] for flow in summary["flows"]) / 1e6

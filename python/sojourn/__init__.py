@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sojourn._core import Algorithm, ExperimentError, Packet, Queue, RunError, RunSpec
     from sojourn._core import version as __version__
-    from sojourn.api import compare, plan, run, run_text
-    from sojourn.grids import Grid
-    from sojourn.own import aqm, register_aqm, unregister_aqm
-    from sojourn.replays import follow, replay
-    from sojourn.results import Arm, Results, Run, load
-    from sojourn.session import Session
+    from sojourn.api import compare, run, run_text
+    from sojourn.frame.results import Arm, Results, Run
+    from sojourn.runs.plan import plan
+    from sojourn.runs.replays import follow, replay
+    from sojourn.runs.session import Session
+    from sojourn.runs.user_aqm import aqm, register_aqm, unregister_aqm
+    from sojourn.store.cells import Grid
+    from sojourn.store.folder import load
 
 __all__ = [
     "Algorithm",
@@ -54,12 +56,14 @@ __all__ = [
 
 _HOMES = {
     "_core": ("Algorithm", "ExperimentError", "Packet", "Queue", "RunError", "RunSpec", "version"),
-    "api": ("compare", "plan", "run", "run_text"),
-    "grids": ("Grid",),
-    "own": ("aqm", "register_aqm", "unregister_aqm"),
-    "replays": ("follow", "replay"),
-    "results": ("Arm", "Results", "Run", "load"),
-    "session": ("Session",),
+    "api": ("compare", "run", "run_text"),
+    "frame.results": ("Arm", "Results", "Run"),
+    "runs.plan": ("plan",),
+    "runs.replays": ("follow", "replay"),
+    "runs.session": ("Session",),
+    "runs.user_aqm": ("aqm", "register_aqm", "unregister_aqm"),
+    "store.cells": ("Grid",),
+    "store.folder": ("load",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

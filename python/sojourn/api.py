@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from sojourn import _core, bounded, schema
-from sojourn.backends import Backend, backend_of
-from sojourn.batches import make_batch
-from sojourn.comparison import as_in_compare, experiment_text, overrides_for_queues
-from sojourn.designs import with_points
-from sojourn.execution import Report
-from sojourn.executors import MakeExecutor, executor_by_name
-from sojourn.journal import Finished
-from sojourn.precision import Precision, Rounds
-from sojourn.results import Results, Run
+from sojourn import _core, schema
+from sojourn.frame.results import Results, Run
+from sojourn.runs.backends import Backend, backend_of
+from sojourn.runs.comparison import as_in_compare, experiment_text, overrides_for_queues
+from sojourn.runs.execution import Report
+from sojourn.runs.executors import MakeExecutor, executor_by_name
+from sojourn.runs.plan import override_pairs, read_plan
+from sojourn.runs.precision import Precision, Rounds
 from sojourn.store import Store
-from sojourn.swept import as_in_file
+from sojourn.store.batches import make_batch
+from sojourn.store.journal import Finished
 
 
 def run(
@@ -59,30 +57,9 @@ def run(
     RunError
         A run failed.
     """
-    plan = read_plan(file, _pairs(set or {}), backend=backend)
+    plan = read_plan(file, override_pairs(set or {}), backend=backend)
     precision = None if until is None else Precision.parse(until)
     return _finished(*run_plan(plan, jobs=jobs, backend=backend, executor=executor, until=precision, report=report))
-
-
-def plan(file: str | Path, *, set: Mapping[str, object] | None = None) -> _core.Plan:
-    """Returns the runs of an experiment file, to be run elsewhere: ``len(plan)``, ``plan[0]``, ``for spec in plan``.
-
-    Parameters are those of ``run``.
-
-    Raises
-    ------
-    ExperimentError
-        The file, a key or a value has an error.
-
-    Examples
-    --------
-    >>> import pickle
-    >>> import sojourn as sj
-    >>> spec = sj.plan("examples/home.toml")[0]
-    >>> pickle.loads(pickle.dumps(spec)) == spec
-    True
-    """
-    return read_plan(file, _pairs(set or {}))
 
 
 def run_text(
@@ -94,7 +71,7 @@ def run_text(
     report: Report | None = None,
 ) -> Results:
     """Runs an experiment given as TOML text; otherwise like ``run``. ``name`` replaces the file name in messages."""
-    plan = _core.Plan.read_text(text, name, _pairs(set or {}))
+    plan = _core.Plan.read_text(text, name, override_pairs(set or {}))
     return _finished(*run_plan(plan, jobs=jobs, report=report))
 
 
@@ -161,26 +138,6 @@ def compare_plan(queues: Sequence[str], **options: object) -> _core.Plan:
         return _core.Plan.read_text(experiment_text(queues, options), "compare", overrides_for_queues(queues))
     except _core.ExperimentError as error:
         raise _core.ExperimentError(as_in_compare(str(error), queues)) from None
-
-
-def read_plan(
-    file: str | Path, overrides: Sequence[tuple[str, str]] = (), *, backend: str | Backend = "sim"
-) -> _core.Plan:
-    """Reads and checks an experiment file for a backend.
-
-    Raises
-    ------
-    ExperimentError
-        The file or an override has an error, or the backend does not exist or does not support the experiment.
-    RunError
-        The backend's requirements are not met.
-    """
-    where = backend_of(backend)
-    with contextlib.suppress(OSError):  # The reader reports files that cannot be read.
-        bounded.check(Path(file), bounded.LARGEST_TEXT)
-    plan = _core.Plan.read_file(str(file), with_points(file, overrides))
-    where.check(plan)
-    return plan
 
 
 def run_plan(
@@ -262,10 +219,6 @@ def run_plan(
         summary["partial"] = True
         summary["planned_runs"] = planned
     return Results(summary, runs, plan.resolved_json()), stopped_by
-
-
-def _pairs(overrides: Mapping[str, object]) -> list[tuple[str, str]]:
-    return [(key, as_in_file(value)) for key, value in overrides.items()]
 
 
 def _finished(results: Results, stopped_by: BaseException | None) -> Results:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from sojourn.linux import agreement
-from sojourn.linux.judging import judge
-from sojourn.linux.tolerances import Tolerance
-from sojourn.report import write_report
-from sojourn.tables import plain
+from sojourn.cli.report import write_report
+from sojourn.page.tables import plain
+from sojourn.studies import agreement
+from sojourn.studies.judging import judge
+from sojourn.studies.tolerances import Tolerance
 
 
 def results(*queues: str) -> sj.Results:

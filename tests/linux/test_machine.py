@@ -14,9 +14,9 @@ import pytest
 from conftest import Cli
 from linux.conftest import EXPERIMENT, needs_emulation
 from sojourn import Run, _core
-from sojourn.execution import as_run
 from sojourn.linux import Linux, machine
 from sojourn.linux.kernel import locate
+from sojourn.runs.execution import as_run
 
 pytestmark = needs_emulation
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from PIL import Image, ImageColor
 
-from sojourn import typed
-from sojourn.plots.style import COLORS
+from sojourn.figure.style import COLORS
+from sojourn.files import typed
 from sojourn.studies import Judgement, Study, Verdict, available, find, fullrun, kept, run_study, variants
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.figures import draw

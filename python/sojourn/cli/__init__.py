@@ -15,8 +15,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from sojourn import interrupts
 from sojourn.cli.outcome import INTERRUPTED, complain
+from sojourn.files import interrupts
 
 
 def main() -> NoReturn:
@@ -53,7 +53,7 @@ def _leave(status: int) -> NoReturn:
     """Exits without waiting for threads that hang in a user's Python code."""
     status = interrupts.exit_status() if status == INTERRUPTED else status
     # Do not import modules now: the interrupt may have arrived during an import.
-    left_behind = getattr(sys.modules.get("sojourn.executors"), "left_behind", None)
+    left_behind = getattr(sys.modules.get("sojourn.runs.executors"), "left_behind", None)
     if left_behind is not None and left_behind():
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, AttributeError, ValueError):

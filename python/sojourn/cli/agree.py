@@ -10,22 +10,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sojourn import _core, storage
-from sojourn.api import read_plan, run_plan
-from sojourn.backends import Backend, Simulator
+from sojourn import _core
+from sojourn.api import run_plan
 from sojourn.cli.options import Jobs, Json, Kernels, On, Out, Set, linux, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
+from sojourn.files import storage
+from sojourn.files.manifest import Manifest
+from sojourn.frame.results import Results, Run
 from sojourn.linux import Linux
-from sojourn.linux.judging import Verdict
 from sojourn.linux.kernel import simulated
-from sojourn.manifest import Manifest
-from sojourn.results import Results, Run
-from sojourn.saving import files_of
+from sojourn.runs.backends import Backend, Simulator
+from sojourn.runs.plan import read_plan
+from sojourn.store.saving import files_of
+from sojourn.studies import agreement
+from sojourn.studies.judging import Verdict
 
 if TYPE_CHECKING:
-    from sojourn.linux import agreement
+    from sojourn.studies import agreement
 
 DIFFERENT = 1
 """Status if a kernel differs from the first."""
@@ -75,8 +78,6 @@ def command(
 
 @contextmanager
 def _reserved(out: Path, plan: _core.Plan, backends: Iterable[str]) -> Iterator[None]:
-    from sojourn.linux import agreement
-
     with storage.reserved(out, agreement.files()):
         for folder in (out / name for name in backends):
             Manifest.read(folder).refuse_foreign(files_of(plan, folder))
@@ -101,8 +102,6 @@ def _judge(
     Stopped
         The kernels differ, there is no verdict, or a run failed or is invalid.
     """
-    from sojourn.linux import agreement
-
     try:
         # Check all backends before anything is run.
         like = [*_like(backends), *replaced]

@@ -14,8 +14,9 @@ from typer.main import get_command
 
 from sojourn import _core
 from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
-from sojourn.manifest import OutputError
-from sojourn.notes import print_as_lines
+from sojourn.files.manifest import OutputError
+from sojourn.frame.notes import print_as_lines
+from sojourn.runs import user_aqm
 
 COMMANDS = {
     "run": "run",
@@ -98,9 +99,7 @@ def _root(
         print(f"sojourn {_core.version}")
         raise typer.Exit
     for file in load or []:
-        from sojourn import own
-
-        if not own.load(file):
+        if not user_aqm.load(file):
             print(f'note: --load {file}: registers no discipline; a class needs @sj.aqm("NAME")', file=sys.stderr)
     if context.invoked_subcommand is None:
         print(context.get_help())

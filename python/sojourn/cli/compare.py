@@ -69,5 +69,5 @@ def command(
         seed=seed,
     )
     where.check(plan)
-    kept = kept_runs(store, where)
+    kept = kept_runs(store)
     run_and_show(plan, backend=where, out=out, figures=formats, jobs=jobs, baseline=baseline, store=kept, json=json)

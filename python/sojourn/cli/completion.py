@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from enum import StrEnum
+from enum import EnumType, StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from sojourn import _core
 from sojourn.cli.app import HELPER
-from sojourn.cli.listing import What
+from sojourn.cli.listing import studies
 
 FILES = ":files"
 """The candidate that stands for file names."""
@@ -55,14 +55,22 @@ def candidates(root: Any, before: list[str], current: str) -> list[str]:
             found = found.commands[word]
             path.append(word)
     if waiting is not None:
-        names = _VALUES.get(waiting.opts[0], lambda: [])()
+        names = _choices(waiting) or _VALUES.get(waiting.opts[0], lambda: [])()
     elif current.startswith("-"):
         names = sorted({name for param in found.params for name in param.opts if name.startswith("-")} | {"--help"})
     elif hasattr(found, "commands"):
         names = [name for name, each in found.commands.items() if not each.hidden]
     else:
-        names = _ARGUMENTS.get(" ".join(path), lambda: [FILES])()
+        arguments = [param for param in found.params if param.param_type_name == "argument"]
+        own = [name for argument in arguments for name in _choices(argument)]
+        names = own or _ARGUMENTS.get(" ".join(path), lambda: [FILES])()
     return [name for name in names if name == FILES or name.startswith(current)]
+
+
+def _choices(param: Any) -> list[str]:
+    """The values of a parameter that has few."""
+    kind = param.type_descriptor.annotation
+    return [str(one.value) for one in kind] if isinstance(kind, EnumType) else []
 
 
 def _names(document: str) -> list[str]:
@@ -73,22 +81,10 @@ def _aqms() -> list[str]:
     return _names(_core.disciplines_json())
 
 
-def _studies() -> list[str]:
-    from sojourn.studies import available
-
-    return [study.name for study in available()]
-
-
 def _formats() -> list[str]:
     from sojourn.export import FORMATS
 
     return list(FORMATS)
-
-
-def _kinds() -> list[str]:
-    from sojourn.cli.plot import Kind
-
-    return [kind.value for kind in Kind]
 
 
 _VALUES: dict[str, Callable[[], list[str]]] = {
@@ -97,16 +93,13 @@ _VALUES: dict[str, Callable[[], list[str]]] = {
     "--backend": lambda: ["sim", "linux"],
     "--on": lambda: ["vm", "host"],
     "--format": _formats,
-    "--kind": _kinds,
     "--width": lambda: ["column", "page"],
     **dict.fromkeys(("--out", "--load", "--kernel"), lambda: [FILES]),
 }
 """The values of each option; options not listed here have free values."""
 _ARGUMENTS: dict[str, Callable[[], list[str]]] = {
     "compare": _aqms,
-    "list": lambda: [what.value for what in What],
-    "completion": lambda: [shell.value for shell in Shell],
-    "study run": lambda: [*_studies(), FILES],
+    "study run": lambda: [*(study["name"] for study in studies()), FILES],
     "study list": lambda: [],
     "plot": lambda: [],
     "explore": lambda: [],

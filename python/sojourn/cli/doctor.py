@@ -10,7 +10,7 @@ from typing import Any
 
 from sojourn import _core, linux
 from sojourn.cli.options import Json
-from sojourn.executors import default_workers
+from sojourn.runs.executors import default_workers
 
 _PACKAGES = {
     "numpy": "statistics",

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from sojourn import _core
-from sojourn.backends import Backend
-from sojourn.executors import default_workers
-from sojourn.filenames import FORMATS, MOST_ARMS
-from sojourn.footprint import FLOW_BYTES, FLOW_SUMMARY_BYTES, flows_of, queued_bytes, recording
-from sojourn.journal import LeftBehind
-from sojourn.keys import plan_key
+from sojourn.figure.filenames import FORMATS, MOST_ARMS
 from sojourn.linux import Linux
-from sojourn.trial import is_python, trial
+from sojourn.runs.backends import Backend
+from sojourn.runs.executors import default_workers
+from sojourn.runs.footprint import FLOW_BYTES, FLOW_SUMMARY_BYTES, flows_of, queued_bytes, recording
+from sojourn.runs.trial import is_python, trial
+from sojourn.store.journal import LeftBehind
+from sojourn.store.keys import plan_key
 
 LARGE_RUNS = 20_000
 """From this many runs on, the estimate is announced before they start."""

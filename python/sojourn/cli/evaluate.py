@@ -9,12 +9,14 @@ from typing import Annotated
 
 import typer
 
-from sojourn import ExperimentError, own, storage
-from sojourn.backends import backend_of
+from sojourn import ExperimentError
 from sojourn.cli.options import Jobs, Json, KeptRuns, kept_runs, out_directory
 from sojourn.cli.outcome import FAILED, Stopped, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
+from sojourn.files import storage
+from sojourn.runs import user_aqm
+from sojourn.studies.suites import evaluate, find, pages, saved, scorecard
 
 
 def command(
@@ -40,14 +42,12 @@ def command(
     json: Json = False,
 ) -> None:
     """Evaluate a discipline in the scenarios of RFC 7928, against drop-tail."""
-    from sojourn.evaluation import evaluate, find, pages, saved, scorecard
-
     chosen = find(suite)
     queue = _registered(aqm)
     others = _split(against)
     if against and not others:
         raise ExperimentError(f'--against: got "{against}"; must be disciplines, see sojourn list aqm')
-    kept = kept_runs(store, backend_of("sim"))
+    kept = kept_runs(store)
     figures: list[Path] = []
     with nullcontext() if out is None else storage.reserved(out, saved.files_of(chosen)):
         with Display() as display:
@@ -80,7 +80,7 @@ def _registered(given: str) -> str:
     path, colon, parameters = given.partition(":")
     if not path.endswith(".py"):
         return given
-    names = own.load(Path(path))
+    names = user_aqm.load(Path(path))
     if len(names) != 1:
         registered = f"registers {', '.join(names)}" if names else "registers none"
         raise ExperimentError(

@@ -11,6 +11,9 @@ from sojourn import _core
 from sojourn.cli.options import StoreFolder
 from sojourn.cli.outcome import complain
 from sojourn.cli.plot import Where, write
+from sojourn.page.explorer import page
+from sojourn.store import Store
+from sojourn.store.cells import Grid
 
 
 def command(
@@ -25,9 +28,6 @@ def command(
     """Write a store as one HTML file: pictures over any keys, filters, a table of the cells; it needs no network."""
     if out.suffix.lower() not in (".html", ".htm"):
         raise _core.ExperimentError(f'--out: got "{out}"; must end with .html')
-    from sojourn.explorer import page
-    from sojourn.grids import Grid
-    from sojourn.store import Store
 
     named = None if metrics is None else [name.strip() for name in metrics.split(",")]
     write(out, page(Grid(Store(store, say=complain), where), named).encode())

@@ -9,16 +9,15 @@ from typing import Annotated
 import typer
 
 from sojourn.cli.outcome import FAILED, Stopped
-from sojourn.storage import write_failed
+from sojourn.export import export, not_recorded
+from sojourn.files.storage import write_failed
 
 
 def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory that run or compare wrote with --out.")],
-    format: Annotated[str, typer.Option(help="csv, events, flent, parquet.")],
+    format: Annotated[str, typer.Option(help="csv, events, flent, latex, parquet.")],
 ) -> None:
-    """Write results as CSV, Parquet, data files of Flent or events for replay into DIR/FORMAT."""
-    from sojourn.export import export, not_recorded
-
+    """Write results as CSV, Parquet, LaTeX, data files of Flent or events for replay into DIR/FORMAT."""
     try:
         written = export(directory, format)
     except OSError as error:

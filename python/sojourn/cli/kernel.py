@@ -13,6 +13,8 @@ from rich.table import Table
 
 from sojourn.cli.options import Json, out_directory
 from sojourn.cli.shown import show
+from sojourn.linux.build import build as made
+from sojourn.linux.kernel import built, cached, outdated, own
 
 app = typer.Typer(help="List and build the kernels of the Linux backend.", no_args_is_help=True)
 
@@ -20,8 +22,6 @@ app = typer.Typer(help="List and build the kernels of the Linux backend.", no_ar
 @app.command("list")
 def list_(json: Json = False) -> None:
     """Show the kernels available to the Linux backend."""
-    from sojourn.linux.kernel import built, cached, outdated, own
-
     found = [*built(), *(kernel for kernel in (cached(), own()) if kernel is not None)]
     rows = [
         {"release": one.release, "machine": "user-mode" if one.user_mode else "emulated", "image": str(one.image)}
@@ -74,8 +74,6 @@ def build(
     ] = False,
 ) -> None:
     """Build a kernel as User-Mode Linux. Takes minutes, once; --kernel VERSION then runs it."""
-    from sojourn.linux.build import build as made
-
     kernel = made(version, source, out, lambda line: print(line, file=sys.stderr, flush=True), wifi=wifi, again=again)
     name = kernel.modules if wifi else out or version or kernel.release
     print(f"{kernel.release}: {kernel.image}; sojourn run FILE --backend linux --kernel {name} runs it")

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from sojourn import _core
 from sojourn.cli.options import Json
-from sojourn.tables import plain
+from sojourn.page.tables import plain
 
 
 class What(StrEnum):
@@ -31,7 +31,8 @@ def command(what: Annotated[What, typer.Argument(help="aqm, tcp, traffic or stud
     print(json_.dumps(entries, indent=1, ensure_ascii=False) if json else plain(_table(entries)))
 
 
-def _studies() -> list[dict[str, Any]]:
+def studies() -> list[dict[str, Any]]:
+    """The studies: name, summary and source of each."""
     from sojourn.studies import available
 
     return [{"name": study.name, "summary": study.title, "source": study.source} for study in available()]
@@ -41,7 +42,7 @@ _LISTS: dict[What, Callable[[], list[dict[str, Any]]]] = {
     What.AQM: lambda: _entries(_core.disciplines_json()),
     What.TCP: lambda: _entries(_core.congestion_controls_json()),
     What.TRAFFIC: lambda: _entries(_core.traffic_json()),
-    What.STUDIES: _studies,
+    What.STUDIES: studies,
 }
 
 

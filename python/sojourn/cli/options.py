@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from sojourn._core import ExperimentError
-from sojourn.backends import Backend as AnyBackend
-from sojourn.backends import backend_of
 from sojourn.cli.outcome import complain
-from sojourn.filenames import DEFAULT_FORMATS, FORMATS
+from sojourn.figure.filenames import DEFAULT_FORMATS, FORMATS
 from sojourn.linux import Linux
+from sojourn.runs.backends import Backend as AnyBackend
+from sojourn.runs.backends import backend_of
 from sojourn.store import Store
 
 
@@ -180,21 +180,15 @@ def linux(on: str | None, kernel: str | None) -> Linux:
     return Linux(on="host" if on == "host" else "vm", kernel=kernel)
 
 
-def kept_runs(folder: Path | None, backend: AnyBackend, executor: str = "threads") -> Store | None:
+def kept_runs(folder: Path | None) -> Store | None:
     """The store in a folder, created if missing; None if no folder is given.
 
     Raises
     ------
     ExperimentError
-        The folder is not a store, or the runs cannot be stored.
+        The folder is not a store.
     """
-    if folder is None:
-        return None
-    if isinstance(backend, Linux):
-        raise ExperimentError("--store: keeps runs of the simulator; omit it or --backend linux")
-    if executor != "threads":
-        raise ExperimentError(f'--executor: got "{executor}"; with --store it must be threads')
-    return Store.make(folder, say=complain)
+    return None if folder is None else Store.make(folder, say=complain)
 
 
 def chosen(backend: str, on: str | None, kernel: str | None) -> AnyBackend:

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sojourn import _core
-    from sojourn.backends import Backend
-    from sojourn.results import Run
+    from sojourn.frame.results import Run
+    from sojourn.runs.backends import Backend
 
 DONE = 0
 FAILED = 1

@@ -12,10 +12,12 @@ import typer
 from sojourn import _core
 from sojourn.cli.options import StoreFolder
 from sojourn.cli.outcome import FAILED, Stopped, complain
-from sojourn.filenames import FORMATS
+from sojourn.figure.filenames import FORMATS
+from sojourn.store import Store, files
+from sojourn.store.cells import Grid
 
 if TYPE_CHECKING:
-    from sojourn.plots.style import Width
+    from sojourn.figure.style import Width
 
 DELAY, GOODPUT = "sojourn_p95_ms", "goodput_bps"
 
@@ -76,8 +78,6 @@ def command(
     wide: Width | None = "column" if width == "column" else "page" if width == "page" else None
     if wide != width:
         raise _core.ExperimentError(f'--width: got "{width}"; must be column or page')
-    from sojourn.grids import Grid
-    from sojourn.store import Store
 
     draw = Grid(Store(store, say=complain), where).plot
     if kind is Kind.PARETO:
@@ -102,8 +102,6 @@ def write(out: Path, content: bytes) -> None:
     Stopped
         It cannot be written.
     """
-    from sojourn.store import files
-
     try:
         files.write(out, content)
     except OSError as error:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from sojourn.execution import Progress
+from sojourn.runs.execution import Progress
 
 QUIET_S = 1.0
 """Seconds before anything is shown."""

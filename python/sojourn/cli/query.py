@@ -14,6 +14,7 @@ from sojourn.cli.options import Json, StoreFolder, is_text
 from sojourn.cli.outcome import complain
 from sojourn.cli.shown import show
 from sojourn.store import Store
+from sojourn.store.query import query
 
 if TYPE_CHECKING:
     from sojourn.store.query import Answer
@@ -25,8 +26,6 @@ def command(
     json: Json = False,
 ) -> None:
     """Query a store in SQL: ``runs`` has a row per run, ``queues`` a row per run and queue."""
-    from sojourn.store.query import query
-
     if not is_text(sql):
         raise ExperimentError("query: must be UTF-8")
     with query(Store(store, say=complain), sql) as answer:

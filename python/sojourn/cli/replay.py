@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sojourn.cli.options import Json, overrides
-from sojourn.replays import Columns, Outcome, follow_with, replay_with
+from sojourn.runs.replays import Columns, Outcome, follow_with, replay_with
 
 
 def command(

@@ -7,8 +7,15 @@ from typing import Annotated
 
 import typer
 
+from sojourn._core import ExperimentError
 from sojourn.cli.outcome import FAILED, Stopped
-from sojourn.storage import write_failed
+from sojourn.files.storage import Staging, write_failed
+from sojourn.page import experiment
+from sojourn.page.html import render
+from sojourn.studies import agreement_section as agreement
+from sojourn.studies import section as study
+
+FILE = "report.html"
 
 
 def command(
@@ -17,9 +24,43 @@ def command(
     ],
 ) -> None:
     """Write DIR/report.html: experiment, figures, tables, published values."""
-    from sojourn.report import write_report
-
     try:
         print(write_report(directory))
     except OSError as error:
         raise Stopped(FAILED, write_failed(directory, error)) from None
+
+
+def write_report(directory: str | Path) -> Path:
+    """Writes the report of a directory of results into this directory.
+
+    Returns
+    -------
+    Path
+        The page, report.html.
+
+    Raises
+    ------
+    ExperimentError
+        The directory contains no results, or they cannot be read.
+    OSError
+        The page cannot be written.
+    OutputError
+        There is a report.html that Sojourn did not write, or that was changed since.
+    """
+    folder = Path(directory)
+    if not folder.is_dir():
+        raise ExperimentError(f'report: got "{folder}"; must be a directory that sojourn run, study run or agree wrote')
+    sections = [room for room in (study, agreement, experiment) if (folder / room.NEEDS).is_file()]
+    if not sections:
+        needed = ", ".join(room.NEEDS for room in (experiment, study, agreement))
+        raise ExperimentError(f'report: got "{folder}"; it contains no results: none of {needed}')
+    try:
+        contexts = [room.context(folder) for room in sections]
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ExperimentError(f"report: {folder}: the results are damaged: {_named(error)}") from None
+    with Staging(folder, by="report") as staging:
+        return staging.add_text(FILE, render(contexts))
+
+
+def _named(error: Exception) -> str:
+    return f"there is no {error}" if isinstance(error, KeyError) else str(error)

@@ -12,9 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sojourn import _core, storage
-from sojourn.api import read_plan, run_plan
-from sojourn.backends import Backend as AnyBackend
+from sojourn import _core
+from sojourn.api import run_plan
 from sojourn.cli import estimate
 from sojourn.cli.options import (
     BY_DEFAULT,
@@ -39,15 +38,12 @@ from sojourn.cli.options import (
 )
 from sojourn.cli.outcome import FAILED, INTERRUPTED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
-from sojourn.executors import MakeExecutor, Threads, default_workers, executor_by_name
-from sojourn.footprint import refuse_too_large
-from sojourn.journal import Journal
-from sojourn.paired import check_baseline, paired_groups_sheet, paired_sheet
-from sojourn.precision import Precision
-from sojourn.results import Results, Run
-from sojourn.saving import Runner, Saved, Unsaved, run_into, told
-from sojourn.store import Store
-from sojourn.tables import (
+from sojourn.files import storage
+from sojourn.frame.pairs import check_baseline
+from sojourn.frame.results import Results, Run
+from sojourn.page.pairs import paired_groups_sheet, paired_sheet
+from sojourn.page.stations import stations_table
+from sojourn.page.tables import (
     PLAIN_WIDTH,
     as_table,
     groups_as_table,
@@ -58,7 +54,14 @@ from sojourn.tables import (
     results_table,
     shortened,
 )
-from sojourn.wifi import stations_table
+from sojourn.runs.backends import Backend as AnyBackend
+from sojourn.runs.executors import MakeExecutor, Threads, default_workers, executor_by_name
+from sojourn.runs.footprint import refuse_too_large
+from sojourn.runs.plan import read_plan
+from sojourn.runs.precision import Precision
+from sojourn.store import Store
+from sojourn.store.journal import Journal
+from sojourn.store.saving import Runner, Saved, Unsaved, run_into, told
 
 
 def command(
@@ -98,7 +101,7 @@ def command(
         executor=make,
         baseline=baseline,
         until=precision,
-        store=kept_runs(store, where, executor),
+        store=kept_runs(store),
         resume=resume,
         json=json,
     )

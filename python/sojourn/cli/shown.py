@@ -6,7 +6,7 @@ import sys
 
 from rich.console import Console, RenderableType
 
-from sojourn.tables import plain
+from sojourn.page.tables import plain
 
 
 def show(table: RenderableType) -> None:

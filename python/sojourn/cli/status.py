@@ -11,12 +11,11 @@ from sojourn.cli.options import Json, StoreFolder
 from sojourn.cli.outcome import complain
 from sojourn.cli.shown import show
 from sojourn.store import Store
+from sojourn.store.status import status
 
 
 def command(store: StoreFolder, json: Json = False) -> None:
     """Show the progress of a store's sweeps."""
-    from sojourn.store.status import status
-
     plans = Store(store, say=complain).plans()
     if json:
         print(json_.dumps(status(plans)))

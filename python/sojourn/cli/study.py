@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from sojourn import ExperimentError, storage
-from sojourn.backends import Backend as AnyBackend
+from sojourn import ExperimentError
 from sojourn.cli import estimate, listing
 from sojourn.cli.options import (
     Backend,
@@ -33,8 +32,20 @@ from sojourn.cli.options import (
 from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
-from sojourn.executors import default_workers
+from sojourn.files import storage
 from sojourn.linux import Linux
+from sojourn.runs.backends import Backend as AnyBackend
+from sojourn.runs.executors import default_workers
+from sojourn.studies import available, find, report, run_study
+from sojourn.studies.rehearsal import rehearse
+from sojourn.studies.runner import (
+    check_claims,
+    choose_figures,
+    experiments_shown,
+    plan_study,
+    plan_variants,
+    run_variants,
+)
 
 if TYPE_CHECKING:
     from sojourn.store import Store
@@ -87,9 +98,6 @@ def run(
     json: Json = False,
 ) -> None:
     """Run studies and compare their results with the published ones."""
-    from sojourn.studies import report
-    from sojourn.studies.runner import check_claims, choose_figures
-
     where = chosen(backend, on, kernel)
     formats = formats_of(figures)
     studies = _studies(names or [], every=all_)
@@ -114,7 +122,7 @@ def run(
         if json:
             print(json_.dumps(plans if several else plans[0]))
         return
-    kept = kept_runs(store, where)
+    kept = kept_runs(store)
     folders = [(out / study.name if several else out) if out else Path("results") / study.name for study in studies]
     documents: list[str] = []
     invalid: list[Stopped] = []
@@ -154,8 +162,6 @@ def _studies(names: Sequence[str], *, every: bool) -> list[Study]:
     ExperimentError
         There is no such study, none is named, or two would write to the same folder.
     """
-    from sojourn.studies import available, find
-
     if every and names:
         raise ExperimentError(f"--all: runs every study; omit it, or {', '.join(names)}")
     if not every and not names:
@@ -170,9 +176,6 @@ def _studies(names: Sequence[str], *, every: bool) -> list[Study]:
 
 def _run_one(study: Study, directory: Path, kept: Store | None, options: _Options) -> tuple[StudyResults, str]:
     """Runs a study, saves its results and prints them, or returns them also as JSON."""
-    from sojourn.studies import report, run_study
-    from sojourn.studies.runner import run_variants
-
     where, formats, figure, quick, variants, jobs, json = options
 
     def announce(runs: int, simulated_s: float) -> None:
@@ -209,9 +212,6 @@ def _run_one(study: Study, directory: Path, kept: Store | None, options: _Option
 
 def _plan(study: Study, options: _Options) -> dict[str, object]:
     """The runs of a study and their estimated duration; printed unless JSON is asked for."""
-    from sojourn.studies.rehearsal import rehearse
-    from sojourn.studies.runner import experiments_shown, plan_study, plan_variants
-
     where, figure, quick = options.where, options.figure, options.quick
     rehearse(study, plan_study(study))
     plans = plan_study(study, experiments=experiments_shown(study, figure), quick=quick, backend=where)

@@ -12,20 +12,22 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.api import read_plan
-from sojourn.batches import make_batch
 from sojourn.cli.estimate import in_bytes, in_runs, in_time
 from sojourn.cli.options import Jobs, Json, Set, Trust, Until, out_directory, overrides
 from sojourn.cli.outcome import Stopped, complain, stop_reason
 from sojourn.cli.progress import Display
-from sojourn.designs import with_points
-from sojourn.executors import default_workers
-from sojourn.footprint import refuse_too_large
-from sojourn.precision import Precision, Rounds
-from sojourn.results import Run
+from sojourn.frame.results import Run
+from sojourn.runs.designs import with_points
+from sojourn.runs.executors import default_workers
+from sojourn.runs.footprint import refuse_too_large
+from sojourn.runs.plan import read_plan
+from sojourn.runs.precision import Precision, Rounds
 from sojourn.store import Store
+from sojourn.store import dask as on_dask
+from sojourn.store.batches import make_batch
 from sojourn.store.planning import Estimate, batch_of, estimate, mend
 from sojourn.store.status import Status, status
+from sojourn.store.work import index, work
 
 MOST_RUNS = 1_000_000
 """Most runs of a sweep, as of ``sojourn run``."""
@@ -63,9 +65,6 @@ def command(
     json: Json = False,
 ) -> None:
     """Run an experiment file into a store. Runs that the store has are not repeated."""
-    from sojourn.store import dask as on_dask
-    from sojourn.store.work import index, work
-
     replaced = with_points(file, overrides(set))
     precision = None if until is None else Precision.parse(until)
     if precision is not None and (dask is not None or plan_only):

@@ -11,8 +11,10 @@ from sojourn import _core
 from sojourn.cli.options import Jobs, StoreFolder, Trust
 from sojourn.cli.outcome import complain, stop_reason
 from sojourn.cli.progress import Display
-from sojourn.executors import default_workers
+from sojourn.runs.executors import default_workers
 from sojourn.store import Store
+from sojourn.store.code import checked
+from sojourn.store.work import index, work
 
 
 def command(
@@ -28,13 +30,14 @@ def command(
 
     A worker runs the Python files of user-defined disciplines that a sweep has put into the store, and names them.
     """
-    from sojourn.store.code import checked
-    from sojourn.store.work import index, work
-
     kept = Store(store, say=complain, trusted=trust)
     own: list[int] = []
     left_out: list[_core.ExperimentError] = []
     pending = [plan for plan in kept.plans() if plan.missing()]
+    for plan in pending:
+        if plan.meta.backend != "sim":
+            complain(f"note: {plan.meta.experiment}: the command that began it on {plan.meta.backend} continues it")
+    pending = [plan for plan in pending if plan.meta.backend == "sim"]
     if pending:
         kept.check_writable()
     for plan in pending:

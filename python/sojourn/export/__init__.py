@@ -11,8 +11,10 @@ from pathlib import Path
 
 from sojourn._core import ExperimentError
 from sojourn.export import columnar, events, flent, latex
-from sojourn.results import TABLE_FILES, Results, load
-from sojourn.storage import Staging
+from sojourn.files.storage import Staging
+from sojourn.frame.results import Results
+from sojourn.store.folder import load
+from sojourn.store.tablefiles import TABLE_FILES
 
 __all__ = ["FORMATS", "export", "not_recorded"]
 

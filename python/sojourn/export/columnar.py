@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sojourn.results import TABLE_FILES, Results, without_formulas
-from sojourn.storage import Staging
+from sojourn.files.storage import Staging
+from sojourn.frame.arrow import without_formulas
+from sojourn.frame.results import Results
+from sojourn.store.tablefiles import TABLE_FILES
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sojourn._core import ExperimentError
-from sojourn.results import Results, Run
-from sojourn.storage import Staging, file_name
-from sojourn.swept import as_in_file
+from sojourn.files.storage import Staging, file_name
+from sojourn.frame.results import Results, Run
+from sojourn.frame.swept import as_in_file
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -17,10 +17,10 @@ import numpy as np
 
 from sojourn import _core, schema
 from sojourn._core import ExperimentError
-from sojourn.groups import code_point
-from sojourn.results import Direction, Results, Run
-from sojourn.statistics import FloatArray
-from sojourn.storage import Staging, file_name
+from sojourn.files.storage import Staging, file_name
+from sojourn.frame.groups import code_point
+from sojourn.frame.results import Direction, Results, Run
+from sojourn.frame.statistics import FloatArray
 
 VERSION = 4
 """Version of the data file's format."""

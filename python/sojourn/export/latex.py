@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sojourn.results import Results
-from sojourn.storage import Staging
-from sojourn.tables import Sheet, groups_sheet, inner_sheet, results_sheet
-from sojourn.wifi import stations_sheet
+from sojourn.files.storage import Staging
+from sojourn.frame.results import Results
+from sojourn.page.stations import stations_sheet
+from sojourn.page.tables import Sheet, groups_sheet, inner_sheet, results_sheet
 
 _ESCAPED = {
     "\\": r"\textbackslash{}",

@@ -8,9 +8,10 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sojourn import _core, bounded
-from sojourn.bounded import LARGEST_TEXT
-from sojourn.storage import why
+from sojourn import _core
+from sojourn.files import bounded
+from sojourn.files.bounded import LARGEST_TEXT
+from sojourn.files.storage import why
 
 if TYPE_CHECKING:
     from sojourn.store.plans import StoredPlan

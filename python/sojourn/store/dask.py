@@ -6,8 +6,9 @@ import importlib
 import time
 from typing import Any
 
-from sojourn import _core, interrupts
-from sojourn.execution import Report
+from sojourn import _core
+from sojourn.files import interrupts
+from sojourn.runs.execution import Report
 from sojourn.store.plans import StoredPlan
 from sojourn.store.work import Ahead, compact, make_batch
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sojourn import _core
-from sojourn.execution import Report
-from sojourn.results import Run
+from sojourn.frame.results import Run
+from sojourn.runs.backends import Backend, backend_of
+from sojourn.runs.execution import Report, named
+from sojourn.runs.executors import MakeExecutor, Threads
+from sojourn.store.keys import backend_key
 from sojourn.store.listing import Listing
 from sojourn.store.planning import batch_of_listing, mend
-from sojourn.store.plans import Store, StoredPlan
+from sojourn.store.plans import Store
 from sojourn.store.stored import runs_of
 from sojourn.store.work import index, work
 
@@ -20,9 +23,11 @@ def make(
     specs: Sequence[_core.RunSpec],
     *,
     jobs: int,
+    backend: Backend | None = None,
+    executor: MakeExecutor = Threads,
     report: Report | None = None,
 ) -> tuple[dict[int, Run], BaseException | None]:
-    """Executes the runs of a list that a store lacks, on the simulator, and reads all of them.
+    """Executes the runs of a list that a store lacks, by default on the simulator, and reads all of them.
 
     Other workers of the store may help.
 
@@ -43,19 +48,21 @@ def make(
     """
     if not specs:
         return {}, None
-    listing = Listing.of(name, specs)
-    plan = store.find(listing) or store.add_listing(listing, batch_of_listing(specs, jobs))
+    where = backend or backend_of("sim")
+    listing = Listing.of(name, specs, backend_key(where))
+    # Only the simulator is fast enough for several runs to be worth a batch.
+    plan = store.find(listing) or store.add_listing(
+        listing, batch_of_listing(specs, jobs) if where.name == "sim" else 1
+    )
     for path in mend(plan):
         store.say(f"{path}: damaged; its runs are repeated")
-    stopped_by = _fill(store, plan, jobs, report) if plan.missing() else None
+    stopped_by = None
+    if plan.missing():
+        store.check_writable()
+        known = index(other for other in store.plans() if other.id != plan.id)
+        stopped_by = work(plan, known, jobs=jobs, backend=where, executor=executor, report=report)
     runs, failed = runs_of(plan)
     if stopped_by is None and failed:
         first = specs[min(failed)]
-        stopped_by = _core.RunError(f"{first.name}: {first.label}, seed {first.seed}: {failed[min(failed)]}")
+        stopped_by = named(_core.RunError(failed[min(failed)]), first)
     return runs, stopped_by
-
-
-def _fill(store: Store, plan: StoredPlan, jobs: int, report: Report | None) -> BaseException | None:
-    store.check_writable()
-    known = index(other for other in store.plans() if other.id != plan.id)
-    return work(plan, known, jobs=jobs, report=report)

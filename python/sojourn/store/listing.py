@@ -49,19 +49,21 @@ class Listing:
 
     name: str
     documents: tuple[str, ...]
+    backend: str = "sim"
+    """``keys.backend_key`` of the backend that makes them."""
 
     @classmethod
-    def of(cls, name: str, specs: Sequence[_core.RunSpec]) -> Listing:
+    def of(cls, name: str, specs: Sequence[_core.RunSpec], backend: str = "sim") -> Listing:
         """The listing of these runs."""
-        return cls(name, tuple(spec.document for spec in specs))
+        return cls(name, tuple(spec.document for spec in specs), backend)
 
     @classmethod
-    def read(cls, folder: Path, name: str) -> Listing:
+    def read(cls, folder: Path, name: str, backend: str = "sim") -> Listing:
         """Reads a listing that ``write`` wrote."""
         import pyarrow.parquet as pq
 
         table = pq.read_table(folder / FILE, columns=["document"], partitioning=None)
-        return cls(name, tuple(table["document"].to_pylist()))
+        return cls(name, tuple(table["document"].to_pylist()), backend)
 
     def write(self, folder: Path) -> None:
         """Writes the listing into a folder."""
@@ -72,7 +74,7 @@ class Listing:
     @cached_property
     def hash(self) -> str:
         """SHA-256, in hexadecimal, of everything that determines the runs' results and their names."""
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(b"" if self.backend == "sim" else f"{self.backend}\n".encode())
         for document in self.documents:
             digest.update(f"{len(document)} {document}".encode())
         return digest.hexdigest()

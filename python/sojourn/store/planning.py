@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TypedDict
 
 from sojourn import _core
-from sojourn.backends import backend_of
-from sojourn.executors import default_workers
-from sojourn.footprint import TABLES_BYTES, recording
+from sojourn.runs.backends import backend_of
+from sojourn.runs.executors import default_workers
+from sojourn.runs.footprint import TABLES_BYTES, recording
+from sojourn.runs.trial import trial
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
-from sojourn.store.work import FILES, PART_RUNS, POLL_S
-from sojourn.trial import trial
+from sojourn.store.work import FILES, PART_RUNS, POLL_S, index
 
 SAMPLE_S = 0.3
 """Duration of each trial run."""
@@ -114,8 +114,6 @@ def _mean_s(looks: Sequence[_core.RunSpec]) -> float:
 
 def _shared(sweep: _core.Sweep, store: Store) -> int:
     """The number of runs that other sweeps have, by hash; extrapolated from a sample of about a thousand."""
-    from sojourn.store.work import index
-
     known = index(store.plans())
     step = max(1, len(sweep) // 1000)
     places = range(0, len(sweep), step)

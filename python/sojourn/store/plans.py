@@ -13,14 +13,16 @@ from pathlib import Path
 
 import msgspec
 
-from sojourn import _core, bounded, own, typed
-from sojourn.bounded import LARGEST_TEXT
-from sojourn.storage import why
+from sojourn import _core
+from sojourn.files import bounded, typed
+from sojourn.files.bounded import LARGEST_TEXT
+from sojourn.files.storage import why
+from sojourn.files.typed import Strict
+from sojourn.runs import user_aqm
 from sojourn.store import code, files
 from sojourn.store.claims import Claims
 from sojourn.store.files import Part
 from sojourn.store.listing import Listing, Runs
-from sojourn.typed import Strict
 
 FORMAT = 1
 """Version of the store's files; raised when the meaning of one changes."""
@@ -54,6 +56,8 @@ class Meta(Strict, frozen=True):
     """SHA-256, in hexadecimal, of each file of ``own``."""
     least_runs: int | None = None
     """Least runs per batch, except for the last; None: as many as the most."""
+    backend: str = "sim"
+    """``keys.backend_key`` of the backend that makes the runs."""
 
     def __post_init__(self) -> None:
         if len(self.own) != len(self.own_sha256):
@@ -105,6 +109,12 @@ class StoredPlan:
         """The number of batches."""
         return len(self._bounds) - 1
 
+    def run_hash(self, spec: _core.RunSpec) -> str:
+        """SHA-256, in hexadecimal, of everything that determines a run's results: of the run and of the backend."""
+        if self.meta.backend == "sim":
+            return spec.hash
+        return hashlib.sha256(f"{self.meta.backend}\n{spec.hash}".encode()).hexdigest()
+
     def places(self, batch: int) -> range:
         """The indices of a batch's runs."""
         return range(self._bounds[batch], self._bounds[batch + 1])
@@ -146,7 +156,7 @@ class StoredPlan:
         if self.planned is not None:
             return self.planned
         for file, _ in code.checked(self):
-            own.load(file)
+            user_aqm.load(file)
         sweep = self.read_sweep()
         if sweep.hash != self.meta.hash:
             raise _core.ExperimentError(
@@ -157,7 +167,7 @@ class StoredPlan:
     def read_sweep(self) -> Runs:
         """Its runs, as this version reads the stored file. The experiment keeps its original name."""
         if self.meta.listed:
-            listing = Listing.read(self.folder, self.meta.experiment)
+            listing = Listing.read(self.folder, self.meta.experiment, self.meta.backend)
             listing.check()
             return listing
         overrides = [("experiment.name", self.meta.experiment), *self.meta.overrides]
@@ -341,13 +351,11 @@ class Store:
         ExperimentError
             A run uses a user-defined discipline that was not registered from a file.
         """
-        of_no_file = [name for name, _ in own.registered().classes]
+        of_no_file = [name for name, _ in user_aqm.registered().classes]
         used = {name for document in listing.documents for name in json.loads(document).get("own", {})}
         for name in of_no_file:
             if name in used:
-                raise _core.ExperimentError(
-                    f'store: the discipline "{name}" has no file; must be registered by --load or sojourn.own.load'
-                )
+                raise _core.ExperimentError(f'store: the discipline "{name}" has no file; must be registered by --load')
         plan = self._begin(listing, batch_runs, [], listed=True)
         listing.write(plan.folder)
         return _complete(plan)
@@ -363,7 +371,7 @@ class Store:
     ) -> StoredPlan:
         """Starts a plan of these runs and copies the files of user-defined disciplines into its folder."""
         self.check_writable()
-        sources = own.registered().files
+        sources = user_aqm.registered().files
         names = [f"own-{number}-{Path(source).name}" for number, source in enumerate(sources)]
         texts = [bounded.read_bytes(Path(source), LARGEST_TEXT) for source in sources]
         sums = tuple(hashlib.sha256(text).hexdigest() for text in texts)
@@ -380,6 +388,7 @@ class Store:
             listed,
             sums,
             least_runs,
+            runs.backend if isinstance(runs, Listing) else "sim",
         )
         plan = StoredPlan(self.path, meta, self.trusted, runs)
         for name, text in zip(names, texts, strict=True):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sojourn import _core, schema
-from sojourn.results import Results, Run
+from sojourn.frame.results import Results, Run
+from sojourn.store.plans import StoredPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,20 +33,21 @@ class Made:
     error: str | None = None
 
 
-def table_of(plan: str, made: Sequence[Made]) -> pa.Table:
+def table_of(plan: StoredPlan, made: Sequence[Made]) -> pa.Table:
     """The rows of runs. A failed run has one row, without figures."""
     import pyarrow as pa
 
     results = _results([one.run for one in made if one.run is not None])
     rows: list[dict[str, object]] = []
+    backend = plan.meta.backend.partition(" ")[0]
     for one in made:
-        identity: dict[str, object] = {"plan": plan, "place": one.place, "backend": "sim", "error": one.error}
+        identity: dict[str, object] = {"plan": plan.id, "place": one.place, "backend": backend, "error": one.error}
         if one.spec is None:
             rows.append(identity)
             continue
         identity |= {
-            "hash": one.spec.hash,
-            "setup": setup_of(one.spec),
+            "hash": plan.run_hash(one.spec),
+            "setup": setup_of(one.spec, plan.meta.backend),
             "experiment": one.spec.name,
             "aqm": one.spec.queue,
             "label": one.spec.label,
@@ -63,14 +65,15 @@ def table_of(plan: str, made: Sequence[Made]) -> pa.Table:
     return pa.table({name: pa.array([row.get(name) for row in rows], _type_of(name)) for name in names})
 
 
-def setup_of(spec: _core.RunSpec) -> str:
+def setup_of(spec: _core.RunSpec, backend: str = "sim") -> str:
     """SHA-256, in hexadecimal, of everything that determines a run's results, except for its seed."""
     document = json.loads(spec.document)
     experiment = document["experiment"]
     del document["set"], experiment["experiment"]["name"], experiment["experiment"]["seed"]
     for queue in experiment["queue"]:
         queue.pop("label", None)
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    text = json.dumps(document, sort_keys=True)
+    return hashlib.sha256((text if backend == "sim" else f"{backend}\n{text}").encode()).hexdigest()
 
 
 def _results(runs: list[Run]) -> Results:

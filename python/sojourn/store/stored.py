@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import msgspec
 
 from sojourn import _core, schema
-from sojourn.results import RECORDED, Run, as_arrow, values_as_arrow
+from sojourn.frame.arrow import as_arrow, values_as_arrow
+from sojourn.frame.results import RECORDED, Run
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import StoredPlan
@@ -48,21 +49,23 @@ def _runs_of(plan: StoredPlan) -> tuple[dict[int, Run], dict[int, str]]:
     return runs, failed
 
 
-def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec) -> Run | None:
+def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, hash_: str) -> Run | None:
     """Reads a run of another plan under the names of ``spec``. None if it cannot be read.
 
     Parameters
     ----------
     part
         The file of ``plan`` that had the run's row; a larger one may have replaced it.
+    hash_
+        ``StoredPlan.run_hash`` of the run.
     """
     try:
-        place, text = files.again(partial(_row_of, plan, part, spec.hash))
+        place, text = files.again(partial(_row_of, plan, part, hash_))
         summary = msgspec.json.decode(text)
     except (OSError, ValueError, LookupError):
         return None
     summary |= {"label": spec.label, "set": json.loads(spec.set_json)}
-    run = _Tables(plan).run(summary, place, spec.hash)
+    run = _Tables(plan).run(summary, place, hash_)
     return run if _is_whole(run) else None
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import random
-import threading
 import time
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from sojourn import _core, interrupts
-from sojourn.execution import Progress, Report, as_run
-from sojourn.results import RECORDED
+from sojourn import _core
+from sojourn.files import interrupts
+from sojourn.frame.results import RECORDED, Run
+from sojourn.runs.backends import Backend, backend_of
+from sojourn.runs.execution import Progress, Report, as_run, make_runs
+from sojourn.runs.executors import MakeExecutor, Outcome, Threads
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
@@ -41,6 +45,8 @@ def work(
     known: Known | None = None,
     *,
     jobs: int,
+    backend: Backend | None = None,
+    executor: MakeExecutor = Threads,
     report: Report | None = None,
     wait: bool = True,
     count: Callable[[int], None] | None = None,
@@ -53,6 +59,8 @@ def work(
         Runs of other sweeps by hash; they are not repeated.
     jobs
         The number of parallel runs.
+    backend, executor
+        Where they are made; by default in threads, on the simulator.
     wait
         Whether to wait while others execute the rest, and to take over if they die.
     count
@@ -63,24 +71,15 @@ def work(
     BaseException or None
         Why runs are missing: a KeyboardInterrupt, or the OSError of a failed write.
     """
-    ahead = Ahead(plan)
-    crew = _Crew(Batches(plan, known or {}), jobs, wait=wait)
-    began = time.monotonic()
     stopped_by: BaseException | None = None
-    with interrupts.held() as presses:
+    with interrupts.held() as presses, Batches(plan, known or {}, wait=wait, stopping=presses) as batches:
         try:
-            while crew.is_at_work():
-                if report is not None:
-                    report(ahead.progress(crew.batches.unfinished, time.monotonic() - began))
-                if presses:
-                    stopped_by = KeyboardInterrupt()
-                    break
-                time.sleep(POLL_S)
-        finally:
-            crew.stop()
+            if make_runs(batches, executor(backend or backend_of("sim"), jobs), presses, report):
+                stopped_by = KeyboardInterrupt()
+        except OSError as error:
+            stopped_by = error
     if count is not None:
-        count(crew.batches.runs)
-    stopped_by = stopped_by or crew.failed
+        count(batches.runs)
     if stopped_by is None:
         compact(plan)
     return stopped_by
@@ -136,16 +135,16 @@ class Ahead:
 
 def make_batch(store: str, plan: str, batch: int, trusted: bool) -> None:
     """Executes a batch; waits if another worker has claimed it, and takes over if that worker dies."""
-    batches = _batches(store, plan, trusted)
-    while not batches.is_done(batch) and not batches.try_to_make(batch):
-        time.sleep(LOOK_S)
+    found, known = _plan_and_known(store, plan, trusted)
+    with Batches(found, known, only=batch) as batches:
+        make_runs(batches, Threads(backend_of("sim"), 1), interrupts.Presses())
 
 
 @lru_cache(maxsize=4)
-def _batches(store: str, plan: str, trusted: bool) -> Batches:
+def _plan_and_known(store: str, plan: str, trusted: bool) -> tuple[StoredPlan, Known]:
     kept = Store(store, trusted=trusted)
     found = kept.get(plan)
-    return Batches(found, index(other for other in kept.plans() if other.id != found.id))
+    return found, index(other for other in kept.plans() if other.id != found.id)
 
 
 def compact(plan: StoredPlan) -> None:
@@ -193,95 +192,178 @@ def _of_plan(plan: StoredPlan) -> Known:
     return known
 
 
-class Batches:
-    """The batches of a sweep, for execution by any number of threads."""
+@dataclass
+class _Claimed:
+    """A batch that is executed here."""
 
-    def __init__(self, plan: StoredPlan, known: Known) -> None:
+    claim: contextlib.ExitStack
+    places: range
+    left: deque[int]
+    """Its runs that have not been started."""
+    made: dict[int, Made] = field(default_factory=dict)
+
+
+class Batches:
+    """The batches of a sweep, one after another, as runs to be made: each is claimed first and written at its end.
+
+    Parameters
+    ----------
+    known
+        Runs of other sweeps by hash; they are not repeated.
+    wait
+        Whether it is over only when every batch is done, by whichever worker, or when all are claimed.
+    only
+        The one batch to make; by default all.
+    stopping
+        Once it is true, no run is given any more.
+    """
+
+    def __init__(
+        self,
+        plan: StoredPlan,
+        known: Known,
+        *,
+        wait: bool = True,
+        only: int | None = None,
+        stopping: interrupts.Presses | None = None,
+    ) -> None:
         self.plan = plan
         self.runs = 0
         """Runs of the batches executed here."""
-        self._effort = 0.0
-        """The effort of the runs that have ended in unfinished batches."""
         self._known = known
         self._sweep = plan.sweep
-        self._lock = threading.Lock()
-        self._running: dict[_core.Monitor, _core.RunSpec] = {}
-        self._cancelled = False
+        self._wait = wait
+        self._only = only
+        self._stopping = stopping or interrupts.Presses()
+        self._claimed: dict[int, _Claimed] = {}
+        self._running: dict[int, _core.RunSpec] = {}
+        self._effort = 0.0
+        """The effort of the runs that have ended in unfinished batches."""
+        self._free: list[int] = []
+        self._looked_s = -LOOK_S
+        self._all_done = False
+        self._ahead: Ahead | None = None
+
+    def __enter__(self) -> Batches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leaves unfinished batches to other workers."""
+        for claimed in self._claimed.values():
+            claimed.claim.close()
+
+    @property
+    def is_over(self) -> bool:
+        """True once no batch is left."""
+        return self._all_done and not self._claimed
+
+    def next(self) -> tuple[int, _core.RunSpec] | None:
+        """The next run of a claimed batch, or of one that can be claimed; None if there is none now."""
+        while not self._stopping:
+            claimed = next((one for one in self._claimed.values() if one.left), None) or self._claim()
+            if claimed is None:
+                return None
+            place = claimed.left.popleft()
+            try:
+                spec = self._sweep[place]
+            except _core.ExperimentError as error:
+                self._add(Made(place, None, None, str(error)))
+                continue
+            if (run := self._known_run(spec)) is not None:
+                self._add(Made(place, spec, run))
+                continue
+            self._running[place] = spec
+            return place, spec
+        return None
+
+    def end(self, index: int, outcome: Outcome) -> None:
+        """Adds a run to its batch, and writes the batch if it was the last.
+
+        Raises
+        ------
+        OSError
+            The rows cannot be written.
+        """
+        spec = self._running.pop(index)
+        if isinstance(outcome, _core.RunError):
+            self._add(Made(index, spec, None, str(outcome)))
+        elif isinstance(outcome, BaseException):
+            raise outcome
+        else:
+            self._add(Made(index, spec, as_run(outcome)))
+
+    def progress(self, simulated_s: Mapping[int, float], elapsed_s: float) -> Progress:
+        """What all workers have done since the first call."""
+        if self._ahead is None:
+            self._ahead = Ahead(self.plan)
+        running = ((self._running[place], at_s) for place, at_s in simulated_s.items() if place in self._running)
+        parts = sum(spec.effort * at_s / spec.duration_s for spec, at_s in running)
+        return self._ahead.progress(max(self._effort + parts, 0.0), elapsed_s)
 
     def is_done(self, batch: int) -> bool:
         """Whether the batch has its rows."""
         places = self.plan.places(batch)
         return any(part.first <= places[0] and places[-1] <= part.last for part in self.plan.parts())
 
-    def try_to_make(self, batch: int) -> bool:
-        """Claims and executes a batch. False if another worker has the claim.
-
-        Raises
-        ------
-        Cancelled
-            ``cancel`` was called.
-        OSError
-            Its rows cannot be written.
-        """
-        with self.plan.claims.hold(str(batch)) as is_ours:
+    def _claim(self) -> _Claimed | None:
+        """Claims a batch; None if there is none now."""
+        while (batch := self._choose()) is not None:
+            claim = contextlib.ExitStack()
+            is_ours = claim.enter_context(self.plan.claims.hold(str(batch)))
             # Another worker may have finished it since we looked.
             if is_ours and not self.is_done(batch):
                 places = self.plan.places(batch)
-                made = [self._make(place) for place in places]
-                self._write_recorded(places, made)
-                files.write_part(self.plan.results, places[0], places[-1], table_of(self.plan.id, made))
-                with self._lock:
-                    self.runs += len(made)
-                    self._effort -= sum(one.spec.effort for one in made if one.spec is not None)
-            return is_ours
+                self._claimed[batch] = _Claimed(claim, places, deque(places))
+                return self._claimed[batch]
+            claim.close()
+        return None
 
-    @property
-    def unfinished(self) -> float:
-        """The effort made here in batches that are not finished."""
-        with self._lock:
-            parts = (spec.effort * monitor.simulated_s / spec.duration_s for monitor, spec in self._running.items())
-            return max(self._effort + sum(parts), 0.0)
+    def _choose(self) -> int | None:
+        """A batch that seems unclaimed."""
+        if not self._free and not self._all_done and time.monotonic() - self._looked_s >= LOOK_S:
+            self._looked_s = time.monotonic()
+            missing = self.plan.missing() if self._only is None else [self._only] * (not self.is_done(self._only))
+            missing = [batch for batch in missing if batch not in self._claimed]
+            held = self.plan.claims.held()
+            self._free = [batch for batch in missing if str(batch) not in held]
+            # The largest first, of those spread over the sweep, so that the first batches tell how long the rest takes.
+            # Each worker begins elsewhere, so that those that start together do not claim the same.
+            first = random.random()
+            self._free.sort(key=lambda batch: (len(self.plan.places(batch)), (batch * GOLDEN + first) % 1.0))
+            self._all_done = not missing or not (self._free or self._wait)
+        return self._free.pop() if self._free else None
 
-    def cancel(self) -> None:
-        """Cancels the current runs. Unfinished batches are left to other workers."""
-        with self._lock:
-            self._cancelled = True
-            for monitor in self._running:
-                monitor.cancel()
+    def _known_run(self, spec: _core.RunSpec) -> Run | None:
+        hash_ = self.plan.run_hash(spec)
+        if hash_ not in self._known:
+            return None
+        other, part = self._known[hash_]
+        return known_run(other, part, spec, hash_)
 
-    def _make(self, place: int) -> Made:
-        monitor = _core.Monitor()
-        with self._lock:
-            if self._cancelled:
-                raise _core.Cancelled("cancelled")
-            try:
-                spec = self._sweep[place]
-            except _core.ExperimentError as error:
-                return Made(place, None, None, str(error))
-            self._running[monitor] = spec
-        try:
-            return self._made(place, spec, monitor)
-        finally:
-            with self._lock:
-                del self._running[monitor]
-                self._effort += spec.effort
-
-    def _made(self, place: int, spec: _core.RunSpec, monitor: _core.Monitor) -> Made:
-        if spec.hash in self._known:
-            other, part = self._known[spec.hash]
-            run = known_run(other, part, spec)
-            if run is not None:
-                return Made(place, spec, run)
-        try:
-            return Made(place, spec, as_run(spec.run(monitor)))
-        except _core.RunError as error:
-            return Made(place, spec, None, str(error))
+    def _add(self, made: Made) -> None:
+        """Adds a run to its batch, and writes the batch if it was the last."""
+        batch = self.plan.batch_of(made.place)
+        claimed = self._claimed[batch]
+        claimed.made[made.place] = made
+        self._effort += 0.0 if made.spec is None else made.spec.effort
+        if len(claimed.made) < len(claimed.places):
+            return
+        whole = [claimed.made[place] for place in claimed.places]
+        self._write_recorded(claimed.places, whole)
+        files.write_part(self.plan.results, claimed.places[0], claimed.places[-1], table_of(self.plan, whole))
+        del self._claimed[batch]
+        claimed.claim.close()
+        self.runs += len(whole)
+        self._effort -= sum(one.spec.effort for one in whole if one.spec is not None)
+        if not self._claimed and not self._free:
+            # This may have been the last batch, so check the store at once.
+            self._looked_s = -LOOK_S
 
     def _write_recorded(self, places: range, made: list[Made]) -> None:
         """Writes the recorded tables and the captures."""
         import pyarrow as pa
 
-        runs = {one.spec.hash: one.run for one in made if one.spec is not None and one.run is not None}
+        runs = {self.plan.run_hash(one.spec): one.run for one in made if one.spec is not None and one.run is not None}
         of_batch: dict[str, dict[str, pa.Table]] = {}
         for hash_, run in runs.items():
             for name in RECORDED:
@@ -291,72 +373,3 @@ class Batches:
                 of_batch.setdefault(CAPTURE, {})[hash_] = pa.table({"content": pa.array([capture], pa.large_binary())})
         for folder, tables in of_batch.items():
             files.write_part(self.plan.recorded / folder, places[0], places[-1], recorded(tables))
-
-
-class _Crew:
-    """Threads that execute one batch after another."""
-
-    def __init__(self, batches: Batches, jobs: int, *, wait: bool) -> None:
-        self.batches = batches
-        self.failed: BaseException | None = None
-        self._wait = wait
-        self._lock = threading.Lock()
-        self._left: list[int] = []
-        self._looked_s = -LOOK_S
-        self._busy = 0
-        self._stopping = threading.Event()
-        self._over = threading.Event()
-        """Set once no batch is left."""
-        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(jobs)]
-        for thread in self._threads:
-            thread.start()
-
-    def is_at_work(self) -> bool:
-        """Whether a thread still executes a batch or waits for one."""
-        return any(thread.is_alive() for thread in self._threads)
-
-    def stop(self) -> None:
-        """Stops the threads."""
-        self._stopping.set()
-        self.batches.cancel()
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self) -> None:
-        try:
-            while (batch := self._next()) is not None:
-                self.batches.try_to_make(batch)
-                with self._lock:
-                    self._busy -= 1
-                    if not self._busy and not self._left:
-                        # This may have been the last batch, so check the store at once.
-                        self._looked_s = -LOOK_S
-        except _core.Cancelled:
-            pass
-        except BaseException as error:
-            self.failed = self.failed or error
-            self._stopping.set()
-            self.batches.cancel()
-
-    def _next(self) -> int | None:
-        """A batch that seems unclaimed; None if no work is left."""
-        plan = self.batches.plan
-        while not (self._stopping.is_set() or self._over.is_set()):
-            with self._lock:
-                if not self._left and time.monotonic() - self._looked_s >= LOOK_S:
-                    self._looked_s = time.monotonic()
-                    missing = plan.missing()
-                    held = plan.claims.held()
-                    self._left = [batch for batch in missing if str(batch) not in held]
-                    # The largest first, of those spread over the sweep, so that the first batches tell how long the
-                    # rest takes. Each worker begins elsewhere, so that those that start together do not claim the same.
-                    first = random.random()
-                    self._left.sort(key=lambda batch: (len(plan.places(batch)), (batch * GOLDEN + first) % 1.0))
-                    if not missing or not (self._left or self._wait):
-                        self._over.set()
-                        return None
-                if self._left:
-                    self._busy += 1
-                    return self._left.pop()
-            self._over.wait(POLL_S)
-        return None

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict
 
 import msgspec
 
-from sojourn import typed
+from sojourn.files import typed
 
 Bound = Literal["<", "<=", ">", ">="]
 Number = int | float

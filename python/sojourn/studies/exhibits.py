@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
+from sojourn.files.typed import Strict, Texts, must_be
 from sojourn.studies.measures import SERIES, Measure, is_statistic
-from sojourn.typed import Strict, Texts, must_be
 
 SCHEME = "scheme"
 """The name for the discipline in tables, beside the names of axes."""

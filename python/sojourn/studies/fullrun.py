@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
-from sojourn import typed
+from sojourn.files import typed
 from sojourn.studies.claims import Verdict
 from sojourn.studies.recipe import FEWER, Study
 from sojourn.studies.verdict import Judgement

@@ -9,9 +9,9 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from sojourn.results import Run
+from sojourn.files.typed import Strict
+from sojourn.frame.results import Run
 from sojourn.studies.measures import Measure
-from sojourn.typed import Strict
 
 AxisValue = int | float | bool | str
 Point = Mapping[str, AxisValue]

@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
-from sojourn import _core, bounded
-from sojourn.bounded import LARGEST_TEXT
+from sojourn import _core
+from sojourn.files import bounded
+from sojourn.files.bounded import LARGEST_TEXT
 from sojourn.studies.runner import StudyResults
 
 FILE = "inputs.json"

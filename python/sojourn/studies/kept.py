@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from sojourn import _core, typed
+from sojourn import _core
+from sojourn.files import typed
 from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.measures import Values
 from sojourn.studies.recipe import Study
@@ -19,7 +20,7 @@ from sojourn.studies.runner import StudyResults
 from sojourn.studies.runs import grids_of
 
 if TYPE_CHECKING:
-    from sojourn.results import Run
+    from sojourn.frame.results import Run
     from sojourn.studies.measures import Measure
 
 FILE = "measured.json"

@@ -10,10 +10,11 @@ from typing import Literal
 
 import numpy as np
 
-from sojourn import schema, series
-from sojourn.results import Direction, Run
-from sojourn.series import Series
-from sojourn.statistics import FloatArray, quantile, quantile_curve, quantiles
+from sojourn import schema
+from sojourn.frame import series
+from sojourn.frame.results import Direction, Run
+from sojourn.frame.series import Series
+from sojourn.frame.statistics import FloatArray, quantile, quantile_curve, quantiles
 
 NAMED_QUANTILES = {"median": 0.5, "min": 0.0, "max": 1.0}
 STATISTICS = ("value", "mean", *NAMED_QUANTILES, "std", "total", "count")

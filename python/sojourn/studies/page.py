@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from sojourn.results import Run
+from sojourn.frame.results import Run
 from sojourn.studies import variants
 from sojourn.studies.claims import Verdict
 from sojourn.studies.grid import Grid

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from sojourn import typed
+from sojourn.files import typed
+from sojourn.files.typed import Strict, Texts, must_be
 from sojourn.studies import exhibits, texts
 from sojourn.studies.claims import Claim, load_claims
 from sojourn.studies.exhibits import FigureSpec, TableSpec
@@ -22,7 +23,6 @@ from sojourn.studies.measures import DROP_REASONS, QUEUE_COLUMNS, SERIES, SOURCE
 from sojourn.studies.measures import Part as RunPart
 from sojourn.studies.relation import RelationError
 from sojourn.studies.variants import Variant
-from sojourn.typed import Strict, Texts, must_be
 
 UNEXPLAINED = "unexplained"
 CAUSES: dict[str, str] = {

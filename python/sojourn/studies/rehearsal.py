@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from sojourn import _core, typed
+from sojourn import _core
+from sojourn.files import typed
+from sojourn.files.typed import must_be
 from sojourn.studies import texts
 from sojourn.studies.claims import Claim
 from sojourn.studies.evaluate import Missing, Names, check_names, outcomes
@@ -21,10 +23,9 @@ from sojourn.studies.relation import RelationError
 from sojourn.studies.runs import cells_of, grids_of
 from sojourn.studies.variants import keys_in
 from sojourn.studies.verdict import NO_RESULT, experiments_of, formulas_of, plain_measure, selected
-from sojourn.typed import must_be
 
 if TYPE_CHECKING:
-    from sojourn.results import Run
+    from sojourn.frame.results import Run
     from sojourn.studies.measures import Measure
 
 Plans = Sequence[tuple[Published, Part, _core.Plan]]

@@ -12,9 +12,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from sojourn.filenames import FORMATS
-from sojourn.plots.style import drawing_code
-from sojourn.storage import Staging
+from sojourn.figure.filenames import FORMATS
+from sojourn.figure.style import drawing_code
+from sojourn.files.storage import Staging
 from sojourn.studies import kept, page, tabulate, variants
 from sojourn.studies.claims import Verdict
 from sojourn.studies.exhibits import FigureSpec, TableSpec

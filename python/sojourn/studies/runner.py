@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from sojourn import _core, bounded, typed
-from sojourn.api import read_plan
-from sojourn.backends import Backend, backend_of
-from sojourn.batches import make_batch
-from sojourn.execution import Report
-from sojourn.results import Run
+from sojourn import _core
+from sojourn.files import bounded, typed
+from sojourn.frame.results import Run
+from sojourn.runs.backends import Backend, backend_of
+from sojourn.runs.execution import Report
+from sojourn.runs.plan import read_plan
 from sojourn.store import Store
+from sojourn.store.batches import make_batch
 from sojourn.studies import fullrun
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import Cell, Grid

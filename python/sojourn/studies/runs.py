@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from sojourn.results import Run
+from sojourn.frame.results import Run
 from sojourn.studies.grid import AxisValue, Cell, Grid
 from sojourn.studies.measures import Measure
 from sojourn.studies.recipe import Part, Published, Study

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from sojourn.storage import Staging
+from sojourn.files.storage import Staging
 from sojourn.studies.evaluate import instances
 from sojourn.studies.exhibits import SCHEME, TableSpec, Value
 from sojourn.studies.figures.words import tick, words

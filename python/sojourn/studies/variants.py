@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sojourn.files.typed import Strict, Texts
 from sojourn.studies.claims import Verdict
 from sojourn.studies.grid import AxisValue
-from sojourn.typed import Strict, Texts
 
 if TYPE_CHECKING:
     from sojourn.studies.verdict import Judgement

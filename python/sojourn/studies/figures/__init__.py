@@ -13,10 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from sojourn.filenames import FORMATS
-from sojourn.plots.render import save_all
-from sojourn.plots.style import Look, figure, log_axis, style
-from sojourn.storage import Staging
+from sojourn.figure.filenames import FORMATS
+from sojourn.figure.style import Look, figure, log_axis, save_all, style
+from sojourn.files.storage import Staging
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.figures import words
 from sojourn.studies.figures.boxes import draw_bars, draw_box, shade

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.colors import to_rgba
 
-from sojourn.plots.distributions import Box, draw_boxes
-from sojourn.statistics import mean_interval
+from sojourn.figure.distributions import Box, draw_boxes
+from sojourn.frame.statistics import mean_interval
 from sojourn.studies.figures.panel import Panel
 from sojourn.studies.figures.words import tick, words
 from sojourn.studies.grid import AmbiguousPlaceError, AxisValue, Cell

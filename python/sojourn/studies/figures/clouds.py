@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from sojourn.plots.style import plain_number
-from sojourn.plots.tradeoff import one_sigma_ellipse
+from sojourn.figure.style import plain_number
+from sojourn.figure.tradeoff import one_sigma_ellipse
 from sojourn.studies.figures.panel import Panel
 from sojourn.studies.figures.words import with_unit
 from sojourn.studies.measures import quantile_level

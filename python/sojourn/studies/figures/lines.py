@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sojourn import series
-from sojourn.plots.style import log_axis
-from sojourn.statistics import FloatArray, mean_interval
+from sojourn.figure.style import log_axis
+from sojourn.frame import series
+from sojourn.frame.statistics import FloatArray, mean_interval
 from sojourn.studies.figures.panel import Panel
 from sojourn.studies.figures.words import at
 from sojourn.studies.grid import AxisValue, Cell

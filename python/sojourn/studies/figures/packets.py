@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from sojourn import series
-from sojourn.statistics import FloatArray
+from sojourn.frame import series
+from sojourn.frame.statistics import FloatArray
 from sojourn.studies.figures.panel import Panel
 
 

@@ -9,8 +9,8 @@ from statistics import fmean
 
 from matplotlib.axes import Axes
 
-from sojourn.plots.style import Look
-from sojourn.results import Run
+from sojourn.figure.style import Look
+from sojourn.frame.results import Run
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.figures.marks import Drawn
 from sojourn.studies.grid import AxisValue, Cell, Grid

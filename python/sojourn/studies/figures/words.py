@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sojourn.plots.style import Look, looks_of
+from sojourn.figure.style import Look, looks_of
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import AxisValue, Grid
 from sojourn.studies.measures import Measure

@@ -1,6 +1,0 @@
-"""Evaluates a discipline by a suite of scenarios: what RFC 7928 asks for, against drop-tail."""
-
-from sojourn.evaluation.runner import Evaluation, evaluate
-from sojourn.evaluation.suite import Suite, available, find
-
-__all__ = ["Evaluation", "Suite", "available", "evaluate", "find"]

@@ -1,8 +1,0 @@
-"""A store as one page that opens from disk: pictures, filters and a table of its cells, without a network.
-
-``data``: the cells as the page reads them. ``page``: the file. Its script draws with Plotly, which the file contains.
-"""
-
-from sojourn.explorer.page import page
-
-__all__ = ["page"]

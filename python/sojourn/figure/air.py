@@ -1,0 +1,185 @@
+"""Wi-Fi's medium and stations: sizes of aggregates, latencies per station, who sends when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from sojourn.figure.airtime import COLLISIONS
+from sojourn.figure.style import COLORS, Width, figure, legend, log_axis, style, title, wants_log
+from sojourn.figure.timeseries import NotRecordedError
+from sojourn.frame.statistics import pooled_curve
+from sojourn.frame.transmissions import ACCESS_POINT, Transmissions, transmissions
+
+if TYPE_CHECKING:
+    from sojourn.frame.results import Arm, Direction, Results, Run
+    from sojourn.schema import Station
+
+MOST_STATIONS = len(COLORS)
+"""Stations that are drawn, the first of the file."""
+MOST_PANELS = 6
+"""Arms that are drawn, a panel each."""
+SHOWN_S = 0.2
+"""How much of a run a timeline shows."""
+_WAITING = "#DDDDDD"
+# No station has a pattern, whatever its colour.
+_UNANSWERED: dict[str, Any] = {"facecolor": "white", "edgecolor": "#333333", "hatch": "xxxxx"}
+_PANEL_IN = 2.9
+_SHOWN = 0.999
+"""The share up to which a distribution of latencies is drawn."""
+
+
+def latency(results: Results, link: str, direction: Direction, width: Width | None = None) -> Figure:
+    """Distribution functions of the latency over the link, a panel per arm and a line per station."""
+    arms = results.arms[:MOST_PANELS]
+    names = _stations(arms, link)
+    with style():
+        drawn, panels = _panels(arms, width)
+        curves = {
+            (row, name): pooled_curve([stations(run, link)[name][direction]["latency_ms"] for run in arm.runs])
+            for row, arm in enumerate(arms)
+            for name in names
+        }
+        for row, axes in enumerate(panels):
+            for name, color in zip(names, COLORS, strict=False):
+                values, shares = curves[row, name]
+                seen = shares <= _SHOWN
+                axes.plot(values[seen], shares[seen], color=color, label=name)
+            axes.set_ylim(0.0, 1.0)
+        known = [float(np.interp(0.5, shares, values)) for values, shares in curves.values() if values.size]
+        for axes in panels:
+            if wants_log(known):
+                log_axis(axes, "x")
+            else:
+                axes.set_xlim(left=0.0)
+        panels[0].set_ylabel("share of packets")
+        drawn.supxlabel(f"latency over the link, {direction} [ms]{_left_out(results, link)}", fontsize=9)
+        legend(drawn, panels[0])
+        return drawn
+
+
+def aggregates(results: Results, link: str, direction: Direction, width: Width | None = None) -> Figure:
+    """How many frames transmissions have, a panel per arm and a line per station.
+
+    Raises
+    ------
+    NotRecordedError
+        The experiment has no ``[record] medium``.
+    """
+    arms = results.arms[:MOST_PANELS]
+    names = _stations(arms, link)
+    with style():
+        drawn, panels = _panels(arms, width)
+        for arm, axes in zip(arms, panels, strict=True):
+            sent = [_recorded(arm, index, link) for index in range(len(arm.runs))]
+            for name, color in zip(names, COLORS, strict=False):
+                frames = np.concatenate([one.frames_of(name, direction) for one in sent])
+                if frames.size:
+                    sizes, counts = np.unique(frames, return_counts=True)
+                    shares = np.concatenate([[0.0], np.cumsum(counts) / frames.size])
+                    axes.step(np.concatenate([[sizes[0]], sizes]), shares, where="post", color=color, label=name)
+            axes.set_ylim(0.0, 1.02)
+            axes.set_xlim(left=0.0)
+        panels[0].set_ylabel("share of transmissions")
+        drawn.supxlabel(f"frames per transmission, {direction}{_left_out(results, link)}", fontsize=9)
+        legend(drawn, panels[0])
+        return drawn
+
+
+def timeline(
+    results: Results, link: str, from_s: float | None = None, for_s: float = SHOWN_S, width: Width | None = None
+) -> Figure:
+    """Who waits, sends and collides, in the first run of every arm: a panel per arm, a row per node.
+
+    Raises
+    ------
+    NotRecordedError
+        The experiment has no ``[record] medium``.
+    """
+    arms = results.arms[:MOST_PANELS]
+    names = _stations(arms, link)
+    rows = [ACCESS_POINT, *names]
+    colors = dict(zip(names, COLORS, strict=False))
+    with style():
+        drawn = figure(7.2, 0.7 + len(arms) * (0.45 + 0.24 * len(rows)), width=width)
+        panels = np.atleast_1d(drawn.subplots(len(arms), 1, sharex=True))
+        first = from_s if from_s is not None else _middle(arms[0]) - for_s / 2
+        for arm, axes in zip(arms, panels, strict=True):
+            sent = _recorded(arm, 0, link).within(first, first + for_s)
+            for row, name in enumerate(rows):
+                _draw_row(axes, row, sent.of_sender(name), first, colors)
+            axes.set_yticks(range(len(rows)), rows)
+            axes.set_ylim(len(rows) - 0.5, -0.5)
+            axes.set_xlim(0.0, for_s * 1e3)
+            axes.grid(axis="y", visible=False)
+            if len(arms) > 1:
+                title(axes, arm.title, float(drawn.get_size_inches()[0]))
+        panels[-1].set_xlabel(f"time after {first:g} s [ms]{_left_out(results, link)}")
+        marks = [Patch(facecolor=color, label=f"to or from {name}") for name, color in colors.items()]
+        marks += [
+            Patch(facecolor=_WAITING, label="waits"),
+            Patch(facecolor=COLLISIONS, label="collides", hatch="////", edgecolor="white"),
+            Patch(label="is not understood", **_UNANSWERED),
+        ]
+        drawn.legend(handles=marks, loc="outside upper center", ncols=min(4, len(marks)))
+        return drawn
+
+
+def _draw_row(axes: Axes, row: int, sent: Transmissions, first_s: float, colors: dict[str, str]) -> None:
+    """A node's transmissions: pale while it waits, in the station's colour while it sends."""
+
+    def bars(which: Transmissions, height: float, **look: object) -> None:
+        spans = [
+            ((start - first_s) * 1e3, (end - start) * 1e3)
+            for start, end in zip(which.start_s, which.end_s, strict=True)
+        ]
+        axes.broken_barh(spans, (row - height / 2, height), linewidth=0, **look)  # type: ignore[arg-type]
+
+    bars(sent.waits(), 0.3, facecolors=_WAITING)
+    for name, color in colors.items():
+        bars(sent.where("answered").of_station(name), 0.76, facecolors=color)
+    bars(sent.where("unanswered"), 0.76, **_UNANSWERED)
+    bars(sent.where("collision"), 0.76, facecolors=COLLISIONS, hatch="////", edgecolor="white")
+
+
+def _panels(arms: Sequence[Arm], width: Width | None) -> tuple[Figure, list[Axes]]:
+    """A row of panels with common axes, each named after its arm."""
+    drawn = figure(max(4.2, 0.7 + _PANEL_IN * len(arms)), 3.2, width=width)
+    panels = list(np.atleast_1d(drawn.subplots(1, len(arms), sharex=True, sharey=True)))
+    for arm, axes in zip(arms, panels, strict=True):
+        title(axes, arm.title, float(drawn.get_size_inches()[0]) / len(arms))
+    return drawn, panels
+
+
+def _left_out(results: Results, link: str) -> str:
+    """A line on the queues and stations that are not drawn; empty if all are."""
+    arms, names = len(results.arms), len(stations(results.runs[0], link))
+    parts = [f"the first {MOST_PANELS} of {arms} queues"] if arms > MOST_PANELS else []
+    parts += [f"the first {MOST_STATIONS} of {names} stations"] if names > MOST_STATIONS else []
+    return f"\n{' and '.join(parts)}; summary.csv has all" if parts else ""
+
+
+def _stations(arms: Sequence[Arm], link: str) -> list[str]:
+    """The stations that are drawn."""
+    return list(stations(arms[0].runs[0], link))[:MOST_STATIONS]
+
+
+def stations(run: Run, link: str) -> Mapping[str, Station]:
+    """The stations of a link, by name."""
+    return run.summary["links"][link]["stations"]
+
+
+def _recorded(arm: Arm, run: int, link: str) -> Transmissions:
+    found = transmissions(arm.runs[run], link)
+    if found is None:
+        raise NotRecordedError("what is on the air was not recorded; put medium = true into [record]")
+    return found
+
+
+def _middle(arm: Arm) -> float:
+    return arm.runs[0].summary["simulated_s"] / 2

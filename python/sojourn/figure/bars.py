@@ -1,0 +1,98 @@
+"""A metric per arm, as bars with confidence intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sojourn.figure.style import (
+    Look,
+    Width,
+    figure,
+    log_axis,
+    looks_of,
+    name_ticks,
+    name_y,
+    note,
+    style,
+    wants_log,
+    where,
+    width_for,
+)
+from sojourn.frame.metrics import Metric, has_queue, metric_called, samples_note
+from sojourn.frame.statistics import CONFIDENCE, Interval, median_interval
+
+if TYPE_CHECKING:
+    from sojourn.frame.results import Results
+
+
+def bars(results: Results, name: str, place: str, width: Width | None = None) -> Figure:
+    """The median over the repeats of a metric, with its confidence interval."""
+    metric = metric_called(name, results)
+    arms = results.arms
+    intervals = arm_intervals(results, metric, place)
+    with style():
+        drawn = figure(width_in=width_for(len(arms)), width=width)
+        axes = drawn.add_subplot()
+        draw_bars(axes, intervals, looks_of([arm.discipline for arm in arms]), metric.declared.scale)
+        name_ticks(axes, [arm.title for arm in arms])
+        name_y(axes, metric.axis_label)
+        repeated = any(interval.n > 1 for interval in intervals)
+        spread = f"median of the repeats, {CONFIDENCE:.0%} confidence interval" if repeated else ""
+        note(axes, where(results, metric, place), samples_note(results, metric), spread)
+        return drawn
+
+
+def arm_intervals(results: Results, metric: Metric, place: str) -> list[Interval]:
+    """The median over the repeats of each arm, in the unit of the metric's heading."""
+    is_of_queue = metric.declared.over in ("queue", "inner_queue")
+    if metric.declared.over == "direction":
+        place = place.rpartition("/")[2]
+    return [
+        median_interval(
+            [
+                metric.value(run.summary, place) / metric.shown_per
+                for run in arm.runs
+                if not is_of_queue or has_queue(run.summary, place)
+            ]
+        )
+        for arm in results.arms
+    ]
+
+
+def draw_bars(
+    axes: Axes, intervals: Sequence[Interval], look: Sequence[Look], scale: tuple[float, float] | None = None
+) -> None:
+    """Bars from zero, or from the beginning of their scale.
+
+    If bars from zero would be too small, the axis is logarithmic, with a mark at each value: the length of a bar on
+    such an axis means nothing.
+    """
+    is_log = wants_log([interval.middle for interval in intervals])
+    for place, (interval, one) in enumerate(zip(intervals, look, strict=True)):
+        if math.isnan(interval.middle):
+            continue
+        if is_log:
+            axes.plot(place, interval.middle, "D", color=one.color, markersize=5)
+        else:
+            axes.bar(place, interval.middle, 0.6, color=one.color + "55", edgecolor=one.color)
+        if interval.n > 1:
+            reach = np.array([[interval.middle - interval.low], [interval.high - interval.middle]])
+            axes.errorbar(place, interval.middle, yerr=reach, color=one.color, capsize=4, linewidth=1.4)
+    axes.grid(axis="x", visible=False)
+    if is_log:
+        known = [end for one in intervals for end in (one.middle, one.low, one.high) if end > 0.0]
+        axes.set_ylim(min(known) / 2, max(known) * 2)
+        log_axis(axes, "y")
+    elif scale is not None:
+        axes.set_ylim(*scale)
+    elif not any(interval.high > 0.0 for interval in intervals):
+        axes.set_ylim(0.0, 1.0)
+    for place, interval in enumerate(intervals):
+        if interval.middle == 0.0:  # a bar without height, or no place on a logarithmic axis
+            axes.text(place, axes.get_ylim()[0], "0", color=look[place].color, ha="center", va="bottom")

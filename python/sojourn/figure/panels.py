@@ -1,0 +1,257 @@
+"""Small multiples of a grid: which panels there are, and how they are laid out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Any, Literal
+
+import matplotlib
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes as Plot
+from matplotlib.colors import AsinhNorm, LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from sojourn import _core
+from sojourn.figure.style import ABOVE, WIDTHS_IN, Width, figure, log_axis, plain_number, title, wants_log, wrapped
+from sojourn.frame.cells import LABEL, Axis, CellTable
+from sojourn.frame.columns import short
+from sojourn.frame.statistics import CONFIDENCE, FloatArray, coverage_limit
+
+MOST_PANELS = 24
+"""Most panels of a figure; they would be too small to be read."""
+NO_DATA = "#e4e4e4"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Cells of a grid that are drawn together."""
+
+    title: str
+    cells: npt.NDArray[np.int64]
+
+
+def panels(grid: CellTable, within: Sequence[str]) -> list[Panel]:
+    """The panels of a figure: one per combination of the values of the keys that are not drawn ``within`` a panel.
+
+    Raises
+    ------
+    ExperimentError
+        They are too many.
+    """
+    keys = [key for key in grid.varying if key not in within]
+    if not keys:
+        return [Panel("", np.arange(len(grid)))]
+    # The queues change fastest: they stand beside each other.
+    codes = np.stack([grid.places(key) for key in sorted(keys, key=lambda key: key == LABEL)], axis=1)
+    combinations, members = np.unique(codes, axis=0, return_inverse=True)
+    if len(combinations) > MOST_PANELS:
+        raise _core.ExperimentError(
+            f"plot: would need {len(combinations)} panels, one per combination of {', '.join(keys)}; must be at most "
+            f"{MOST_PANELS}: choose some of their values with --where, or combine them with --pool"
+        )
+    members = members.ravel()
+    found = []
+    for place in range(len(combinations)):
+        cells = np.flatnonzero(members == place)
+        found.append(Panel(grid.setting(int(cells[0]), keys), cells))
+    return found
+
+
+def layout(
+    found: Sequence[Panel],
+    size_in: tuple[float, float],
+    width: Width | None,
+    *,
+    below: Axis | None = None,
+    share_y: bool = True,
+) -> tuple[Figure, list[Plot], float]:
+    """A figure with panels of this size, or with the given width; and the width of a panel in inches.
+
+    It is higher if titles need several lines, or the values of the axis ``below`` need room.
+    """
+    count = len(found)
+    width_in, height_in = size_in
+    most = max(1, int(12.0 / width_in)) if width is None else max(1, int(WIDTHS_IN[width] / 1.7))
+    ideal = math.sqrt(count * 1.6)
+    # Without empty places in the last row, if that is possible.
+    columns = min(range(1, min(count, most) + 1), key=lambda each: (-count % each + abs(each - ideal), -each))
+    rows = math.ceil(count / columns)
+    if width is not None:
+        scale = WIDTHS_IN[width] / columns / width_in
+        width_in, height_in = width_in * scale, max(1.6, height_in * min(1.0, scale))
+    titles = max(wrapped(panel.title, width_in - 0.2).count("\n") for panel in found)
+    names = max(map(len, _cut(below.texts)), default=0) if below is not None and below.numbers is None else 0
+    room_in = 0.055 * names * (1 if -count % columns == 0 else 2) + 0.15 * titles * rows
+    drawn = figure(max(4.2, columns * width_in), max(2.4, rows * height_in) + room_in)
+    if width is not None:
+        drawn.set_size_inches(WIDTHS_IN[width], max(2.3, rows * height_in) + room_in)
+        drawn.is_fixed = True  # type: ignore[attr-defined]
+    plots = drawn.subplots(rows, columns, squeeze=False, sharex=True, sharey=share_y).ravel()
+    for plot in plots[count:]:
+        plot.set_visible(False)
+    # Under a panel that is missing in the last row the one above has the labels.
+    for plot in plots[max(0, count - columns) : count]:
+        plot.tick_params(labelbottom=True)
+    return drawn, list(plots[:count]), width_in
+
+
+def name_panels(plots: Sequence[Plot], found: Sequence[Panel], width_in: float) -> None:
+    """Titles over panels, if there are several."""
+    for plot, panel in zip(plots, found, strict=True):
+        if panel.title:
+            title(plot, panel.title, width_in + 0.3)
+            if len(plots) > 6:
+                # Half of the time of drawing would go into small ticks.
+                plot.minorticks_off()
+
+
+def name_axes(drawn: Figure, x: str, y: str) -> None:
+    """Labels of the axes that all panels share."""
+    drawn.supxlabel(wrapped(x, drawn.get_size_inches()[0] - 0.3), fontsize=9)
+    drawn.supylabel(wrapped(y, drawn.get_size_inches()[1] - 0.9), fontsize=9)
+
+
+def headline(drawn: Figure, text: str) -> None:
+    """A line above all panels that explains what is drawn, in several lines if it would be wider than the figure.
+
+    It stands below the legend, which must be there already.
+    """
+    room = max(30, int((drawn.get_size_inches()[0] - 0.3) / 0.065))
+    above = 0
+    for legend in drawn.legends:
+        if len(legend.get_texts()) <= ABOVE:
+            rows = math.ceil(len(legend.get_texts()) / legend._ncols)  # type: ignore[attr-defined]
+            above = math.ceil((0.17 * rows + 0.08) / 0.135)
+    lines = fill(text, room)
+    # matplotlib makes room for the higher of legend and title, and puts both at the top.
+    drawn.suptitle("\n" * above + lines if lines else "", x=0.01, ha="left", color="#555555", fontsize=8)
+
+
+def spread(n: npt.NDArray[np.int64], *, interval: bool, is_pooled: bool = False) -> str:
+    """What a value stands for: ``median of 5 runs``. Runs of several settings have a range instead of an interval."""
+    known = n[n > 0]
+    if not known.size or known.max() == 1:
+        return ""
+    low, high = int(known.min()), int(known.max())
+    text = f"median of {low if low == high else f'{low} to {high}'} runs"
+    if not interval:
+        return text
+    if is_pooled:
+        return f"{text}, with their range"
+    text += f", with its {CONFIDENCE:.0%} confidence interval"
+    if coverage_limit(low) < CONFIDENCE:
+        text += f" (of {low} it cannot cover more than {math.floor(100 * coverage_limit(low))}%)"
+    return text
+
+
+def color_scale(values: FloatArray) -> Normalize:
+    """A scale of colours for values: logarithmic as axes are; with zeros among wide values linear near zero."""
+    known = values[np.isfinite(values)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    if low == high:
+        return Normalize(low - abs(low) * 0.05 - 1e-9, high + abs(high) * 0.05 + 1e-9)
+    if low >= 0.0 and wants_log(known.tolist()):
+        least = float(known[known > 0.0].min())
+        return LogNorm(least, high) if low > 0.0 else AsinhNorm(linear_width=least, vmin=0.0, vmax=high)
+    return Normalize(low, high)
+
+
+def color_bar(drawn: Figure, plots: Sequence[Plot], mappable: Any, label: str) -> None:
+    """The colours with their values, beside all panels."""
+    bar = drawn.colorbar(
+        mappable, ax=list(plots), label=wrapped(label, drawn.get_size_inches()[1] - 0.7), fraction=0.05, pad=0.02
+    )
+    norm = mappable.norm
+    if isinstance(norm, LogNorm):
+        few = norm.vmax / norm.vmin < 300.0  # type: ignore[operator]
+        bar.locator = LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,))
+    elif isinstance(norm, AsinhNorm):
+        first, last = math.ceil(math.log10(3.0 * norm.linear_width)), math.floor(math.log10(float(norm.vmax or 1.0)))
+        bar.locator = FixedLocator([0.0, *(10.0**power for power in range(first, last + 1))])
+    else:
+        bar.locator = MaxNLocator(6)
+    bar.formatter = FuncFormatter(plain_number)
+    bar.update_ticks()
+    bar.ax.yaxis.set_minor_formatter(NullFormatter())
+    bar.ax.grid(False)
+    bar.outline.set_linewidth(0.4)
+
+
+def positions(axis: Axis) -> tuple[FloatArray, bool]:
+    """Where the values of a key are on an axis, and whether that is logarithmic: the numbers, or else 0, 1, …."""
+    if axis.numbers is None:
+        return np.arange(len(axis.texts), dtype=np.float64), False
+    return axis.numbers, bool((axis.numbers > 0.0).all()) and wants_log(axis.numbers.tolist())
+
+
+def scale_axis(plot: Plot, name: Literal["x", "y"], axis: Axis, room_in: float) -> None:
+    """Prepares an axis for the ``positions`` of a key."""
+    _, is_log = positions(axis)
+    if axis.numbers is None:
+        name_places(plot, name, axis.texts, room_in)
+    elif is_log:
+        log_axis(plot, name)
+
+
+def name_places(plot: Plot, name: Literal["x", "y"], texts: Sequence[str], room_in: float) -> None:
+    """Names at the positions 0, 1, … of an axis; every second or third if there is no room for all."""
+    each_in = room_in / max(1, len(texts))
+    shown = _cut(texts)
+    longest = max(map(len, shown), default=0)
+    if name == "y":
+        step = max(1, math.ceil(0.14 / each_in))
+        plot.set_yticks(range(0, len(shown), step), shown[::step])
+        return
+    slanted = longest * 0.08 > each_in
+    step = max(1, math.ceil((0.16 if slanted else longest * 0.08) / each_in))
+    # Long names stand upright: slanted they would reach beyond the panel.
+    rotation = 0 if not slanted else 40 if longest < 9 else 90
+    plot.set_xticks(range(0, len(shown), step), shown[::step], rotation=rotation)
+    if rotation == 40:
+        for label in plot.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
+
+
+def _cut(texts: Sequence[str], longest: int = 20) -> list[str]:
+    return [text if len(text) <= longest else text[: longest - 1] + "…" for text in texts]
+
+
+def legend_texts(texts: Sequence[str], drawn: Figure) -> list[str]:
+    """Names that fit into the width of a figure."""
+    return _cut(texts, max(12, int((drawn.get_size_inches()[0] - 0.6) / 0.07)))
+
+
+def number_texts(axis: Axis) -> tuple[str, ...]:
+    """The values of a key without the unit that its axis has."""
+    return axis.texts if axis.numbers is None else tuple(map(short, axis.numbers.tolist()))
+
+
+def drawn_on(grid: CellTable, within: Sequence[str], pool: bool) -> CellTable:
+    """The grid to draw: the runs of all other keys but the queues together, if asked for."""
+    return grid.pooled([*within, LABEL]) if pool else grid
+
+
+def pooled_note(grid: CellTable, whole: CellTable) -> str:
+    """The keys whose values are combined."""
+    gone = [whole.axes[key].words for key in whole.varying if key not in grid.axes]
+    return f"all values of {', '.join(gone)} together" if gone else ""
+
+
+def said(*parts: str) -> str:
+    """A sentence of parts; empty parts are omitted."""
+    return "; ".join(part for part in parts if part)
+
+
+def viridis() -> Any:
+    """The colours of values: as bright in print as on screen, distinguishable by colour-blind readers."""
+    return matplotlib.colormaps["viridis"]
+
+
+def each(plots: Sequence[Plot], found: Sequence[Panel]) -> Iterator[tuple[Plot, Panel]]:
+    """The panels with what they show."""
+    return zip(plots, found, strict=True)

@@ -1,0 +1,396 @@
+"""The common style of all figures: legible in print, distinguishable without colour."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from itertools import cycle, islice
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import matplotlib
+import numpy as np
+from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import LayoutEngine, PlaceHolderLayoutEngine
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from sojourn.figure.filenames import FORMATS
+from sojourn.frame.notes import Note
+
+if TYPE_CHECKING:
+    from sojourn.files.storage import Staging
+    from sojourn.frame.metrics import Metric
+    from sojourn.frame.results import Results
+
+_UNDATED: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
+# Okabe and Ito's palette for colour-blind readers, without its yellow; then darker and duller colours.
+_BLUE, _VERMILION, _GREEN, _PINK, _SKY, _ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"
+_BLACK, _WINE, _OLIVE, _INDIGO, _GREY, _BROWN = "#000000", "#882255", "#8A8A2B", "#332288", "#8C8C8C", "#8C510A"
+COLORS = (_BLUE, _VERMILION, _GREEN, _PINK, _SKY, _ORANGE, _BLACK, _WINE, _OLIVE, _INDIGO, _GREY, _BROWN)
+"""All colours, in order of preference."""
+COLOR_OF = {
+    **dict.fromkeys(("pfifo", "pfifo_head_drop"), _BLACK),
+    "bfifo": _GREY,
+    "pfifo_fast": _BROWN,
+    **dict.fromkeys(("red", "choke"), _WINE),
+    **dict.fromkeys(("ared", "blue"), _PINK),
+    **dict.fromkeys(("pie", "docsis_pie"), _VERMILION),
+    **dict.fromkeys(("madpie", "sfq_madpie"), _INDIGO),
+    **dict.fromkeys(("codel", "cobalt"), _BLUE),
+    **dict.fromkeys(("fq_codel", "dualpi2"), _SKY),
+    **dict.fromkeys(("fq_pie", "sfq_pie"), _ORANGE),
+    **dict.fromkeys(("cake", "sfb"), _GREEN),
+    **dict.fromkeys(("sfq", "sfq_red", "sfq_ared", "pi2"), _OLIVE),
+    "fq_nocodel": _GREY,
+}
+"""The colour of a discipline in every figure, unless another arm of the figure has it."""
+_DASHES = ("-", "--", "-.", ":")
+_MARKERS = ("o", "s", "D", "^", "v", "P", "*", "X", "p", "h", "<", ">")
+_PALEST = 0.6
+"""How far the colour of the last of a discipline's many arms is lightened."""
+
+Width = Literal["column", "page"]
+WIDTHS_IN: dict[Width, float] = {"column": 3.5, "page": 7.16}
+"""The widths of one and two columns of a paper (IEEE's), in inches."""
+LOG_FROM = 8.0
+"""Values that differ by more than this factor are drawn on a logarithmic axis, so that small ones remain visible."""
+
+# Common fonts for Chinese, Japanese and Korean.
+_CJK = (
+    *(f"Noto Sans {name}" for name in ("CJK SC", "CJK JP", "CJK TC", "CJK KR", "SC", "JP", "TC", "KR")),
+    *("Source Han Sans SC", "Source Han Sans", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback"),
+    *("IPAexGothic", "IPAGothic", "TakaoGothic", "NanumGothic", "AR PL UMing CN", "Unifont"),
+    *("PingFang SC", "Hiragino Sans", "Hiragino Sans GB", "Heiti TC", "Apple SD Gothic Neo", "Arial Unicode MS"),
+    *("Microsoft YaHei", "Yu Gothic", "Meiryo", "MS Gothic", "SimHei", "Malgun Gothic"),
+)
+
+_RC: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 9,
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 110,
+    "font.size": 9,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+    "svg.hashsalt": "sojourn",
+    # A label is text: its dollar signs do not enclose formulas.
+    "text.parse_math": False,
+}
+
+
+# Size of a legend in this style: per row, per name without its letters, and per letter.
+_ROW_IN, _NAME_IN, _LETTER_IN = 0.17, 0.45, 0.065
+ABOVE = 12
+"""Most names in a legend above the axes; a longer legend stands to their right."""
+
+
+class Look(NamedTuple):
+    """How one arm is drawn, the same in every figure."""
+
+    color: str
+    dashes: str
+    marker: str = "o"
+
+
+def looks(count: int) -> list[Look]:
+    """``count`` looks, distinguished by colour and by dashes."""
+    return list(islice(map(Look, cycle(COLORS), cycle(_DASHES), cycle(_MARKERS)), count))
+
+
+def looks_of(disciplines: Sequence[str]) -> list[Look]:
+    """The looks of arms by their disciplines; no two are equal.
+
+    A discipline has its colour of ``COLOR_OF`` or, if another in the figure already has it, the next free one. While
+    there are enough colours every arm has its own; otherwise the arms of a discipline are shades of its colour.
+    """
+    distinct = list(dict.fromkeys(disciplines))
+    colors = _own_colors(distinct)
+    if len(disciplines) <= len(COLORS):
+        free = [color for color in COLORS if color not in colors.values()]
+        given = [colors.pop(name, "") or free.pop(0) for name in disciplines]
+        return [look._replace(color=color) for look, color in zip(looks(len(given)), given, strict=True)]
+    count = Counter(disciplines)
+    place = dict.fromkeys(distinct, 0)
+    before = {name: [colors[other] for other in distinct[:at]].count(colors[name]) for at, name in enumerate(distinct)}
+    found = []
+    for name in disciplines:
+        pale = _PALEST * place[name] / max(1, count[name] - 1)
+        own = before[name] + place[name]
+        look = Look(_paler(colors[name], pale), _DASHES[own % len(_DASHES)], _MARKERS[own % len(_MARKERS)])
+        found.append(look)
+        place[name] += 1
+    return found
+
+
+def _own_colors(disciplines: Sequence[str]) -> dict[str, str]:
+    """A colour for each discipline; different ones while there are enough."""
+    wanted = {name: COLOR_OF[name] for name in disciplines if name in COLOR_OF}
+    colors: dict[str, str] = {}
+    for name, color in wanted.items():
+        if color not in colors.values():
+            colors[name] = color
+    free = [color for color in COLORS if color not in colors.values()]
+    others = cycle(COLORS)
+    for name in disciplines:
+        if name not in colors:
+            colors[name] = free.pop(0) if free else next(others)
+    return colors
+
+
+def _paler(color: str, share: float) -> str:
+    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in (red, green, blue))
+
+
+@lru_cache(maxsize=1)
+def _families() -> tuple[str, ...]:
+    """The fonts: matplotlib's own and, for characters that it lacks, the first installed one of ``_CJK``."""
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return ("DejaVu Sans", *(name for name in _CJK if name in installed))[:2]
+
+
+@lru_cache(maxsize=1)
+def drawing_code() -> str:
+    """A hash of what makes a figure besides its data: this package's code, the libraries, settings and fonts."""
+    package = Path(__file__).parents[1]
+    found = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        found.update(f"{path.relative_to(package)}\n".encode() + path.read_bytes())
+    settings = {key: value for key, value in matplotlib.rcParams.items() if not key.startswith("backend")}
+    found.update(f"{matplotlib.__version__} {np.__version__} {_families()} {settings}".encode())
+    return found.hexdigest()
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The common style, for everything drawn or saved in the context."""
+    with matplotlib.rc_context({**_RC, "font.family": list(_families())}), _notes_for_warnings():
+        yield
+
+
+_NOTES = {
+    "missing from font": "no installed font has some characters of the labels; for Chinese, Japanese and Korean "
+    "install one such as Noto Sans CJK",
+    "constrained_layout not applied": "the labels of a figure leave no room for its axes; shorter ones are needed",
+}
+"""What to tell the user instead of matplotlib's warnings, which occur once per character or figure."""
+
+
+@contextmanager
+def _notes_for_warnings() -> Iterator[None]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for one in caught:
+        notes = [note for text, note in _NOTES.items() if text in str(one.message)]
+        if notes:
+            _tell_once(notes[0])
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+@lru_cache(maxsize=len(_NOTES))
+def _tell_once(note: str) -> None:
+    """Prints a note once per process."""
+    warnings.warn(f"figures: {note}", Note, stacklevel=4)
+
+
+class StyledFigure(Figure):
+    """A figure that keeps the style when it is saved, and that a notebook displays."""
+
+    is_fixed = False
+    """True if its width is that of a column or a page."""
+
+    def get_layout_engine(self) -> LayoutEngine | None:
+        """Like matplotlib's, but None once the layout is settled: saving would draw it once more to arrange it."""
+        engine = super().get_layout_engine()
+        return None if isinstance(engine, PlaceHolderLayoutEngine) else engine
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Like matplotlib's, but without a date, so that equal figures produce equal bytes."""
+        kind = options.get("format") or Path(str(fname)).suffix.removeprefix(".") or "png"
+        engine = self.get_layout_engine()
+        # Without a layout engine of its own, matplotlib would give the figure the style's again.
+        arranged = matplotlib.rc_context({"figure.constrained_layout.use": False})
+        with style():
+            settle(self)
+            with arranged:
+                super().savefig(fname, **{"metadata": _UNDATED.get(kind), **options})
+        if engine is not None:
+            self.set_layout_engine(engine)  # for what is drawn into it later
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
+def figure(width_in: float = 5.2, height_in: float = 3.4, *, width: Width | None = None) -> Figure:
+    """An empty figure; ``width`` takes precedence over ``width_in``.
+
+    Raises
+    ------
+    ValueError
+        The width is unknown.
+    """
+    if width is None:
+        return StyledFigure(figsize=(width_in, height_in))
+    if width not in WIDTHS_IN:
+        raise ValueError(f'width: got "{width}"; must be one of {", ".join(WIDTHS_IN)}')
+    fixed_in = WIDTHS_IN[width]
+    drawn = StyledFigure(figsize=(fixed_in, max(2.3, min(height_in, fixed_in * 0.66))))
+    drawn.is_fixed = True
+    return drawn
+
+
+def width_for(arms: int) -> float:
+    """The width in inches of a figure with a position per arm."""
+    return max(4.2, min(12.0, 1.4 + 0.65 * arms))
+
+
+def name_ticks(axes: Axes, names: Sequence[str]) -> None:
+    """Labels the positions 0, 1, … on the horizontal axis, slanted if they would overlap."""
+    width_in = axes.bbox.width / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
+    room = max(1, int((width_in - 0.7) / 0.08))
+    crowded = max(map(len, names), default=0) * len(names) > room
+    axes.set_xticks(range(len(names)), names, rotation=35 if crowded else 0, ha="right" if crowded else "center")
+
+
+def name_y(axes: Axes, text: str) -> None:
+    """Labels the vertical axis, in several lines if one would be longer than the height of the figure."""
+    height_in = axes.get_figure(root=True).get_size_inches()[1]  # type: ignore[union-attr]
+    axes.set_ylabel(wrapped(text, height_in - 0.6))
+
+
+def title(axes: Axes, text: str, width_in: float) -> None:
+    """A title over axes in a panel of this width, in several lines if one would be wider."""
+    axes.set_title(wrapped(text, width_in - 0.5), loc="left", fontsize=9)
+
+
+def wrapped(text: str, room_in: float) -> str:
+    """A text in lines that fit into this width."""
+    return "\n".join(fill(line, max(12, int(room_in / 0.075))) for line in text.splitlines())
+
+
+def legend(drawn: Figure, axes: Axes) -> None:
+    """A legend above the axes, or to their right if there are many names; the figure grows accordingly.
+
+    Above, names are ordered by row. A figure of a fixed width only grows in height.
+    """
+    handles, names = axes.get_legend_handles_labels()
+    if not names:
+        return
+    longest = max(map(len, names))
+    width_in, height_in = drawn.get_size_inches()
+    name_in = _NAME_IN + _LETTER_IN * longest
+    if len(names) > ABOVE and not getattr(drawn, "is_fixed", False):
+        columns = math.ceil(len(names) / 40)
+        drawn.set_size_inches(width_in + columns * name_in, max(height_in, _ROW_IN * len(names) / columns + 0.3))
+        drawn.legend(handles, names, loc="outside right upper", ncols=columns)
+        return
+    columns = max(1, min(4, len(names), int(width_in / name_in)))
+    rows = math.ceil(len(names) / columns)
+    drawn.set_size_inches(width_in, height_in + _ROW_IN * (rows - 1))
+    # matplotlib fills a legend column by column.
+    order = [place for column in range(columns) for place in range(column, len(names), columns)]
+    drawn.legend(
+        [handles[place] for place in order],
+        [names[place] for place in order],
+        loc="outside upper center",
+        ncols=columns,
+    )
+
+
+def note(axes: Axes, *parts: str) -> None:
+    """A line above the axes that explains the marks; empty parts are omitted."""
+    text = "; ".join(part for part in parts if part)
+    if text:
+        width_in = axes.get_figure(root=True).get_size_inches()[0]  # type: ignore[union-attr]
+        axes.set_title(wrapped(text, width_in - 0.5), loc="left", color="#555555", fontsize=8)
+
+
+def way(results: Results, place: str) -> str:
+    """The queue of a figure, in words: its direction; with several links its name; empty if there is no other."""
+    if results.has_several_links:
+        first = results.runs[0].summary["bottleneck_link"]
+        return f"queue {place if '/' in place else f'{first}/{place}'}"
+    return "" if results.directions == ("down",) and place == "down" else f"{place}ward direction"
+
+
+def where(results: Results, metric: Metric, place: str) -> str:
+    """The queue or the direction of the flows in a figure of a metric, in words; empty for a group."""
+    if metric.group or metric.declared.over in ("run", "station"):
+        return ""
+    if metric.declared.over == "direction" and results.has_several_links:
+        return f"all flows, {place.rpartition('/')[2]}ward"
+    return way(results, place)
+
+
+def wants_log(values: Iterable[float]) -> bool:
+    """True if positive values differ by more than ``LOG_FROM``."""
+    known = [value for value in values if value > 0.0 and math.isfinite(value)]
+    return len(known) > 1 and max(known) / min(known) > LOG_FROM
+
+
+def plain_number(value: float, _place: int | None = None) -> str:
+    """A tick's label without an exponent, as far as that is short."""
+    return f"{value:g}"
+
+
+def log_axis(axes: Axes, name: Literal["x", "y"]) -> None:
+    """A logarithmic axis with plain numbers: 1, 2, 5, 10 …, or powers of ten if those would be too many."""
+    if name == "x":
+        axes.set_xscale("log")
+    else:
+        axes.set_yscale("log")
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    low, high = sorted(axis.get_view_interval())
+    subs = (1.0, 2.0, 5.0) if low > 0.0 and high / low < 300.0 else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(FuncFormatter(plain_number))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def settle(drawn: Figure) -> None:
+    """Arranges a finished figure, so that saving it in several formats does not do so each time."""
+    engine = drawn.get_layout_engine()
+    if engine is not None:
+        with style():
+            engine.execute(drawn)
+        drawn.set_layout_engine("none")
+
+
+def save(
+    staging: Staging, name: str, drawn: Figure, formats: Sequence[str] = FORMATS, made_of: str | None = None
+) -> list[Path]:
+    """Stages a finished figure in each format; ``made_of`` as for ``Staging.add``."""
+    settle(drawn)
+    return [staging.add(f"{name}.{kind}", partial(drawn.savefig, format=kind), made_of) for kind in formats]
+
+
+def save_all(
+    staging: Staging,
+    drawings: Iterable[tuple[str, Callable[[], Figure]]],
+    formats: Sequence[str] = FORMATS,
+    made_of: str | None = None,
+) -> list[Path]:
+    """Draws figures, given with their names, and stages them in each format; ``made_of`` as for ``Staging.add``."""
+    return [path for name, draw in drawings for path in save(staging, name, draw(), formats, made_of)]

@@ -1,0 +1,116 @@
+"""Sojourn time and goodput over simulated time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sojourn.figure.style import Width, figure, legend, log_axis, looks_of, note, style, wants_log, way, where
+from sojourn.frame import series
+from sojourn.frame.metrics import metric_called
+from sojourn.frame.series import Series
+from sojourn.frame.statistics import FloatArray, mean_interval
+
+if TYPE_CHECKING:
+    from sojourn.frame.results import Arm, Direction, Results, Run
+
+
+class NotRecordedError(ValueError):
+    """The experiment did not record the data of a figure."""
+
+
+Middle = Literal["median", "mean"]
+"""What the line shows: the median of the repeats in a band of their range, or their mean in a band of its 95 %
+confidence interval."""
+
+
+def sojourn_figure(results: Results, middle: Middle, place: str, width: Width | None = None) -> Figure:
+    """Mean sojourn time per bin."""
+    return _figure(
+        results,
+        partial(series.sojourn, place=place),
+        1.0,
+        "sojourn time [ms]",
+        middle,
+        width,
+        way(results, place),
+    )
+
+
+def goodput_figure(results: Results, middle: Middle, direction: Direction, width: Width | None = None) -> Figure:
+    """Goodput of all flows per bin."""
+    return _figure(
+        results,
+        partial(series.goodput, direction=direction),
+        1e-6,
+        "goodput [Mbit/s]",
+        middle,
+        width,
+        where(results, metric_called("goodput_bps"), direction),
+    )
+
+
+def _figure(
+    results: Results,
+    read: Callable[[Run], Series | None],
+    factor: float,
+    label: str,
+    middle: Middle,
+    width: Width | None,
+    direction: str,
+) -> Figure:
+    over_repeats = _mean_over_repeats if middle == "mean" else _median_over_repeats
+    with style():
+        drawn = figure(width=width)
+        axes = drawn.add_subplot()
+        typical = []
+        for arm, look in zip(results.arms, looks_of([arm.discipline for arm in results.arms]), strict=True):
+            t_s, values = _aligned(arm, read)
+            low, line, high = over_repeats(values * factor)
+            axes.plot(t_s, line, label=arm.title, color=look.color, linestyle=look.dashes)
+            typical.append(float(np.nanmedian(line)) if not np.isnan(line).all() else 0.0)
+            if len(values) > 1:
+                axes.fill_between(t_s, low, high, color=look.color, alpha=0.15, linewidth=0)
+        axes.set(xlabel="time [s]", ylabel=label)
+        if wants_log(typical):
+            top = axes.get_ylim()[1]
+            axes.set_ylim(max(min(value for value in typical if value > 0.0) / 10, top / 1e4), top)
+            log_axis(axes, "y")
+        else:
+            axes.set_ylim(bottom=0)
+        axes.margins(x=0)
+        note(axes, direction)
+        legend(drawn, axes)
+        return drawn
+
+
+def _mean_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(lower end, mean, upper end) of the mean's interval in each bin; NaN if no repeat has a value."""
+    intervals = [mean_interval(column) for column in values.T]
+    low, line, high = np.array([(one.low, one.middle, one.high) for one in intervals]).T
+    return low, line, high
+
+
+def _median_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(minimum, median, maximum) of each bin; NaN if no repeat has a value."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="All-NaN", category=RuntimeWarning)
+        low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+        return low, np.nanmedian(values, axis=0), high
+
+
+def _aligned(arm: Arm, read: Callable[[Run], Series | None]) -> tuple[FloatArray, FloatArray]:
+    """(bins, one row of values per repeat) of an arm."""
+    found = [one for run in arm.runs if (one := read(run)) is not None]
+    if not found:
+        raise NotRecordedError('no time series was recorded; ask for one with [record] series = "100 ms"')
+    bins = max((one.t_s for one in found), key=len)
+    rows = np.full((len(found), len(bins)), np.nan)
+    for row, one in zip(rows, found, strict=True):
+        row[: len(one.value)] = one.value
+    return bins, rows

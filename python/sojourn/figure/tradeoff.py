@@ -1,0 +1,127 @@
+"""Goodput against delay: the trade-off of a queue.
+
+The delay axis runs backwards, so that better is up and to the right (RFC 7928 §2.7; Winstein and Balakrishnan 2013).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sojourn.figure.style import COLORS, Look, Width, figure, legend, log_axis, looks_of, note, style, wants_log, way
+from sojourn.frame.metrics import has_queue, metric_called
+from sojourn.frame.statistics import FloatArray
+
+if TYPE_CHECKING:
+    from sojourn.frame.results import Arm, Results
+
+_LEAST_SPAN = 0.01
+"""The goodput axis spans at least this share of its upper end."""
+_CIRCLE = np.linspace(0.0, 2.0 * np.pi, 181)
+
+
+def points(arm: Arm, place: str, statistic: str) -> FloatArray:
+    """(delay in ms, goodput in Mbit/s) of every repeat of an arm, shape (repeats, 2), of the flows in its direction.
+
+    The delay is ``statistic`` of the run's sojourn times: ``"mean"`` or a quantile of the summary, ``"p95"``.
+    """
+    goodput = metric_called("goodput_bps")
+    rows = [
+        (float(sojourn[statistic]), goodput.value(run.summary, place.rpartition("/")[2]) / goodput.shown_per)  # type: ignore[literal-required]
+        for run in arm.runs
+        if has_queue(run.summary, place) and (sojourn := run.sojourn_ms(place))["n"]
+    ]
+    return np.array(rows, dtype=np.float64).reshape(-1, 2)
+
+
+def one_sigma_ellipse(sample: FloatArray) -> FloatArray:
+    """The contour of the normal distribution fitted to points, one standard deviation from its mean.
+
+    Shape (n, 2) in and out. Along each axis the contour reaches as far as the standard deviation of that coordinate
+    (with n - 1 in the denominator).
+    """
+    lengths, axes = np.linalg.eigh(np.cov(sample, rowvar=False))
+    # Rounding can make a zero variance slightly negative.
+    radii = np.sqrt(np.maximum(lengths, 0.0))
+    circle = np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=1)
+    contour: FloatArray = sample.mean(axis=0) + (circle * radii) @ axes.T
+    return contour
+
+
+def ellipse(results: Results, place: str, statistic: str, width: Width | None = None) -> Figure:
+    """Per arm: the repeats as dots, their medians as a mark, and their 1-sigma ellipse from three repeats on.
+
+    The mark is a circle; if there are more arms than colours, arms also have different marks.
+    """
+    few = len(results.arms) <= len(COLORS)
+
+    def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, is_log: bool) -> None:
+        color, mark = look.color, "o" if few else look.marker
+        axes.plot(*sample.T, ".", color=color, markersize=3, alpha=0.6)
+        axes.plot(*np.median(sample, axis=0), mark, color=color, markersize=6, label=arm.title)
+        if len(sample) > 2:
+            scaled = np.column_stack([np.log(sample[:, 0]), sample[:, 1]]) if is_log else sample
+            contour = one_sigma_ellipse(scaled)
+            x = np.exp(contour[:, 0]) if is_log else contour[:, 0]
+            axes.fill(x, contour[:, 1], facecolor=color + "33", edgecolor=color, linewidth=1.2)
+
+    return _figure(results, place, statistic, draw, width)
+
+
+def scatter(results: Results, place: str, statistic: str, width: Width | None = None) -> Figure:
+    """A mark per run; arms differ in colour and in shape."""
+
+    def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, _is_log: bool) -> None:
+        axes.plot(
+            *sample.T,
+            linestyle="none",
+            marker=look.marker,
+            markersize=5,
+            markerfacecolor=look.color + "77",
+            markeredgecolor=look.color,
+            label=arm.title,
+        )
+
+    return _figure(results, place, statistic, draw, width)
+
+
+def _figure(
+    results: Results,
+    place: str,
+    statistic: str,
+    draw: Callable[[Axes, Arm, FloatArray, Look, bool], None],
+    width: Width | None,
+) -> Figure:
+    samples = [(arm, points(arm, place, statistic)) for arm in results.arms]
+    delays = np.concatenate([sample[:, 0] for _, sample in samples]) if samples else np.empty(0)
+    is_log = bool((delays > 0.0).all()) and wants_log(delays)
+    with style():
+        drawn = figure(width=width)
+        axes = drawn.add_subplot()
+        for (arm, sample), look in zip(samples, looks_of([arm.discipline for arm in results.arms]), strict=True):
+            if len(sample):
+                draw(axes, arm, sample, look, is_log)
+        if is_log:
+            log_axis(axes, "x")
+        axes.invert_xaxis()
+        widen(axes)
+        axes.set(xlabel=f"{_words(statistic)} sojourn time [ms], less to the right", ylabel="goodput [Mbit/s]")
+        note(axes, way(results, place))
+        legend(drawn, axes)
+        return drawn
+
+
+def widen(axes: Axes) -> None:
+    """Keeps tiny differences from filling the goodput axis."""
+    low, high = axes.get_ylim()
+    lacking = _LEAST_SPAN * high - (high - low)
+    if lacking > 0.0:
+        axes.set_ylim(low - lacking / 2, high + lacking / 2)
+
+
+def _words(statistic: str) -> str:
+    return {"mean": "mean", "p50": "median"}.get(statistic, statistic.replace("_", "."))

@@ -1,0 +1,282 @@
+"""Writes result files atomically, and never over a file of the user's."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+
+from sojourn.files import interrupts
+from sojourn.files.manifest import Entry, Manifest, OutputError, locked
+from sojourn.files.workspace import Workspace
+
+__all__ = ["OutputError", "Staging", "file_name", "prepare", "reserved", "write_failed"]
+
+_LONGEST_NAME = 200
+"""Most bytes in a file name; file systems allow 255."""
+
+
+def prepare(directory: Path, names: Iterable[str] = ()) -> None:
+    """Checks that files of these names can be written to ``directory``, before any work is done for them.
+
+    Raises
+    ------
+    OutputError
+        The directory cannot be created or written to, or is not a directory; or such files exist and are the user's.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise OutputError(f'--out: got "{directory}"; must be a writable directory ({why(error)})') from None
+    Manifest.read(directory).refuse_foreign(names)
+
+
+@contextlib.contextmanager
+def reserved(directory: Path, names: Iterable[str] = ()) -> Iterator[None]:
+    """``prepare``; within the context, no other process makes runs for this directory.
+
+    Raises
+    ------
+    OutputError
+        As ``prepare``; or another process makes runs for it.
+    """
+    prepare(directory, names)
+    workspace = Workspace.make(directory, for_runs=True)
+    try:
+        yield
+    finally:
+        workspace.remove()
+
+
+def write_failed(directory: Path, error: OSError) -> str:
+    """The message for a write that the operating system refused."""
+    return f"{directory}: cannot write the results: {why(error)}"
+
+
+def why(error: OSError) -> str:
+    """The operating system's message, on one line."""
+    # Libraries add text of their own to the system's message.
+    return os.strerror(error.errno) if error.errno else error.strerror or " ".join(str(error).split())
+
+
+def file_name(text: str) -> str:
+    """A text as a file name: characters other than letters, digits, dots, plus and hyphens become underscores.
+
+    A name too long for a file system is shortened and ends with its hash.
+    """
+    name = re.sub(r"[^\w.+-]+", "_", text)
+    encoded = name.encode("utf-8")
+    if len(encoded) <= _LONGEST_NAME:
+        return name
+    suffix = f"-{hashlib.sha256(encoded).hexdigest()[:8]}{PurePosixPath(name).suffix[:16]}"
+    return encoded[: _LONGEST_NAME - len(suffix.encode("utf-8"))].decode("utf-8", "ignore") + suffix
+
+
+class Staging:
+    """Files that are written to a hidden folder of the directory and then moved into place together.
+
+    Leaving the ``with`` block normally moves all files into place. Leaving it by an exception removes them, and the
+    directories created for them. A killed process can leave the hidden folder behind, but never a partial file under a
+    final name.
+
+    Parameters
+    ----------
+    directory
+        Where the files go.
+    by
+        The writer, for the directory's list of our files.
+    replaces
+        Files of these writers are removed when the new files are in place, unless the user has changed them.
+    inside
+        A folder of the directory to which the names are relative.
+    key
+        ``keys.plan_key`` of the experiment whose results these are.
+    workspace
+        The hidden folder to use, which is kept; by default a new one.
+    rescue
+        If a file of the user's blocks a new file at the end, keep the new files beside it, in a folder named in the
+        error.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        by: str = "results",
+        replaces: Iterable[str] = (),
+        inside: str = "",
+        key: str | None = None,
+        workspace: Workspace | None = None,
+        rescue: bool = False,
+    ) -> None:
+        self._directory = directory
+        self._by = by
+        self._replaces = frozenset(replaces)
+        self._inside = inside
+        self.key = key
+        """Given to the list of our files once all are in place; None if the results lack something."""
+        self._given = workspace
+        self._workspace: Workspace | None = None
+        self._known: Manifest | None = None
+        """The list of our files before this."""
+        self._rescue = rescue
+        self._complete: dict[str, Path] = {}
+        self._made_of: dict[str, str] = {}
+        self._ended: set[str] = set()
+        self._made: list[Path] = []
+
+    def reserve(self, name: str, made_of: str | None = None) -> tuple[Path, Path]:
+        """Returns a temporary path to be written before the block ends, and its final path.
+
+        ``made_of`` is a hash of everything that determines the content, for ``has``.
+        """
+        name, temporary, final = self._paths(name)
+        self._complete[name] = temporary
+        if made_of is not None:
+            self._made_of[name] = made_of
+        return temporary, final
+
+    def has(self, name: str, made_of: str) -> Path | None:
+        """The path of a file that an earlier process made of the same, if it is unchanged since."""
+        relative = (PurePosixPath(self._inside) / name).as_posix()
+        if self._known is None:
+            self._known = Manifest.read(self._directory)
+        known = self._known
+        is_there = known.made_of.get(relative) == made_of and known.owns(relative)
+        return self._directory / relative if is_there else None
+
+    def add(self, name: str, write: Callable[[Path], object], made_of: str | None = None) -> Path:
+        """Calls ``write`` with the path of the temporary file that becomes ``name``; returns the final path.
+
+        A file whose writing is interrupted is removed, independently of the others. ``made_of`` as in ``reserve``.
+        """
+        name, temporary, final = self._paths(name)
+        try:
+            write(temporary)
+        except BaseException:
+            self._complete.pop(name, None)
+            temporary.unlink(missing_ok=True)
+            raise
+        self._complete[name] = temporary
+        if made_of is not None:
+            self._made_of[name] = made_of
+        return final
+
+    def end(self, name: str) -> None:
+        """Removes a file of ours, unless the user has changed it, once the new files are in place."""
+        self._ended.add((PurePosixPath(self._inside) / name).as_posix())
+
+    def add_text(self, name: str, text: str) -> Path:
+        """Adds a text file in UTF-8."""
+        return self.add(name, lambda path: path.write_text(text, encoding="utf-8"))
+
+    def add_bytes(self, name: str, content: bytes) -> Path:
+        """Adds a file with this content."""
+        return self.add(name, lambda path: path.write_bytes(content))
+
+    def drop(self, final: Path) -> None:
+        """Removes a file again, by its final path."""
+        temporary = self._complete.pop(final.relative_to(self._directory).as_posix(), None)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+    def _paths(self, name: str) -> tuple[str, Path, Path]:
+        if self._workspace is None:
+            raise RuntimeError("used outside of its with block")
+        relative = PurePosixPath(self._inside) / name
+        if relative.is_absolute() or ".." in relative.parts or not relative.name:
+            raise OutputError(f'{self._directory}: got "{name}"; a file must be inside of this directory')
+        temporary = self._workspace.path / "staged" / relative
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        return relative.as_posix(), temporary, self._directory / relative
+
+    def __enter__(self) -> Staging:
+        self._made = [path for path in (self._directory, *self._directory.parents) if not path.exists()]
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._workspace = self._given or Workspace.make(self._directory)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                with interrupts.held():
+                    self._commit()
+        except BaseException:
+            kind = kind or BaseException
+            raise
+        finally:
+            if self._workspace is not None and self._given is None:
+                self._workspace.remove()
+            if kind is not None:
+                with contextlib.suppress(OSError):
+                    for path in self._made:
+                        path.rmdir()
+
+    def _commit(self) -> None:
+        """Moves the files into place, the first staged file last.
+
+        The list of our files contains the old and the new ones before the first is moved, so that a process killed in
+        between leaves none that would be taken for the user's.
+        """
+        if not self._complete:
+            return
+        for temporary in self._complete.values():
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+        written = {name: Entry.of(temporary, self._by) for name, temporary in self._complete.items()}
+        with locked(self._directory):
+            known = Manifest.read(self._directory)
+            try:
+                known.refuse_foreign(written)
+            except OutputError as error:
+                raise OutputError(f"{error}{self._rescued()}") from None
+            ended = [
+                name
+                for name, entries in known.entries.items()
+                if name not in written
+                and (name in self._ended or self._replaces.intersection(entry.by for entry in entries))
+            ]
+            superseded = [name for name in ended if known.owns(name)]
+            for name, entry in written.items():
+                known.entries[name] = [*known.entries.get(name, ()), entry]
+                known.made_of.pop(name, None)
+            if self._by in self._replaces:
+                known.key = None  # until all are in place
+            known.write()
+            for name in superseded:
+                self._remove(name)
+            for name, temporary in reversed(self._complete.items()):
+                final = self._directory / name
+                final.parent.mkdir(parents=True, exist_ok=True)
+                temporary.replace(final)
+            for name in ended:
+                del known.entries[name]
+            for name, entry in written.items():
+                known.entries[name] = [entry]
+            known.made_of |= {name: of for name, of in self._made_of.items() if name in written}
+            if self._by in self._replaces:
+                known.key = self.key
+            known.write()
+
+    def _remove(self, name: str) -> None:
+        path = self._directory / name
+        path.unlink(missing_ok=True)
+        if path.parent != self._directory:
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
+
+    def _rescued(self) -> str:
+        if not self._rescue or self._workspace is None:
+            return ""
+        beside = self._directory / f"sojourn-results-{os.getpid()}"
+        (self._workspace.path / "staged").rename(beside)
+        return f"; the new files are in {beside}"

@@ -1,0 +1,110 @@
+"""A hidden folder in the output directory for unfinished results, locked while its process lives."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+from pathlib import Path
+from typing import IO
+
+from sojourn.files.manifest import OutputError, locked
+
+_NAME = re.compile(r"\.sojourn-(\d+)-[0-9a-f]{6}\.partial")
+_LOCK = "lock"
+_RUNS = "runs"
+"""A file that marks the folder of a process that makes runs."""
+
+_ours: set[Path] = set()
+"""The folders of this process."""
+
+
+class Workspace:
+    """A hidden folder. One left behind by a killed process can be taken over or removed."""
+
+    def __init__(self, path: Path, lock: IO[bytes]) -> None:
+        self.path = path
+        self._lock = lock
+        _ours.add(path.absolute())
+
+    @classmethod
+    def make(cls, directory: Path, *, for_runs: bool = False) -> Workspace:
+        """Creates a new one in a directory; ``for_runs``: only if no other process makes runs for it.
+
+        Raises
+        ------
+        OutputError
+            One does.
+        """
+        path = directory / f".sojourn-{os.getpid()}-{secrets.token_hex(3)}.partial"
+        with locked(directory):
+            if for_runs:
+                _refuse_others(directory)
+            path.mkdir()
+            try:
+                if for_runs:
+                    (path / _RUNS).touch()
+                lock = _take_lock(path)
+                if lock is None:
+                    raise OSError(f"{path}: another process has taken it")
+            except BaseException:
+                shutil.rmtree(path, ignore_errors=True)
+                raise
+        return cls(path, lock)
+
+    @classmethod
+    def left_behind(cls, directory: Path, *, for_runs: bool = False) -> list[Workspace]:
+        """Takes over the folders in a directory whose processes have ended. ``for_runs`` as in ``make``."""
+        found = []
+        with locked(directory):
+            if for_runs:
+                _refuse_others(directory)
+            for path in sorted(directory.glob(".sojourn-*.partial")):
+                is_ours = _NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+                lock = _take_lock(path) if is_ours and (path / _LOCK).is_file() else None
+                if lock is not None:
+                    found.append(cls(path, lock))
+        return found
+
+    def remove(self) -> None:
+        """Removes it with its content."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.leave()
+
+    def leave(self) -> None:
+        """Releases it for another process."""
+        _ours.discard(self.path.absolute())
+        self._lock.close()
+
+
+def _refuse_others(directory: Path) -> None:
+    """Checks that no other process makes runs whose results go to a directory."""
+    for path in sorted(directory.glob(".sojourn-*.partial")):
+        named = _NAME.fullmatch(path.name)
+        if named is None or path.absolute() in _ours or path.is_symlink() or not (path / _RUNS).is_file():
+            continue
+        lock = _take_lock(path) if (path / _LOCK).is_file() else None
+        if lock is None:
+            raise OutputError(
+                f'--out: got "{directory}"; process {named[1]} is making runs for it: wait for its end, or name '
+                "another directory"
+            )
+        lock.close()
+
+
+def _take_lock(path: Path) -> IO[bytes] | None:
+    """Takes the lock of a folder; None if a living process has it."""
+    lock = (path / _LOCK).open("ab")
+    with contextlib.suppress(ImportError):
+        import fcntl
+
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            return None
+        except OSError:
+            pass  # A file system without locks.
+    return lock

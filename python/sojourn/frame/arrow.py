@@ -1,0 +1,74 @@
+"""Columns and tables of Arrow, made without pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from sojourn.frame.results import Run
+
+RUN_COLUMNS = ["run", "label", "seed"]
+"""The first columns of a recorded table of several runs."""
+
+
+def as_arrow(column: npt.NDArray[np.generic]) -> pa.Array:
+    """A column as Arrow, without copying it. ``pa.array`` would load pandas wherever it is installed."""
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(column)])
+
+
+def values_as_arrow(values: Sequence[Any]) -> pa.Array:
+    """Values as Arrow. Uses ``pa.array``, which loads pandas, only for values of mixed types and for nulls."""
+    import numpy as np
+    import pyarrow as pa
+
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        texts = [value.encode() for value in values]
+        ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+        return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(b"".join(texts)))
+    return as_arrow(np.array(values)) if kinds and kinds <= {int, float} else pa.array(values)
+
+
+def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows as a table; the first rows may lack a column."""
+    import pyarrow as pa
+
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: values_as_arrow([row.get(name) for row in rows]) for name in names})
+
+
+def with_run_columns(table: pa.Table, index: int, run: Run) -> pa.Table:
+    """A run's table with ``RUN_COLUMNS`` first, without copying its own columns."""
+    import numpy as np
+    import pyarrow as pa
+
+    rows = table.num_rows
+    columns = [
+        as_arrow(np.full(rows, index, np.int32)),
+        pa.DictionaryArray.from_arrays(as_arrow(np.zeros(rows, np.int32)), values_as_arrow([run.label])),
+        as_arrow(np.full(rows, run.seed, np.uint64)),
+    ]
+    for place, (name, column) in enumerate(zip(RUN_COLUMNS, columns, strict=True)):
+        table = table.add_column(place, name, column)
+    return table
+
+
+def without_formulas(table: pa.Table) -> pa.Table:
+    """A table for a CSV file: texts that a spreadsheet would take for a formula get an apostrophe in front."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            texts = [
+                f"'{text}" if text is not None and text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+                for text in table[field.name].to_pylist()
+            ]
+            table = table.set_column(place, field.name, values_as_arrow(texts))
+    return table

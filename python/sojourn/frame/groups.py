@@ -1,0 +1,90 @@
+"""Groups of flows: the application-level figures, a group per traffic entry and direction."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sojourn.frame.registry import Declared, declared
+from sojourn.schema import Run
+
+if TYPE_CHECKING:
+    from sojourn.frame.results import Results
+
+Group = Mapping[str, Any]
+"""An element of a run's ``groups`` in summary.json."""
+
+
+CODE_POINTS = {
+    0: "BE",
+    1: "LE",
+    8: "BK",
+    44: "VA",
+    46: "EF",
+    **{8 * precedence: f"CS{precedence}" for precedence in range(2, 8)},
+    **{8 * kind + 2 * drop: f"AF{kind}{drop}" for kind in range(1, 5) for drop in range(1, 4)},
+}
+"""Code points by number, in Flent's words: BE is CS0, best effort; BK is CS1, background."""
+
+
+def code_point(flow: Group) -> str:
+    """The code point of a flow's packets."""
+    number = int(flow["dscp"])
+    return CODE_POINTS.get(number, str(number))
+
+
+class GroupIndex:
+    """The groups of results by title: by name, with the direction if the name occurs in both."""
+
+    def __init__(self, results: Results) -> None:
+        self._groups = {id(run.summary): run.summary["groups"] for run in results.runs}
+        places = dict.fromkeys(
+            (group["name"], group["direction"]) for groups in self._groups.values() for group in groups
+        )
+        counts = Counter(name for name, _ in places)
+        self._titles = {
+            (name, direction): f"{name}.{direction}" if counts[name] > 1 else name for name, direction in places
+        }
+        self._by_title = {run: {self.title(group): group for group in groups} for run, groups in self._groups.items()}
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """All groups, in the order of the file."""
+        return tuple(self._titles.values())
+
+    def title(self, group: Group) -> str:
+        """The title of a group."""
+        return self._titles[group["name"], group["direction"]]
+
+    def words(self, run: Run, title: str) -> str:
+        """The title for people: a group without a name of its own is called after its code point, if some have one."""
+        group = self._by_title[id(run)][title]
+        places = {(flow["traffic"], flow["kind"]): code_point(flow) for flow in run["flows"]}
+        kind, traffic = group["kind"], group["traffic"]
+        of_kind = [point for (_, other), point in places.items() if other == kind]
+        if group["name"] not in (kind, f"{kind} {traffic}") or set(of_kind) == {"BE"}:
+            return title
+        point = places[traffic, kind]
+        own = point if kind == "bulk" else f"{kind} {point}"
+        named = own if of_kind.count(point) == 1 else f"{group['name']} {point}"
+        return title.replace(group["name"], named, 1)
+
+    def at(self, run: Run, title: str) -> Group | None:
+        """The group of a run with this title; None if there is none."""
+        return self._by_title[id(run)].get(title)
+
+    def value(self, run: Run, title: str, metric: Declared) -> float:
+        """A figure of a run's group; NaN if there is none."""
+        group = self.at(run, title)
+        return math.nan if group is None else metric.of(group)
+
+    def pairs(self) -> list[tuple[str, Declared]]:
+        """All titles, each with every figure that some run has."""
+        return [
+            (title, metric)
+            for title in self.titles
+            for metric in declared("group")
+            if any(title in groups and not math.isnan(metric.of(groups[title])) for groups in self._by_title.values())
+        ]

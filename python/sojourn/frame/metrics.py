@@ -1,0 +1,272 @@
+"""The metrics of a run's summary: those of the registry, of each queue, inner queue, group of flows and station."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sojourn.frame.registry import Declared, declared
+from sojourn.schema import DIRECTIONS, Bottleneck, Run, Station
+
+if TYPE_CHECKING:
+    from sojourn.frame.results import Results
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number per run and place: ``down``, ``up``, or with several links ``home/down``."""
+
+    declared: Declared
+    value: Callable[[Run, str], float]
+    """The number, in the unit of ``name``; NaN if the run has none."""
+    group: str = ""
+    """Its group of flows; empty if it belongs to the bottleneck or to all flows."""
+    owner: str = ""
+    """The first part of its name, if that is neither a queue's nor a group's: ``queue.sparse``, ``station.phone``."""
+
+    @property
+    def name(self) -> str:
+        """Column name in Arrow and pandas, with its unit as suffix."""
+        return ".".join(filter(None, [self.owner or self.group, self.declared.name]))
+
+    @property
+    def heading(self) -> str:
+        """Column heading in a table for people, with the unit used there."""
+        return self.declared.heading
+
+    @property
+    def shown_per(self) -> float:
+        """Divisor from ``name``'s unit to that of ``heading``."""
+        return self.declared.per
+
+    @property
+    def digits(self) -> int:
+        """Decimal places in a table."""
+        return self.declared.digits
+
+    @property
+    def words(self) -> str:
+        """Its description, for an axis or a wide heading."""
+        whose = self.owner.partition(".")[2] or self.group
+        return f"{whose}: {self.declared.words}" if whose else self.declared.words
+
+    @property
+    def axis_label(self) -> str:
+        """``goodput [Mbit/s]``."""
+        unit = self.declared.unit
+        return f"{self.words} [{unit}]" if unit else self.words
+
+
+def queues(run: Run) -> dict[str, Bottleneck]:
+    """The queues of a run by place: ``down`` and ``up`` of its link; with several links ``home/down`` and so on."""
+    links = run["links"]
+    if len(links) < 2:
+        return run["bottleneck"]
+    return {f"{name}/{way}": link[way] for name, link in links.items() for way in DIRECTIONS if way in link}
+
+
+def queue_at(run: Run, place: str) -> Bottleneck:
+    """The queue at a place; ``down`` and ``up`` are those of the first link under test, even with several links."""
+    return run["bottleneck"][place] if place in run["bottleneck"] else queues(run)[place]
+
+
+def has_queue(run: Run, place: str) -> bool:
+    """True if the run has a queue at a place."""
+    return place in run["bottleneck"] or place in queues(run)
+
+
+def stations(run: Run) -> dict[str, Station]:
+    """The stations of a run by name; with several links ``wifi/phone`` and so on."""
+    links = run["links"]
+    return {
+        station if len(links) < 2 else f"{name}/{station}": figures
+        for name, link in links.items()
+        for station, figures in link.get("stations", {}).items()
+    }
+
+
+def _of_queue(metric: Declared, run: Run, place: str) -> float:
+    """A metric of a queue, of all flows in its direction, or of the run."""
+    if metric.over == "run":
+        return metric.of(run)
+    if metric.over == "queue":
+        return metric.of(queue_at(run, place))
+    if place not in DIRECTIONS:
+        return math.nan  # Flows belong to no single one of several links.
+    return float(sum(metric.of(flow) for flow in run["flows"] if flow["direction"] == place))
+
+
+METRICS: tuple[Metric, ...] = tuple(
+    Metric(metric, partial(_of_queue, metric)) for metric in declared("run", "direction", "queue")
+)
+"""The metrics of queues, of all flows in their direction and of the run, in the order of the results table."""
+
+
+def of_queues(results: Results) -> list[Metric]:
+    """``METRICS`` without ``lost_packets`` if no link loses packets on the wire."""
+    impaired = any("lost_packets" in queue for run in results.runs for queue in queues(run.summary).values())
+    return [metric for metric in METRICS if impaired or metric.name != "lost_packets"]
+
+
+def group_metrics(results: Results) -> list[Metric]:
+    """The figures of every group of flows, as metrics called ``movie.goodput_bps``."""
+    index = results.groups
+
+    def reader(title: str, metric: Declared) -> Callable[[Run, str], float]:
+        return lambda run, _direction: index.value(run, title, metric)
+
+    return [Metric(metric, reader(title, metric), group=title) for title, metric in index.pairs()]
+
+
+def inner_queues(results: Results) -> list[str]:
+    """The inner queues of disciplines in some run, each once: ``l`` and ``c`` of dualpi2, CAKE's tins and so on."""
+    named = (
+        name
+        for run in results.runs
+        for way in queues(run.summary).values()
+        for name, inner in way.get("queues", {}).items()
+        if inner["delivered_packets"] + inner["dropped_packets"] > 0
+    )
+    return list(dict.fromkeys(named))
+
+
+def inner_metrics(name: str) -> list[Metric]:
+    """The figures of an inner queue, as metrics called ``queue.sparse.sojourn_p95_ms``."""
+
+    def read(metric: Declared, run: Run, place: str) -> float:
+        inner = queue_at(run, place).get("queues", {}).get(name)
+        return math.nan if inner is None else metric.of(inner)
+
+    return [Metric(metric, partial(read, metric), owner=f"queue.{name}") for metric in declared("inner_queue")]
+
+
+def station_metrics(results: Results) -> list[Metric]:
+    """The figures of every Wi-Fi station, as metrics called ``station.phone.airtime_share``."""
+
+    def read(name: str, metric: Declared, run: Run, _place: str) -> float:
+        found: Any = stations(run).get(name)
+        return math.nan if found is None else metric.of(found)
+
+    names = dict.fromkeys(name for run in results.runs for name in stations(run.summary))
+    return [
+        Metric(metric, partial(read, name, metric), owner=f"station.{name}")
+        for name in names
+        for metric in declared("station")
+    ]
+
+
+def columns(results: Results) -> list[Metric]:
+    """Every number of a run and direction: of the queue, its inner queues, the stations and the groups of flows."""
+    inner = [metric for name in inner_queues(results) for metric in inner_metrics(name)]
+    return [*of_queues(results), *inner, *station_metrics(results), *group_metrics(results)]
+
+
+def samples_note(results: Results, metric: Metric) -> str:
+    """The number of values of a quantile that may have few: ``of 12 to 40 pages a run``; otherwise empty."""
+    counted_by = (metric.group, metric.declared.counted_by)
+    counter = next((one for one in group_metrics(results) if (one.group, one.declared.name) == counted_by), None)
+    counts = [] if counter is None else [counter.value(run.summary, "down") for run in results.runs]
+    known = [count for count in counts if not math.isnan(count)]
+    if counter is None or not known:
+        return ""
+    low, high = f"{min(known):.0f}", f"{max(known):.0f}"
+    return f"of {low if low == high else f'{low} to {high}'} {counter.heading} a run"
+
+
+MOST_QUEUES = 4
+"""Most queues of a network in an overview, and with figures of their own."""
+MOST_ROUTES = 6
+"""Most groups of flows whose delay over their route is in an overview of a network."""
+
+
+def drawn_places(results: Results) -> tuple[str, ...]:
+    """The queues with figures: ``down`` and ``up``; with several links the ``MOST_QUEUES`` with the longest delays."""
+    if not results.has_several_links:
+        return results.directions
+    delay = metric_called("sojourn_p95_ms")
+    return _largest(delay, results.places, results, MOST_QUEUES)
+
+
+def _largest(metric: Metric, places: Sequence[str], results: Results, most: int) -> tuple[str, ...]:
+    """The places at which some run has the largest values, in their order."""
+    runs = [run.summary for run in results.runs]
+    top = {
+        place: max(
+            (value for run in runs if has_queue(run, place) and (value := metric.value(run, place)) > 0), default=0
+        )
+        for place in places
+    }
+    kept = sorted(places, key=lambda place: -top[place])[:most]
+    return tuple(place for place in places if place in kept)
+
+
+def overview_metrics(results: Results) -> list[tuple[Metric, str]]:
+    """The metrics of an overview, each with its place: delay and goodput each way, application quality.
+
+    With several links: the delay of the queues of ``drawn_places``, and the delays of groups over their whole route.
+    """
+    delay, goodput = metric_called("sojourn_p95_ms"), metric_called("goodput_bps")
+    of_groups = group_metrics(results)
+    felt = [metric for metric in of_groups if metric.declared.name in _FELT]
+    if results.has_several_links:
+        ways = {flow["direction"] for run in results.runs for flow in run.summary["flows"] if flow["kind"] != "ping"}
+        known = [(delay, place) for place in drawn_places(results)]
+        known += [(goodput, way) for way in DIRECTIONS if way in ways]
+        return known + [(metric, "down") for metric in [*_of_routes(results, of_groups), *felt]]
+    known = [(metric, direction) for direction in results.directions for metric in (delay, goodput)]
+    scored = {metric.group for metric in felt if metric.declared.name == "mos"}
+    return known + [
+        (metric, "down")
+        for metric in of_groups
+        if metric.declared.name in _FELT or (metric.declared.name == "one_way_p95_ms" and metric.group not in scored)
+    ]
+
+
+_FELT = ("mos", "page_load_p50_ms", "completion_p50_ms", "video_rate_bps")
+"""The application quality in an overview."""
+
+
+def _of_routes(results: Results, of_groups: Sequence[Metric]) -> list[Metric]:
+    """The delay of each group over its route, one-way if that was measured, of those with the longest."""
+    found: dict[str, Metric] = {}
+    for name in ("one_way_p95_ms", "rtt_p95_ms"):
+        for metric in of_groups:
+            if metric.declared.name == name:
+                found.setdefault(metric.group, metric)
+    top = {
+        group: max((value for run in results.runs if (value := metric.value(run.summary, "down")) > 0), default=0.0)
+        for group, metric in found.items()
+    }
+    kept = sorted(found, key=lambda group: -top[group])[:MOST_ROUTES]
+    return [found[group] for group in results.groups.titles if group in kept]
+
+
+def left_out(results: Results) -> str:
+    """The queues and groups of a network that an overview leaves out, in words; empty if it has all."""
+    if not results.has_several_links:
+        return ""
+    queues_, groups = len(results.places), len(results.groups.titles)
+    parts = [f"{MOST_QUEUES} of {queues_} queues"] if queues_ > MOST_QUEUES else []
+    parts += [f"{MOST_ROUTES} of {groups} groups of flows"] if groups > MOST_ROUTES else []
+    return f"{' and '.join(parts)}: those with the longest delays" if parts else ""
+
+
+def metric_called(name: str, results: Results | None = None) -> Metric:
+    """The metric of this name. For a group of ``results`` it is ``movie.rtt_p50_ms``, or ``mos`` if only one has it.
+
+    Raises
+    ------
+    ValueError
+        There is none, or several groups have it; the message lists the accepted names.
+    """
+    known = list(METRICS) if results is None else columns(results)
+    found = [metric for metric in known if metric.name == name] or [
+        metric for metric in known if metric.group and metric.name == f"{metric.group}.{name}"
+    ]
+    if len(found) != 1:
+        names = ", ".join(metric.name for metric in found or known)
+        raise ValueError(f'metric: got "{name}"; must be one of {names}')
+    return found[0]

@@ -1,0 +1,96 @@
+"""Compares queues on the same seeds, which removes the variation between seeds from their differences.
+
+Two queues with the same seed get the same traffic, so the difference of the two runs varies less than either run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sojourn._core import ExperimentError
+from sojourn.frame.metrics import Metric, columns, has_queue
+from sojourn.frame.statistics import Interval, median_interval
+
+if TYPE_CHECKING:
+    from sojourn.frame.results import Arm, Results
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of a metric between an arm and the baseline, over the seeds of both."""
+
+    arm: Arm
+    place: str
+    """A place of ``Results.places``."""
+    metric: Metric
+    interval: Interval
+    """The median of the differences, in the unit of the metric's name, with its bootstrap interval."""
+
+    @property
+    def is_clear(self) -> bool:
+        """True if the interval excludes zero; never with fewer than six seeds, whose interval does not reach 95 %."""
+        return self.interval.n > 5 and (self.interval.low > 0.0 or self.interval.high < 0.0)
+
+
+def differences(results: Results, baseline: str, metrics: Sequence[Metric]) -> list[Difference]:
+    """Every other arm compared with the arm labelled ``baseline`` in the same cell of the sweep.
+
+    Raises
+    ------
+    ExperimentError
+        No arm has this label.
+    """
+    check_baseline(baseline, [arm.label for arm in results.arms])
+    bases = {_cell(arm): arm for arm in results.arms if arm.label == baseline}
+    return [
+        Difference(arm, place, metric, _interval(arm, base, place, metric))
+        for arm in results.arms
+        if arm.label != baseline and (base := bases.get(_cell(arm))) is not None
+        for place in results.places
+        if has_queue(arm.runs[0].summary, place)
+        for metric in metrics
+        if not metric.group or place == results.places[0]
+    ]
+
+
+def difference_rows(results: Results, baseline: str) -> list[dict[str, object]]:
+    """``differences`` of all metrics as rows of differences.csv; units are in the metrics' names.
+
+    The figures of a group of flows have no link and no direction. An interval of fewer than two seeds is empty.
+    """
+    rows: list[dict[str, object]] = []
+    for one in differences(results, baseline, columns(results)):
+        if math.isnan(one.interval.middle):
+            continue
+        link, _, direction = ("", "", "") if one.metric.group else one.place.rpartition("/")
+        several = one.interval.n > 1
+        rows.append(
+            {"label": one.arm.label, "baseline": baseline}
+            | {key: str(value) for key, value in one.arm.set.items()}
+            | {"link": link, "direction": direction, "metric": one.metric.name, "difference": one.interval.middle}
+            | {"low": one.interval.low if several else None, "high": one.interval.high if several else None}
+            | {"seeds": one.interval.n, "clear": int(one.is_clear)}
+        )
+    return rows
+
+
+def check_baseline(baseline: str, labels: Sequence[str]) -> None:
+    """Raises ExperimentError unless an arm has this label."""
+    if baseline not in labels:
+        known = ", ".join(dict.fromkeys(labels))
+        raise ExperimentError(f'baseline: got "{baseline}"; must be the label of a queue: {known}')
+
+
+def _cell(arm: Arm) -> str:
+    return json.dumps(arm.set)
+
+
+def _interval(arm: Arm, base: Arm, place: str, metric: Metric) -> Interval:
+    of_base = {run.seed: metric.value(run.summary, place) for run in base.runs}
+    return median_interval(
+        [metric.value(run.summary, place) - of_base[run.seed] for run in arm.runs if run.seed in of_base]
+    )

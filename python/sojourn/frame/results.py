@@ -1,0 +1,353 @@
+"""The results of an experiment, returned by ``run`` and ``compare`` and read by ``load``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from sojourn import schema
+from sojourn.frame.arrow import table_of, with_run_columns
+from sojourn.frame.groups import GroupIndex
+from sojourn.frame.metrics import Metric, columns, has_queue, metric_called, queue_at, queues
+from sojourn.frame.statistics import median_interval
+from sojourn.frame.swept import number_columns, setting_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from rich.table import Table
+
+    from sojourn.figure.plots import Plots
+    from sojourn.page.results import Tables
+
+Direction = Literal["down", "up"]
+TableName = Literal["packets", "queue_series", "flow_series", "rtts", "medium", "histogram"]
+Recorded = TableName | Literal["completions"]
+
+
+RECORDED: tuple[Recorded, ...] = (*get_args(TableName), "completions")
+"""All recorded tables."""
+
+IF_ASKED_FOR = frozenset({"packets", "queue_series", "flow_series", "rtts", "medium"})
+"""Tables that exist only if the experiment records them."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: a queue under one seed in one cell of the sweep."""
+
+    summary: schema.Run
+    """The run's element of ``runs`` in summary.json."""
+    read_table: Callable[[Recorded], pa.Table | None]
+    """Returns its recorded tables."""
+    read_capture: Callable[[], bytes | None] = lambda: None
+    """Returns its capture."""
+
+    @property
+    def label(self) -> str:
+        """The arm's name."""
+        return self.summary["label"]
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        return self.summary["seed"]
+
+    def sojourn_ms(self, place: str = "down") -> schema.Distribution:
+        """Sojourn times of the packets that left the queue at a place after the warm-up, in ms."""
+        return queue_at(self.summary, place)["sojourn_ms"]
+
+    def packets(self) -> pa.Table | None:
+        """A row per packet at the queue; None unless ``[record] packets = true``."""
+        return self.read_table("packets")
+
+    def capture(self) -> bytes | None:
+        """Headers of the packets at the bottleneck, a pcapng file; None unless ``[record] pcap = true``."""
+        return self.read_capture()
+
+    def queue_series(self) -> pa.Table | None:
+        """The queue in bins of time; None unless ``[record] series`` was set."""
+        return self.read_table("queue_series")
+
+    def flow_series(self) -> pa.Table | None:
+        """Every flow in bins of time; None unless ``[record] series`` was set."""
+        return self.read_table("flow_series")
+
+    def rtts(self) -> pa.Table | None:
+        """A row per round-trip time measured by a flow; None unless ``[record] rtt = true``."""
+        return self.read_table("rtts")
+
+    def medium(self) -> pa.Table | None:
+        """A row per transmission in a cell of Wi-Fi; None unless ``[record] medium = true``."""
+        return self.read_table("medium")
+
+    def histogram(self) -> pa.Table | None:
+        """Sojourn times after the warm-up: a row per direction and non-empty bucket, ``sojourn_ms`` its upper edge.
+
+        None if the results lack their file.
+        """
+        return self.read_table("histogram")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """The repeats of one queue in one cell of the sweep."""
+
+    label: str
+    set: dict[str, object]
+    """The swept keys and their values in this cell."""
+    runs: tuple[Run, ...]
+
+    @property
+    def name(self) -> str:
+        """Label and swept values by their keys: ``codel, link.rate 10 Mbit/s``."""
+        return ", ".join([self.label, *(f"{key} {value}" for key, value in self.set.items())])
+
+    @property
+    def title(self) -> str:
+        """Label and swept values in words, for figures: ``codel, rate 10 Mbit/s``."""
+        return ", ".join(filter(None, [self.label, setting_text(self.set)]))
+
+    @property
+    def discipline(self) -> str:
+        """The name of its queue discipline."""
+        return self.runs[0].summary["queue"]
+
+
+class Results:
+    """All runs of an experiment, with tables and figures.
+
+    Examples
+    --------
+    >>> import sojourn as sj
+    >>> results = sj.compare("pfifo", "codel", rate="10 Mbit/s", rtt="40 ms", duration="5 s")
+    >>> [arm.label for arm in results.arms]
+    ['pfifo', 'codel']
+    """
+
+    def __init__(self, summary: schema.Summary, runs: Sequence[Run], resolved_json: str | None = None) -> None:
+        self.summary = summary
+        """The document that ``--json`` prints."""
+        self.runs = tuple(runs)
+        """All runs: cells of the sweep in file order, then seeds, then queues."""
+        self.resolved_json = resolved_json
+        """The experiment with every default filled in; None if not known."""
+
+    @property
+    def partial(self) -> bool:
+        """True if the experiment was stopped before all its runs were done."""
+        return self.summary.get("partial", False)
+
+    @property
+    def missed(self) -> list[str]:
+        """The metrics that did not become as precise as requested, a line per queue and cell."""
+        until = self.summary.get("until")
+        return [] if until is None else until["missed"]
+
+    @cached_property
+    def arms(self) -> tuple[Arm, ...]:
+        """The runs grouped by queue and cell of the sweep, in the order of the file."""
+        groups: dict[str, list[Run]] = {}
+        for run in self.runs:
+            groups.setdefault(json.dumps([run.summary["set"], run.label]), []).append(run)
+        return tuple(Arm(runs[0].label, runs[0].summary["set"], tuple(runs)) for runs in groups.values())
+
+    def by_cell(self) -> dict[str, Results]:
+        """The results of each cell of the sweep, by its swept values: ``link.rate 10 Mbit/s``; one without a sweep."""
+        cells: dict[str, list[Run]] = {}
+        for run in self.runs:
+            name = ", ".join(f"{key} {value}" for key, value in run.summary["set"].items())
+            cells.setdefault(name, []).append(replace(run, summary={**run.summary, "set": {}}))
+        return {
+            name: Results({**self.summary, "runs": [run.summary for run in runs]}, runs) for name, runs in cells.items()
+        }
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The directions in which the first link under test has a queue."""
+        both: tuple[Direction, ...] = ("down", "up")
+        return tuple(d for d in both if any(has_queue(run.summary, d) for run in self.runs))
+
+    @property
+    def has_several_links(self) -> bool:
+        """True if the experiment has several links."""
+        return any(len(run.summary["links"]) > 1 for run in self.runs)
+
+    @cached_property
+    def places(self) -> tuple[str, ...]:
+        """All queues: ``down`` and ``up``; with several links ``home/down`` and so on, link by link."""
+        return tuple(dict.fromkeys(place for run in self.runs for place in queues(run.summary)))
+
+    @cached_property
+    def groups(self) -> GroupIndex:
+        """The figures of the groups of flows, by name."""
+        return GroupIndex(self)
+
+    def table(self) -> Table:
+        """One row per arm: the median over repeats with its 95 % confidence interval."""
+        return self._tables.table()
+
+    def paired(self, baseline: str, metrics: Sequence[str] | None = None) -> Table:
+        """The difference of every other queue from the one labelled ``baseline``, on the same seeds.
+
+        ``metrics`` are names as for ``plot.bars``, also of groups of flows: ``["sojourn_p95_ms", "mos"]``; by default
+        the columns of the table.
+
+        Raises
+        ------
+        ExperimentError
+            No queue has this label.
+        ValueError
+            There is no such metric.
+        """
+        return self._tables.paired(baseline, metrics)
+
+    def __str__(self) -> str:
+        return self._tables.text()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self._tables.html()
+
+    @property
+    def _tables(self) -> Tables:
+        from sojourn.page.results import Tables
+
+        return Tables(self)
+
+    def __repr__(self) -> str:
+        return f"<Results of {self.summary['experiment']!r}: {len(self.runs)} runs of {len(self.arms)} arms>"
+
+    def to_arrow(self) -> pa.Table:
+        """One row per run, link and direction; units are in the column names.
+
+        A swept key has a column with the text of the file, ``link.rate``, and a numeric one, ``link.rate_bps``. The
+        figures of a group of flows are in columns such as ``movie.rtt_p50_ms``, the same in both rows of a run, and
+        those of an inner queue in ``queue.sparse.sojourn_p95_ms``.
+        """
+        return table_of([row for run in self.runs for row in self.rows_of(run)])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """``to_arrow`` as a pandas frame; pandas must be installed."""
+        return cast("pd.DataFrame", self.to_arrow().to_pandas())
+
+    def to_frame(self, metrics: Sequence[str] | None = None) -> pd.DataFrame:
+        """Medians over the repeats with their 95 % intervals, one row per arm and queue; pandas must be installed.
+
+        A metric (by default every column of ``to_arrow``) has three columns: ``sojourn_p95_ms`` is the median,
+        ``sojourn_p95_ms_low`` and ``sojourn_p95_ms_high`` are the ends of the interval, the same for one repeat.
+
+        Raises
+        ------
+        ValueError
+            There is no such metric.
+        """
+        chosen = self._columns if metrics is None else [metric_called(name, self) for name in metrics]
+        rows = []
+        for arm in self.arms:
+            for place in self.places:
+                if has_queue(arm.runs[0].summary, place):
+                    link, _, direction = place.rpartition("/")
+                    row: dict[str, Any] = {"label": arm.label} | arm.set | number_columns(arm.set)
+                    row |= ({"link": link} if link else {}) | {"direction": direction, "repeats": len(arm.runs)}
+                    for metric in chosen:
+                        found = median_interval([metric.value(run.summary, place) for run in arm.runs])
+                        row |= {metric.name: found.middle}
+                        row |= {f"{metric.name}_low": found.low, f"{metric.name}_high": found.high}
+                    rows.append(row)
+        return cast("pd.DataFrame", table_of(rows).to_pandas())
+
+    def rows_of(self, run: Run) -> Iterator[dict[str, Any]]:
+        """The rows of a run in ``to_arrow``, as dictionaries. Figures that only other runs have are NaN."""
+        settings = run.summary["set"]
+        numbers = number_columns(settings)
+        for place in self.places:
+            if has_queue(run.summary, place):
+                row: dict[str, Any] = {key: run.summary[key] for key in ("queue", "label", "seed")}
+                row |= {key: value if isinstance(value, int | float) else str(value) for key, value in settings.items()}
+                row |= {name: number for name, number in numbers.items() if name not in row}
+                link, _, row["direction"] = place.rpartition("/")
+                if link:
+                    row["link"] = link
+                yield row | {metric.name: metric.value(run.summary, place) for metric in self._columns}
+
+    @cached_property
+    def _columns(self) -> Sequence[Metric]:
+        return columns(self)
+
+    def packets(self) -> pa.Table | None:
+        """The packet tables of all runs, concatenated, with the columns ``run``, ``label`` and ``seed`` first."""
+        return self.recorded("packets")
+
+    def queue_series(self) -> pa.Table | None:
+        """The queue series of all runs, as in ``packets``."""
+        return self.recorded("queue_series")
+
+    def flow_series(self) -> pa.Table | None:
+        """The flow series of all runs, as in ``packets``."""
+        return self.recorded("flow_series")
+
+    def rtts(self) -> pa.Table | None:
+        """The round-trip times of all runs, as in ``packets``."""
+        return self.recorded("rtts")
+
+    def medium(self) -> pa.Table | None:
+        """The transmissions of all runs, as in ``packets``."""
+        return self.recorded("medium")
+
+    def histogram(self) -> pa.Table | None:
+        """The histograms of sojourn times of all runs, as in ``packets``."""
+        return self.recorded("histogram")
+
+    def recorded(self, name: TableName) -> pa.Table | None:
+        """A recorded table of all runs; None if it was not recorded. Columns are not copied.
+
+        A column that only some runs have, such as the state of one discipline, is null for the others.
+        """
+        import pyarrow as pa
+
+        tables = [(index, run, run.read_table(name)) for index, run in enumerate(self.runs)]
+        parts = [with_run_columns(table, index, run) for index, run, table in tables if table is not None]
+        return pa.concat_tables(parts, promote_options="default") if parts else None
+
+    def lacking(self, name: TableName) -> list[str]:
+        """The arms without a table that was recorded for other arms."""
+        recorded = {arm.name: any(run.read_table(name) is not None for run in arm.runs) for arm in self.arms}
+        return [arm for arm, has in recorded.items() if not has] if any(recorded.values()) else []
+
+    @property
+    def plot(self) -> Plots:
+        """The figures: ``plot.cdf()``, ``plot.box()``, ``plot.ellipse()``, ``plot.timeseries()`` and others."""
+        from sojourn.figure.plots import Plots
+
+        return Plots(self)
+
+    def to_json(self) -> str:
+        """summary.json."""
+        return json.dumps(self.summary, indent=1, ensure_ascii=False) + "\n"
+
+    def save(self, directory: str | Path, *, plots: bool = True, formats: Sequence[str] = ("png",)) -> list[Path]:
+        """Writes summary.json, summary.csv, experiment.json, recorded tables and plots in ``formats``: png, svg, pdf.
+
+        All files appear together under their final names, or none does. Files of earlier results that are not written
+        again are removed, unless they were changed since.
+
+        Returns
+        -------
+        list of Path
+            The files written.
+
+        Raises
+        ------
+        OSError
+            The directory cannot be written to, or the disk is full.
+        OutputError
+            A file of the user's, or one that was changed since Sojourn wrote it, would be replaced.
+        """
+        from sojourn.store.folder import save
+
+        return save(self, directory, plots=plots, formats=formats)

@@ -1,0 +1,243 @@
+"""Time series and per-packet values from the recorded tables, in the units of figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+from sojourn.frame.results import Direction, Run
+from sojourn.frame.statistics import FloatArray
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+DIRECTIONS: dict[str, int] = {"down": 0, "up": 1}
+"""The ``direction`` column of recorded tables."""
+FATES = {
+    "delivered": 0,
+    "marked": 1,
+    "dropped by the algorithm": 2,
+    "dropped for lack of room": 3,
+    "dropped, reason unknown": 4,
+}
+"""The ``fate`` column of recorded packets."""
+
+
+class Series(NamedTuple):
+    """Values over time."""
+
+    t_s: FloatArray
+    """The time of each value, in simulated seconds."""
+    value: FloatArray
+
+
+class Passages(NamedTuple):
+    """Packets that passed a queue, in order of departure."""
+
+    arrival_s: FloatArray
+    departure_s: FloatArray
+    bits: FloatArray
+
+
+def goodput(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
+    """Total goodput in bit/s of all flows in this direction, at the middle of each bin.
+
+    With ``traffic``, only of the flows of that ``[[traffic]]`` entry. None if no series was recorded.
+    """
+    found = _flows(run, "goodput_bps", direction, traffic)
+    return None if found is None else Series(found[0], np.nansum(found[1], axis=1))
+
+
+def received(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
+    """Total payload in bytes received by all flows until each bin's end, at the middle of the bin.
+
+    Arguments and None as for ``goodput``.
+    """
+    found = goodput(run, direction, traffic=traffic)
+    if found is None or found.t_s.size < 2:
+        return found
+    return Series(found.t_s, np.cumsum(found.value) * (found.t_s[1] - found.t_s[0]) / 8.0)
+
+
+def rtt(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
+    """Round-trip time in ms within each bin: the mean over the flows that measured one; NaN if none did.
+
+    Arguments and None as for ``goodput``.
+    """
+    found = _flows(run, "rtt_ms", direction, traffic)
+    if found is None:
+        return None
+    start_s, values = found
+    measured = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return Series(start_s, np.nansum(values, axis=1) / measured.sum(axis=1))
+
+
+def round_trips(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
+    """Every recorded round-trip time in ms, flow by flow, at the time of its end.
+
+    Arguments as for ``goodput``. None if round-trip times were not recorded.
+    """
+    table = run.rtts()
+    if table is None:
+        return None
+    flows = run.summary["flows"]
+    wanted = np.array([flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in flows])
+    own = wanted[table["flow"].to_numpy()]
+    return Series(table["time_ns"].to_numpy()[own] / 1e9, table["rtt_ns"].to_numpy()[own] / 1e6)
+
+
+def downloads(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> FloatArray:
+    """The time in ms of each file or response completed after the warm-up; arguments as for ``goodput``.
+
+    Empty for runs read from a directory, which does not contain individual completions.
+    """
+    table = run.read_table("completions")
+    if table is None:
+        return np.empty(0)
+    flows = run.summary["flows"]
+    wanted = np.array([flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in flows])
+    own = wanted[table["flow"].to_numpy()]
+    return cast("FloatArray", table["completion_ns"].to_numpy()[own] / 1e6)
+
+
+def _flows(run: Run, column: str, direction: Direction, traffic: int | None) -> tuple[FloatArray, FloatArray] | None:
+    """The middle of each bin, and a column of the flows' series: a row per bin, a column per flow."""
+    table = run.flow_series()
+    if table is None:
+        return None
+    flows = run.summary["flows"]
+    wanted = [flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in flows]
+    # Rows are ordered by bin, with every flow in each bin.
+    values = table[column].to_numpy().reshape(-1, len(flows))[:, wanted]
+    return _middle(table["time_s"].to_numpy()[:: len(flows)]), values.astype(np.float64)
+
+
+def sojourn(run: Run, place: str = "down") -> Series | None:
+    """Mean sojourn time in ms of the packets that left the queue in each bin; NaN for a bin without any.
+
+    None if no series was recorded.
+    """
+    return queue(run, "sojourn_mean_ms", place)
+
+
+def queue(run: Run, column: str, place: str = "down") -> Series | None:
+    """A column of the queue's series, at the middle of each bin.
+
+    None if no series was recorded, or the discipline has no such column.
+    """
+    table = run.queue_series()
+    if table is None or column not in table.column_names:
+        return None
+    this_way = _at_place(run, table, place)
+    start_s = table["time_s"].to_numpy()[this_way]
+    return Series(_middle(start_s), table[column].to_numpy()[this_way].astype(np.float64))
+
+
+def passages(run: Run, place: str = "down") -> Passages | None:
+    """The arrival, departure and size of each packet that left the queue; None if packets were not recorded."""
+    rows = _delivered(run, place)
+    if rows is None:
+        return None
+    departure_ns, sojourn_ns = rows["time_ns"].to_numpy(), rows["sojourn_ns"].to_numpy()
+    return Passages((departure_ns - sojourn_ns) / 1e9, departure_ns / 1e9, rows["bytes"].to_numpy() * 8.0)
+
+
+def delay_at_drops(run: Run, place: str = "down") -> Series | None:
+    """The queueing delay in ms at each drop: that of the next packet to enter.
+
+    For queues served in order of arrival. None if packets were not recorded.
+    """
+    rows, table = _delivered(run, place), run.packets()
+    if rows is None or table is None:
+        return None
+    sojourn_ns = rows["sojourn_ns"].to_numpy()
+    arrival_ns = rows["time_ns"].to_numpy() - sojourn_ns
+    this_way = _at_place(run, table, place)
+    dropped_ns = table["time_ns"].to_numpy()[this_way & (table["fate"].to_numpy() > FATES["marked"])]
+    following = np.searchsorted(arrival_ns, dropped_ns)
+    known = following < arrival_ns.size
+    return Series(dropped_ns[known] / 1e9, sojourn_ns[following[known]] / 1e6)
+
+
+def flow_sojourn(run: Run, flow: int) -> Series | None:
+    """Sojourn time in ms of every data packet of one flow, by departure; None if packets were not recorded.
+
+    ``flow`` counts all flows of the experiment, from 0.
+    """
+    rows = _delivered(run, "down")
+    if rows is None:
+        return None
+    own = (rows["flow"].to_numpy() == flow) & (rows["returning"].to_numpy() == 0)
+    return Series(rows["time_ns"].to_numpy()[own] / 1e9, rows["sojourn_ns"].to_numpy()[own] / 1e6)
+
+
+def steady_sojourn(run: Run, place: str, *, traffic: int | None = None) -> FloatArray | None:
+    """Sojourn times in ms of all packets that left after the warm-up; None if packets were not recorded.
+
+    With ``traffic``, only of the data of that ``[[traffic]]`` entry.
+    """
+    rows = _delivered(run, place)
+    if rows is None:
+        return None
+    # They are the last packets; the summary has their number.
+    count = run.sojourn_ms(place)["n"]
+    rows = rows.slice(rows.num_rows - count)
+    sojourn_ms = cast("FloatArray", rows["sojourn_ns"].to_numpy() / 1e6)
+    if traffic is None:
+        return sojourn_ms
+    flows = np.array([flow["traffic"] == traffic for flow in run.summary["flows"]])
+    own: npt.NDArray[np.bool_] = flows[rows["flow"].to_numpy()] & (rows["returning"].to_numpy() == 0)
+    return sojourn_ms[own]
+
+
+def histogram(run: Run, place: str) -> tuple[FloatArray, FloatArray] | None:
+    """(upper edges in ms, packets at or below each) of the sojourn times after the warm-up.
+
+    None if the results lack their file of histograms.
+    """
+    table = run.histogram()
+    if table is None:
+        return None
+    this_way = _at_place(run, table, place)
+    edges = table["sojourn_ms"].to_numpy()[this_way].astype(np.float64)
+    return edges, np.cumsum(table["packets"].to_numpy()[this_way]).astype(np.float64)
+
+
+def _delivered(run: Run, place: str) -> pa.Table | None:
+    """The recorded packets that left a queue, in order of departure."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = run.packets()
+    if table is None:
+        return None
+    left = pc.less_equal(table["fate"], FATES["marked"])
+    return table.filter(pc.and_(left, pa.array(_at_place(run, table, place))))
+
+
+def _at_place(run: Run, table: pa.Table, place: str) -> npt.NDArray[np.bool_]:
+    """Selects the rows of a recorded table that belong to the queue at a place of ``Results.places``."""
+    name, _, way = place.rpartition("/")
+    of_way: npt.NDArray[np.bool_] = table["direction"].to_numpy() == DIRECTIONS[way]
+    links = list(run.summary["links"])
+    if len(links) < 2:
+        return of_way
+    of_link: npt.NDArray[np.bool_] = table["link"].to_numpy() == links.index(name or run.summary["bottleneck_link"])
+    return of_way & of_link
+
+
+def binned(found: Series, bin_s: float) -> Series:
+    """The means over longer bins, each at the middle of its bin; NaN values are ignored."""
+    known = ~np.isnan(found.value)
+    places = np.floor(found.t_s[known] / bin_s).astype(np.int64)
+    bins, index = np.unique(places, return_inverse=True)
+    means: FloatArray = (np.bincount(index, found.value[known]) / np.bincount(index)).astype(np.float64)
+    return Series(((bins + 0.5) * bin_s).astype(np.float64), means)
+
+
+def _middle(start_s: FloatArray) -> FloatArray:
+    half_s = (start_s[1] - start_s[0]) / 2 if start_s.size > 1 else 0.0
+    return start_s + half_s

@@ -1,0 +1,203 @@
+"""The section about an experiment, from summary.json and the files beside it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from sojourn.figure.plots import Drawing
+from sojourn.files import typed
+from sojourn.frame.results import Results
+from sojourn.page.flows import flows_sheet
+from sojourn.page.html import Picture, picture, saved
+from sojourn.page.pairs import paired_groups_sheet, paired_sheet
+from sojourn.page.stations import stations_sheet
+from sojourn.page.tables import (
+    Sheet,
+    groups_sheet,
+    inner_sheet,
+    overview_sheet,
+    repeats_of,
+    results_sheet,
+    shortened,
+    swept_keys,
+)
+from sojourn.store.folder import load
+
+NEEDS = "summary.json"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A part of the experiment: its name, and its keys with their values."""
+
+    name: str
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Figures under one heading."""
+
+    name: str
+    """Empty without a sweep."""
+    pictures: Sequence[Picture]
+
+
+MOST_ROWS = 100
+"""Most rows of a table in the page."""
+PICTURES_SIZE = 1_000_000
+"""Size of figures, in characters, above which the figures of further cells of a sweep are omitted."""
+
+
+def context(folder: Path) -> dict[str, Any]:
+    """The template's variables for an experiment's results."""
+    results = load(folder)
+    summary = results.summary
+    repeats = repeats_of(results)
+    baseline = results.arms[0].label if results.arms else ""
+    rivals = {arm.label for arm in results.arms} - {baseline}
+    cells = len(results.by_cell())
+    overview = _pictures(results.plot.overviews())
+    galleries = _galleries(results, _size(overview))
+    return {
+        "template": "experiment.html",
+        "title": summary["experiment"],
+        "subtitle": "Experiment",
+        "facts": _facts(results),
+        "partial": f"Stopped early: {len(results.runs)} of {summary.get('planned_runs')} runs."
+        if results.partial
+        else "",
+        "glance": _bounded(overview_sheet(results)),
+        "overview": overview,
+        "sheets": [
+            sheet
+            for sheet in (
+                _bounded(results_sheet(results)),
+                _bounded(paired_sheet(results, baseline)) if rivals and repeats > 1 else None,
+                _bounded(groups_sheet(results)),
+                _bounded(paired_groups_sheet(results, baseline)) if rivals and repeats > 1 else None,
+                _bounded(stations_sheet(results)),
+                _bounded(inner_sheet(results)),
+            )
+            if sheet is not None
+        ],
+        "flows": _bounded(flows_sheet(results), where="all flows are in summary.json"),
+        "galleries": galleries,
+        "cells_left_out": cells - len(galleries),
+        "settings": _settings(results, folder),
+    }
+
+
+def _bounded(sheet: Sheet | None, where: str = "all are in summary.csv") -> Sheet | None:
+    return None if sheet is None else shortened(sheet, MOST_ROWS, where)
+
+
+def _facts(results: Results) -> dict[str, str]:
+    """The facts that identify the runs."""
+    summary = results.summary
+    seeds = sorted({run.seed for run in results.runs})
+    facts = {
+        "sojourn": summary["sojourn"],
+        "backend": summary["backend"],
+        "runs": _runs(results),
+        "seeds": ranges(seeds),
+        "simulated": f"{sum(run.summary['simulated_s'] for run in results.runs):,.0f} s",
+        "events": f"{sum(run.summary['events'] for run in results.runs):,}",
+    }
+    if results.resolved_json is not None:
+        facts["SHA-256 of experiment.json"] = hashlib.sha256(results.resolved_json.encode()).hexdigest()
+    return facts
+
+
+def _runs(results: Results) -> str:
+    """The number of runs, and what they are the product of."""
+    arms, repeats = len(results.arms), repeats_of(results)
+    queues = len({arm.label for arm in results.arms})
+    cells = len(swept_keys(results)) and len({str(arm.set) for arm in results.arms})
+    parts = [f"{queues} queue{'s' if queues > 1 else ''}"]
+    parts += [f"{cells} combinations of swept values"] if cells else []
+    times = f"{repeats} repeats" if len(results.runs) == arms * repeats else f"up to {repeats} repeats"
+    return (
+        f"{len(results.runs)}: {' × '.join(parts)}, {times} each"
+        if repeats > 1
+        else f"{len(results.runs)}: {' × '.join(parts)}"
+    )
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """``1–6, 9`` for 1, 2, 3, 4, 5, 6, 9."""
+    parts = []
+    for _, members in groupby(enumerate(numbers), key=lambda place: place[1] - place[0]):
+        run = [number for _, number in members]
+        parts.append(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}")
+    return ", ".join(parts)
+
+
+def _settings(results: Results, folder: Path) -> list[Setting]:
+    """The experiment as run: every key, from the first cell of the sweep."""
+    if results.resolved_json is None:
+        return []
+    cells: list[dict[str, Any]] = typed.read_json(folder / "experiment.json")
+    cell = cells[0]
+    swept: dict[str, list[str]] = {}
+    for one in cells:
+        for key, value in one.get("set", {}).items():
+            if str(value) not in swept.setdefault(key, []):
+                swept[key].append(str(value))
+    settings = [Setting("sweep", {key: ", ".join(values) for key, values in swept.items()})] if swept else []
+    for name in ("experiment", "link", "queue", "traffic"):
+        if isinstance(cell.get(name), dict):
+            settings.append(Setting(name, _plain(cell[name], [name], swept)))
+            continue
+        for index, part in enumerate(cell.get(name, [])):
+            title = part.get("label") or part.get("name") or part.get("kind") or name
+            # A link and a named group can be swept by name or by index.
+            places = [f"{name}.{index}", f"{name}.{part.get('name')}"]
+            settings.append(Setting(f"{name} {index}: {title}", _plain(part, places, swept)))
+    return settings
+
+
+def _plain(part: Mapping[str, Any], places: Sequence[str], swept: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Keys and values as text; a swept key, under any of its names, does not show the value of one cell."""
+    return {
+        key: "swept" if any(f"{place}.{key}" in swept for place in places) else _value(value)
+        for key, value in part.items()
+        if value not in (None, "")
+    }
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(_value, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_value(inner)}" for key, inner in value.items())
+    return str(value)
+
+
+def _galleries(results: Results, taken: int) -> list[Gallery]:
+    """The figures with a line, box or mark per arm; for a sweep those of its first cells, up to a limit."""
+    galleries: list[Gallery] = []
+    size = taken
+    for place, (name, cell) in enumerate(results.by_cell().items()):
+        gallery = Gallery(name, _pictures(cell.plot.per_arm(), str(place or "")))
+        size += _size(gallery.pictures)
+        if galleries and size > PICTURES_SIZE:
+            break
+        galleries.append(gallery)
+    return galleries
+
+
+def _size(pictures: Sequence[Picture]) -> int:
+    return sum(len(one.source) for one in pictures)
+
+
+def _pictures(drawings: Iterable[Drawing], suffix: str = "") -> list[Picture]:
+    return [picture(f"{one.name}{suffix}", one.caption, partial(saved, one.draw())) for one in drawings]

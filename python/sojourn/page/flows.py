@@ -1,0 +1,76 @@
+"""Flows as a table, group by group, with all figures of a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sojourn.frame.results import Results, Run
+from sojourn.frame.statistics import interval_note, median_interval
+from sojourn.page.tables import Sheet, interval_text, repeats_of, swept_keys
+
+_SCALES = {"bps": (1e6, "Mbit/s"), "bytes": (1e6, "MB"), "ms": (1.0, "ms"), "s": (1.0, "s")}
+"""How a key's unit is displayed: its divisor and its name."""
+_LEFT_OUT = ("traffic", "flow", "sent_bytes", "received_bytes")
+"""Keys that identify a flow, or whose count its goodput replaces."""
+_NOT_OF_PING = ("goodput_bps", "retransmits")
+
+
+def flows_sheet(results: Results) -> Sheet | None:
+    """A typical flow of every group: the median over its flows, then over the repeats; None without flows."""
+    groups = sorted({(flow["traffic"], flow["direction"]) for run in results.runs for flow in run.summary["flows"]})
+    names = dict.fromkeys(name for run in results.runs for flow in run.summary["flows"] for name in _numbers(flow))
+    shown = [name for name in names if any(_typical(run, group, name) for run in results.runs for group in groups)]
+    swept = swept_keys(results)
+    rows = []
+    for arm in results.arms:
+        for group in groups:
+            members = [flow for flow in arm.runs[0].summary["flows"] if (flow["traffic"], flow["direction"]) == group]
+            if members:
+                cells = [_cell([_typical(run, group, name) for run in arm.runs], name) for name in shown]
+                traffic = f"{len(members)} {members[0]['kind']}, {group[1]}"
+                rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), traffic, *cells))
+    if not rows:
+        return None
+    headings = ("queue", *swept, "traffic", *(_heading(name) for name in shown))
+    caption = f"median over the flows of a group; {interval_note(repeats_of(results))}"
+    return Sheet("A flow of each group", caption, headings, tuple(rows), 2 + len(swept))
+
+
+def _numbers(flow: Mapping[str, Any]) -> dict[str, float]:
+    """A flow's metrics by key; for a distribution its median and 95th percentile."""
+    numbers: dict[str, float] = {}
+    for key, value in flow.items():
+        if key in _LEFT_OUT or (flow["kind"] == "ping" and key in _NOT_OF_PING):
+            continue
+        if isinstance(value, dict):
+            stem, _, unit = key.rpartition("_")
+            for quantile in ("p50", "p95"):
+                if value.get(quantile) is not None:
+                    numbers[f"{stem}_{quantile}_{unit}"] = float(value[quantile])
+        elif isinstance(value, int | float):
+            numbers[key] = float(value)
+    return numbers
+
+
+def _typical(run: Run, group: tuple[int, str], name: str) -> float:
+    values = [
+        numbers[name]
+        for flow in run.summary["flows"]
+        if (flow["traffic"], flow["direction"]) == group and name in (numbers := _numbers(flow))
+    ]
+    return float(np.median(values)) if values else float("nan")
+
+
+def _cell(values: list[float], name: str) -> str:
+    factor, _ = _SCALES.get(name.rpartition("_")[2], (1.0, ""))
+    return interval_text(median_interval([value / factor for value in values]), 2)
+
+
+def _heading(name: str) -> str:
+    stem, _, unit = name.rpartition("_")
+    if unit not in _SCALES:
+        return name.replace("_", " ")
+    return f"{stem.replace('_', ' ')} {_SCALES[unit][1]}"

@@ -1,0 +1,58 @@
+"""The page: templates and style sheet combined, without external resources."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from sojourn import _core
+
+LARGEST_SVG = 400_000
+"""Bytes above which a figure is shown as PNG."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure in the page."""
+
+    name: str
+    caption: str
+    source: str
+    """A ``data:`` address, so that the identifiers of figures do not conflict."""
+
+
+def picture(name: str, caption: str, read: Callable[[str], bytes]) -> Picture:
+    """A figure as vector graphics, or as pixels if it is large; ``read`` returns its ``svg`` or ``png``."""
+    kind, content = "svg+xml", read("svg")
+    if len(content) > LARGEST_SVG:
+        kind, content = "png", read("png")
+    return Picture(name, caption, f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}")
+
+
+def saved(drawn: Figure, kind: str) -> bytes:
+    """A figure as the bytes of an ``svg`` or ``png`` file."""
+    buffer = io.BytesIO()
+    drawn.savefig(buffer, format=kind)
+    return buffer.getvalue()
+
+
+def render(sections: Sequence[Mapping[str, Any]]) -> str:
+    """The page with one or two sections; each names its ``template``, ``title`` and ``subtitle``."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("sojourn.page", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = (Path(__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
+    page = environment.get_template("page.html")
+    return page.render(sections=sections, style=Markup(style), version=_core.version)

@@ -1,0 +1,91 @@
+"""Compares queues on the same seeds, which removes the variation between seeds from their differences.
+
+Two queues with the same seed get the same traffic, so the difference of the two runs varies less than either run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sojourn.frame.metrics import Metric, group_metrics, of_queues
+from sojourn.frame.pairs import Difference, differences
+from sojourn.frame.statistics import CONFIDENCE
+from sojourn.page.tables import Sheet, groups_sheet, place_heading, swept_keys
+
+if TYPE_CHECKING:
+    from sojourn.frame.results import Arm, Results
+
+
+def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] | None = None) -> Sheet:
+    """``differences`` as a table, a row per arm and direction; an asterisk marks the clear ones."""
+    metrics = of_queues(results) if metrics is None else metrics
+    if results.has_several_links:
+        # Goodput belongs to the flows, not to a link.
+        metrics = [metric for metric in metrics if metric.declared.over != "direction"]
+    found = differences(results, baseline, metrics)
+    several = len(results.places) > 1 and not all(metric.group for metric in metrics)
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for one in found:
+        row = rows.setdefault((*_words_of(one.arm, results), *([one.place] if several else [])), {})
+        row[one.metric.name] = _text(one)
+    return Sheet(
+        f"difference from {baseline}, run by run on the same seeds",
+        _caption(found),
+        (
+            *("queue", *swept_keys(results), *([place_heading(results)] if several else [])),
+            *(f"{metric.group} {metric.heading}".strip() for metric in metrics),
+        ),
+        tuple((*words, *(row[metric.name] for metric in metrics)) for words, row in rows.items()),
+        1 + len(swept_keys(results)) + several,
+    )
+
+
+def paired_groups_sheet(results: Results, baseline: str) -> Sheet | None:
+    """``differences`` for groups of flows, a row per arm and group; None if there is no table of groups."""
+    shown = groups_sheet(results)
+    if shown is None:
+        return None
+    headings = shown.headings[shown.words :]
+    found = differences(results, baseline, group_metrics(results))
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for one in found:
+        if results.groups.at(one.arm.runs[0].summary, one.metric.group) is not None:
+            row = rows.setdefault((*_words_of(one.arm, results), one.metric.group), {})
+            row[one.metric.heading] = _text(one)
+    return Sheet(
+        f"Application-level figures: difference from {baseline}",
+        _caption(found),
+        shown.headings,
+        tuple((*words, *(row.get(heading, "–") for heading in headings)) for words, row in rows.items()),
+        shown.words,
+    )
+
+
+def _words_of(arm: Arm, results: Results) -> tuple[str, ...]:
+    return arm.label, *(str(arm.set.get(key, "")) for key in swept_keys(results))
+
+
+def _caption(found: Sequence[Difference]) -> str:
+    repeats = max((one.interval.n for one in found), default=0)
+    caption = f"median difference over {repeats} seeds"
+    if repeats > 1:
+        caption += f", below it its {CONFIDENCE:.0%} bootstrap confidence interval"
+    return caption + ("; * the interval excludes zero" if any(one.is_clear for one in found) else "")
+
+
+def _text(one: Difference) -> str:
+    interval, per = one.interval, one.metric.shown_per
+    if math.isnan(interval.middle):
+        return "–"
+    digits = one.metric.digits
+    if abs(interval.middle) / per >= 10.0:
+        digits = min(digits, 1)
+
+    def signed(value: float) -> str:
+        text = f"{value / per:+.{digits}f}"
+        return f"{0:.{digits}f}" if float(text) == 0.0 else text.replace("-", "−")
+
+    middle = signed(interval.middle) + ("*" if one.is_clear else "")
+    return middle if interval.n < 2 else f"{middle}\n{signed(interval.low)} to {signed(interval.high)}"

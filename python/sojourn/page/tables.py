@@ -1,0 +1,436 @@
+"""Results as a table for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from sojourn.frame.groups import GroupIndex
+from sojourn.frame.metrics import (
+    Metric,
+    has_queue,
+    inner_metrics,
+    inner_queues,
+    left_out,
+    of_queues,
+    overview_metrics,
+    queue_at,
+)
+from sojourn.frame.registry import Declared, declared
+from sojourn.frame.statistics import Interval, interval_note, median_interval
+
+if TYPE_CHECKING:
+    from sojourn.frame.results import Arm, Results, Run
+
+EXPENDABLE = (
+    "sojourn_mean_ms",
+    "marked_packets",
+    "jain_goodput",
+    "dropped_packets",
+    "lost_packets",
+    "utilization",
+    "sojourn_p50_ms",
+)
+"""The columns to omit on a narrow terminal, in this order; the queue and swept keys are never omitted."""
+EXPENDABLE_OF_GROUPS = (
+    "jain_goodput",
+    "one_way_p95_ms",
+    "video_stalled_ms",
+    "page_load_n",
+    "completion_n",
+    "page_load_p95_ms",
+    "completion_p95_ms",
+    "lost_packets",
+    "rtt_p50_ms",
+    "completion_p50_ms",
+    "video_rate_bps",
+    "rtt_p95_ms",
+)
+"""The same for the table of groups."""
+PLAIN_WIDTH = 160
+"""The columns of a table in a file."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table before it is drawn: text only, with a line break between a number and its interval."""
+
+    title: str
+    caption: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    words: int
+    """The number of text columns, from the left; the others are numbers."""
+
+    def without(self, headings: Collection[str], caption: str) -> Sheet:
+        """The sheet without some columns, with another caption."""
+        kept = [place for place, heading in enumerate(self.headings) if heading not in headings]
+        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        return replace(self, caption=caption, headings=tuple(self.headings[place] for place in kept), rows=rows)
+
+
+def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> Sheet:
+    """One row per arm and queue of the network: medians over the repeats, confidence intervals below."""
+    shown = shown_metrics(results) if metrics is None else metrics
+    if results.has_several_links:
+        # Goodput belongs to the flows, not to a link.
+        shown = [metric for metric in shown if metric.name != "goodput_bps"]
+    summary = results.summary
+    swept = swept_keys(results)
+    places = results.places
+    title = f"{summary['experiment']} ({summary['backend']})"
+    if results.partial:
+        title += f", stopped early: {len(results.runs)} of {summary['planned_runs']} runs"
+    rows = [
+        (
+            arm.label,
+            *(str(arm.set.get(key, "")) for key in swept),
+            *([place] if len(places) > 1 else []),
+            *(_cell(metric, arm, place) for metric in shown),
+        )
+        for arm in results.arms
+        for place in places
+        if has_queue(arm.runs[0].summary, place)
+    ]
+    words = ("queue", *swept, *([place_heading(results)] if len(places) > 1 else []))
+    return Sheet(
+        title,
+        _caption(shown, repeats_of(results)) + _without_chance(results),
+        (*words, *(metric.heading for metric in shown)),
+        tuple(rows),
+        len(words),
+    )
+
+
+def place_heading(results: Results) -> str:
+    """The heading of the column that identifies the queues of a network."""
+    return "link" if results.has_several_links else "way"
+
+
+def shown_metrics(results: Results) -> list[Metric]:
+    """The columns of the results table.
+
+    Fairness is included only if all TCP flows are alike; otherwise the table of groups has it, for each group and for
+    all TCP flows together.
+    """
+    mixed = any(map(_is_mixed, results.runs[:1]))
+    return [metric for metric in of_queues(results) if not (mixed and metric.name == "jain_goodput")]
+
+
+_WITHOUT_TCP = ("ping", "cbr", "voip", "game")
+
+
+def _is_mixed(run: Run) -> bool:
+    """Whether there are several groups of TCP flows."""
+    return sum(1 for group in run.summary["groups"] if group["kind"] not in _WITHOUT_TCP) > 1
+
+
+def _all_tcp(arm: Arm, metrics: Sequence[Declared]) -> list[str]:
+    """The row of all TCP flows together: goodput and fairness."""
+    of_runs = [[group for group in run.summary["groups"] if group["kind"] not in _WITHOUT_TCP] for run in arm.runs]
+    values = {
+        "goodput_bps": [sum(group["goodput_bps"] for group in groups) for groups in of_runs],
+        "jain_goodput": [jain if (jain := run.summary["jain_goodput"]) is not None else math.nan for run in arm.runs],
+    }
+    flows = sum(group["flows"] for group in of_runs[0])
+    cells = [
+        interval_text(median_interval([value / metric.per for value in values[metric.name]]), metric.digits)
+        if metric.name in values
+        else "–"
+        for metric in metrics
+    ]
+    return [f"all TCP ×{flows}", *cells]
+
+
+def _caption(metrics: Sequence[Metric], repeats: int) -> str:
+    """The meaning of the numbers in the present columns."""
+    names = {metric.name for metric in metrics}
+    times = [short for short in ("p50", "p95", "mean") if f"sojourn_{short}_ms" in names]
+    words = {"dropped_packets": "drops", "marked_packets": "marks", "lost_packets": "lost"}
+    counts = [word for name, word in words.items() if name in names]
+    counted = " and ".join(filter(None, [", ".join(counts[:-1]), *counts[-1:]]))
+    parts = [
+        f"{', '.join(times)}: sojourn time" if times else "",
+        f"{counted} count the whole run" if counts else "",
+        interval_note(repeats),
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def _without_chance(results: Results) -> str:
+    """A note on arms whose repeats are all equal: their narrow intervals do not mean certainty."""
+    same = [
+        arm.label
+        for arm in results.arms
+        if len(arm.runs) > 1
+        and all(run.summary[part] == arm.runs[0].summary[part] for run in arm.runs for part in ("bottleneck", "flows"))
+    ]
+    if not same:
+        return ""
+    names = ", ".join(dict.fromkeys(same))
+    whose = "all repeats of a row" if len(same) == len(results.arms) else f"the repeats of {names}"
+    return f'; {whose} are equal, because nothing in them is random: give flows a start such as "0..1 s"'
+
+
+def groups_sheet(results: Results) -> Sheet | None:
+    """One row per arm and group of flows: application-level figures; None if there is only one group.
+
+    The results table covers a single group of bulk flows.
+    """
+    index = results.groups
+    pairs = index.pairs()
+    if len(index.titles) < 2 and not any(metric.of_application for _, metric in pairs):
+        return None
+    known = {metric.name for _, metric in pairs}
+    metrics = [metric for metric in declared("group") if metric.name in known]
+    swept = swept_keys(results)
+    rows = []
+    for arm in results.arms:
+        for title in index.titles:
+            group = index.at(arm.runs[0].summary, title)
+            if group is not None:
+                words = index.words(arm.runs[0].summary, title)
+                count = f"{words} ×{group['flows']}" if group["flows"] > 1 else words
+                cells = [
+                    # One flow is always fair to itself.
+                    "–"
+                    if metric.name == "jain_goodput" and group["flows"] == 1
+                    else _group_cell(index, metric, arm, title)
+                    for metric in metrics
+                ]
+                rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), count, *cells))
+        if _is_mixed(arm.runs[0]):
+            rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), *_all_tcp(arm, metrics)))
+    headings = ("queue", *swept, "traffic", *(metric.heading for metric in metrics))
+    whole = "; lost counts the whole run" if "lost_packets" in known else ""
+    caption = f"flows of a group together, after the warm-up{whole}; {interval_note(repeats_of(results))}"
+    return Sheet("Application-level figures", caption, headings, tuple(rows), 2 + len(swept))
+
+
+def overview_sheet(results: Results) -> Sheet | None:
+    """One row per arm: delay and goodput each way and application quality; None without application quality."""
+    shown = overview_metrics(results)
+    if not any(metric.group for metric, _ in shown):
+        return None
+    swept = swept_keys(results)
+    both = len(results.directions) > 1
+
+    def heading(metric: Metric, place: str) -> str:
+        where = metric.group or (place if both or "/" in place else "")
+        words = metric.heading.replace("p95", "delay p95") if metric.name == "sojourn_p95_ms" else metric.heading
+        return f"{where} {words}".strip()
+
+    headings = [heading(metric, place) for metric, place in shown]
+    rows = [
+        (
+            arm.label,
+            *(str(arm.set.get(key, "")) for key in swept),
+            *(_cell(metric, arm, place) for metric, place in shown),
+        )
+        for arm in results.arms
+    ]
+    caption = "; ".join(filter(None, ["delay: sojourn time", left_out(results), interval_note(repeats_of(results))]))
+    return Sheet("At a glance", caption, ("queue", *swept, *headings), tuple(rows), 1 + len(swept))
+
+
+def inner_sheet(results: Results) -> Sheet | None:
+    """One row per arm, place and inner queue; None if no discipline has inner queues."""
+    swept = swept_keys(results)
+    both = len(results.places) > 1
+    rows = [
+        (
+            arm.label,
+            *(str(arm.set.get(key, "")) for key in swept),
+            *([place] if both else []),
+            name,
+            *(_cell(metric, arm, place) for metric in inner_metrics(name)),
+        )
+        for arm in results.arms
+        for place in results.places
+        if has_queue(arm.runs[0].summary, place)
+        for name in inner_queues(results)
+        if name in queue_at(arm.runs[0].summary, place).get("queues", {})
+    ]
+    if not rows:
+        return None
+    words = ("queue", *swept, *([place_heading(results)] if both else []), "inner queue")
+    headings = (*words, *(metric.heading for metric in declared("inner_queue")))
+    caption = (
+        f"p50, p95: sojourn time; packets, drops and marks count the whole run; {interval_note(repeats_of(results))}"
+    )
+    return Sheet("Inner queues", caption, headings, tuple(rows), len(words))
+
+
+def _group_cell(index: GroupIndex, metric: Declared, arm: Arm, title: str) -> str:
+    values = [index.value(run.summary, title, metric) / metric.per for run in arm.runs]
+    return interval_text(median_interval(values), metric.digits)
+
+
+def results_table(
+    results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None, where: str = "--out DIR writes all"
+) -> Table:
+    """``results_sheet`` for a terminal.
+
+    If it is too wide, columns are omitted in the order of ``EXPENDABLE``. At most ``rows`` rows are shown; the caption
+    then says so, and ``where`` the others are.
+    """
+    metrics = shown_metrics(results)
+    sheet = shortened(results_sheet(results, metrics), rows, where)
+    dropped: list[Metric] = []
+    for name in EXPENDABLE:
+        if natural_width(sheet) <= width:
+            break
+        gone = next((metric for metric in metrics if metric.name == name), None)
+        if gone is not None:
+            dropped.append(gone)
+            metrics = [metric for metric in metrics if metric is not gone]
+            sheet = shortened(results_sheet(results, metrics), rows, where)
+    if dropped:
+        words = ", ".join(metric.heading.partition(" ")[0] for metric in dropped)
+        sheet = replace(sheet, caption=f"{sheet.caption}; without {words}, for lack of width")
+    return as_table(sheet, narrow=natural_width(sheet) > width)
+
+
+def groups_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
+    """``groups_sheet`` for a terminal; if it is too wide, columns are omitted as in ``EXPENDABLE_OF_GROUPS``."""
+    sheet = groups_sheet(results)
+    if sheet is None:
+        return None
+    return groups_as_table(shortened(sheet, rows, "--out DIR writes all"), width)
+
+
+def groups_as_table(sheet: Sheet, width: int = PLAIN_WIDTH) -> Table:
+    """A sheet of groups for a terminal; if it is too wide, columns are omitted as in ``EXPENDABLE_OF_GROUPS``."""
+    caption = sheet.caption
+    dropped: list[str] = []
+    for name in EXPENDABLE_OF_GROUPS:
+        if natural_width(sheet) <= width:
+            break
+        heading = next(metric.heading for metric in declared("group") if metric.name == name)
+        if heading in sheet.headings:
+            dropped.append(heading)
+            sheet = sheet.without([heading], f"{caption}; without {', '.join(dropped)}, for lack of width")
+    return as_table(sheet, narrow=natural_width(sheet) > width)
+
+
+def overview_table(results: Results, *, width: int = PLAIN_WIDTH) -> Table | None:
+    """``overview_sheet`` for a terminal; if it is too wide, columns are omitted from the right."""
+    sheet = overview_sheet(results)
+    return None if sheet is None else fitting(sheet, width)
+
+
+def inner_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
+    """``inner_sheet`` for a terminal, as ``overview_table``; also None if it has more than ``rows`` rows."""
+    sheet = inner_sheet(results)
+    return None if sheet is None or (rows is not None and len(sheet.rows) > rows) else fitting(sheet, width)
+
+
+def fitting(sheet: Sheet, width: int) -> Table:
+    """A sheet for a terminal; if it is too wide, columns are omitted from the right."""
+    gone: list[str] = []
+    kept = sheet
+    while natural_width(kept) > width and len(kept.headings) > sheet.words + 1:
+        gone.append(kept.headings[-1])
+        kept = kept.without(gone[-1:], f"{sheet.caption}; without {', '.join(gone)}, for lack of width")
+    return as_table(kept, narrow=natural_width(kept) > width)
+
+
+def shortened(sheet: Sheet, rows: int | None, where: str) -> Sheet:
+    """The first rows of a sheet, with a note ``where`` the others are."""
+    if rows is None or len(sheet.rows) <= rows:
+        return sheet
+    note = f"the first {rows} of {len(sheet.rows)} rows; {where}"
+    return replace(sheet, rows=sheet.rows[:rows], caption=f"{note}\n{sheet.caption}")
+
+
+def natural_width(sheet: Sheet) -> int:
+    """The width of a sheet, in characters, without breaking a word or a number."""
+    console = Console(width=10_000)
+    return Measurement.get(console, console.options, as_table(replace(sheet, title="", caption=""))).maximum
+
+
+def as_table(sheet: Sheet, *, narrow: bool = False) -> Table:
+    """A sheet for a terminal; if ``narrow``, breaks the headings of swept keys at their dots, and their values."""
+    table = Table(
+        title=Text(sheet.title),
+        caption=Text(sheet.caption),
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        caption_justify="left",
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column(sheet.headings[0], overflow="fold", min_width=8)
+    for heading in sheet.headings[1 : sheet.words]:
+        told = heading.replace(".", ".\n") if narrow else heading
+        table.add_column(
+            told,
+            justify="left" if heading in ("way", "traffic", "inner queue", "station") else "right",
+            overflow="fold",
+        )
+    for heading in sheet.headings[sheet.words :]:
+        table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)
+    for row in sheet.rows:
+        # As text: rich would interpret brackets in a label as markup.
+        table.add_row(*map(Text, row))
+    return table
+
+
+def sheet_html(sheet: Sheet) -> str:
+    """A sheet as an HTML table, for a notebook."""
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in sheet.headings)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell).replace(chr(10), '<br><small>')}</td>" for cell in row) + "</tr>"
+        for row in sheet.rows
+    )
+    return (
+        f"<table><caption>{escape(sheet.title)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        f"<p>{escape(sheet.caption)}</p>"
+    )
+
+
+def swept_keys(results: Results) -> list[str]:
+    """The keys that the experiment sweeps."""
+    return list(dict.fromkeys(key for arm in results.arms for key in arm.set))
+
+
+def repeats_of(results: Results) -> int:
+    """The largest number of repeats of an arm."""
+    return max((len(arm.runs) for arm in results.arms), default=0)
+
+
+def plain(renderable: RenderableType, width: int = PLAIN_WIDTH) -> str:
+    """A rich renderable as text without colour."""
+    console = Console(width=width, no_color=True, force_terminal=False)
+    with console.capture() as capture:
+        console.print(renderable)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def _cell(metric: Metric, arm: Arm, place: str) -> str:
+    values = [metric.value(run.summary, place) / metric.shown_per for run in arm.runs]
+    return interval_text(median_interval(values), metric.digits)
+
+
+def interval_text(interval: Interval, digits: int) -> str:
+    """``5.12`` for one value, with its interval ``4.90–5.31`` on a second line for several; ``–`` for none.
+
+    ``digits`` is the number of decimal places; large numbers get fewer, about three significant digits.
+    """
+    if math.isnan(interval.middle):
+        return "–"
+    if interval.middle >= 10.0:
+        digits = min(digits, 1 if interval.middle < 100.0 else 0)
+    elif digits > 0 and 0.0 < interval.middle < 0.095:
+        # A small value must not be shown as zero: use two significant digits.
+        digits = 1 - math.floor(math.log10(interval.middle))
+    text = f"{interval.middle:.{digits}f}"
+    return text if interval.n < 2 else f"{text}\n{interval.low:.{digits}f}–{interval.high:.{digits}f}"

@@ -1,0 +1,203 @@
+"""The loop that makes runs on an executor: progress, failures, Ctrl-C; for a list, results in order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
+
+import msgspec
+
+from sojourn import _core, schema
+from sojourn.files import interrupts
+from sojourn.files.interrupts import Presses
+from sojourn.frame.arrow import as_arrow
+from sojourn.frame.results import Recorded, Run
+from sojourn.runs.executors import CoreRun, Executor, Outcome
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+POLL_S = 0.1
+"""Interval of progress reports, and of checks for Ctrl-C, in seconds."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress of a batch of runs."""
+
+    finished: int
+    runs: int
+    fraction: float
+    """Share of the work that is done, by the efforts of the runs."""
+    elapsed_s: float
+    stopping: bool = False
+    """The user has asked to stop: runs in progress are being cancelled."""
+
+    @property
+    def left_s(self) -> float | None:
+        """Estimated wall time left at the speed so far; None before there is an estimate."""
+        return self.elapsed_s * (1.0 - self.fraction) / self.fraction if self.fraction > 0.0 else None
+
+
+Report = Callable[[Progress], None]
+
+
+def as_run(core: CoreRun) -> Run:
+    """Converts a run of the core, with its tables as Arrow, which share the core's memory.
+
+    The core returns each table only once; the run keeps it.
+    """
+
+    def read_table(name: Recorded) -> pa.Table | None:
+        import pyarrow as pa
+
+        columns = core.table(name)
+        return None if columns is None else pa.table({key: as_arrow(column) for key, column in columns.items()})
+
+    return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), cache(read_table), cache(core.capture))
+
+
+class Feed(Protocol):
+    """Gives runs to ``make_runs``, and takes their outcomes."""
+
+    @property
+    def is_over(self) -> bool:
+        """True once no further run will come."""
+
+    def next(self) -> tuple[int, _core.RunSpec] | None:
+        """The next run, with the index of its outcome; None if there is none now."""
+
+    def end(self, index: int, outcome: Outcome) -> None:
+        """Takes the outcome of a run. An exception raised here ends the loop."""
+
+    def progress(self, simulated_s: Mapping[int, float], elapsed_s: float) -> Progress:
+        """The progress so far; ``simulated_s``: how far the runs in progress are, by index."""
+
+
+def make_runs(feed: Feed, executor: Executor, presses: Presses, report: Report | None = None) -> bool:
+    """Makes the runs of a feed until it is over, or until the user asks to stop; returns whether that was the case.
+
+    A Ctrl-C cancels the runs in progress, and a second one does not wait for them to end. The executor is closed; runs
+    that succeed meanwhile are passed on.
+    """
+    began = time.monotonic()
+    running = 0
+    try:
+        while True:
+            # Twice as many as are made at once, so that none waits for the next.
+            while running < 2 * executor.workers and (todo := feed.next()) is not None:
+                executor.start(*todo)
+                running += 1
+            if running:
+                for index, outcome in executor.ended(POLL_S):
+                    running -= 1
+                    feed.end(index, outcome)
+            elif feed.is_over:
+                return False
+            else:
+                time.sleep(POLL_S)
+            # Read only once: a Ctrl-C during the report appears in the next one.
+            stopping = bool(presses)
+            if report is not None:
+                progress = feed.progress(executor.simulated_s(), time.monotonic() - began)
+                report(replace(progress, stopping=stopping))
+            if stopping:
+                return True
+    finally:
+        executor.close(presses)
+        for index, outcome in executor.ended(0.0):
+            if not isinstance(outcome, BaseException):
+                feed.end(index, outcome)
+
+
+def execute(
+    specs: Sequence[_core.RunSpec],
+    take: Callable[[int, T], None],
+    *,
+    finish: Callable[[int, CoreRun], T],
+    executor: Executor,
+    report: Report | None = None,
+) -> BaseException | None:
+    """Makes a list of runs and passes each result to ``take`` with its index, in order. Closes the executor.
+
+    ``finish`` computes the result of a run as soon as the run ends, in any order. If a run fails, the others continue.
+    Finished results are passed on in every case.
+
+    Returns
+    -------
+    BaseException or None
+        Why results are missing: a KeyboardInterrupt, or the RunError of the first run that failed.
+    """
+    batch = _List(specs, take, finish)
+    with interrupts.held() as presses:
+        stopped = make_runs(batch, executor, presses, report)
+        batch.take_rest()
+    return KeyboardInterrupt() if stopped else next(iter(batch.failed.values()), None)
+
+
+def named(error: _core.RunError, spec: _core.RunSpec) -> _core.RunError:
+    """The error of a failed run with its arm and seed."""
+    found = _core.RunError(f"{spec.name}: {spec.label}, seed {spec.seed}: {error}")
+    found.__cause__ = error.__cause__
+    return found
+
+
+class _List(Generic[T]):
+    """A list of runs; results are taken in its order."""
+
+    def __init__(
+        self, specs: Sequence[_core.RunSpec], take: Callable[[int, T], None], finish: Callable[[int, CoreRun], T]
+    ) -> None:
+        self.failed: dict[int, _core.RunError] = {}
+        self._specs = specs
+        self._take = take
+        self._finish = finish
+        self._finished: dict[int, T] = {}
+        self._next = 0
+        self._taken = 0
+        self._done = 0
+        self._effort = sum(spec.effort for spec in specs)
+        self._done_effort = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """True once the last run has been started."""
+        return self._next == len(self._specs)
+
+    def next(self) -> tuple[int, _core.RunSpec] | None:
+        """The next run."""
+        if self.is_over:
+            return None
+        self._next += 1
+        return self._next - 1, self._specs[self._next - 1]
+
+    def end(self, index: int, outcome: Outcome) -> None:
+        """Finishes a run, and passes on those that are next in order."""
+        if not isinstance(outcome, BaseException):
+            self._finished[index] = self._finish(index, outcome)
+        elif isinstance(outcome, _core.RunError):
+            self.failed[index] = named(outcome, self._specs[index])
+        else:
+            raise outcome
+        self._done += 1
+        self._done_effort += self._specs[index].effort
+        while self._taken in self._finished or self._taken in self.failed:
+            if self._taken in self._finished:
+                self._take(self._taken, self._finished.pop(self._taken))
+            self._taken += 1
+
+    def take_rest(self) -> None:
+        """Passes on the runs after one that is missing."""
+        for index in sorted(self._finished):
+            self._take(index, self._finished.pop(index))
+
+    def progress(self, simulated_s: Mapping[int, float], elapsed_s: float) -> Progress:
+        """The share of the runs' efforts."""
+        running = ((self._specs[index], at_s) for index, at_s in simulated_s.items())
+        done = self._done_effort + sum(spec.effort * at_s / spec.duration_s for spec, at_s in running)
+        return Progress(self._done, len(self._specs), min(1.0, done / self._effort) if self._effort else 1.0, elapsed_s)

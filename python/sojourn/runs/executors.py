@@ -1,0 +1,288 @@
+"""Executors, which make a batch of runs in threads of this process or in other processes."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from sojourn import _core
+from sojourn.files.interrupts import Presses
+from sojourn.frame.results import RECORDED
+from sojourn.runs import user_aqm
+from sojourn.runs.backends import Backend
+
+POLL_S = 0.1
+"""Interval of checks for threads that are to end, in seconds."""
+CALM_S = 0.3
+"""Time for a cancelled run to end by itself, before an exception is raised in it."""
+PATIENCE_S = 1.2
+"""Total time for it to end. Then its thread is abandoned: its Python code may never return."""
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Columns = dict[str, npt.NDArray[np.generic]]
+
+
+class CoreRun(Protocol):
+    """The results of a run, as returned by the core."""
+
+    @property
+    def summary_json(self) -> str:
+        """One element of ``runs`` in summary.json."""
+
+    def table(self, name: str) -> Columns | None:
+        """Returns the recorded table ``name``, only once; None if it was not recorded."""
+
+    def capture(self) -> bytes | None:
+        """Returns the packet capture, only once; None if there is none."""
+
+
+Outcome = CoreRun | BaseException
+
+
+class Executor(Protocol):
+    """Makes several runs in parallel. Outcomes come in any order."""
+
+    @property
+    def workers(self) -> int:
+        """Number of parallel runs."""
+
+    def start(self, index: int, spec: _core.RunSpec) -> None:
+        """Starts a run; ``index`` identifies its outcome."""
+
+    def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
+        """Returns the outcomes since the last call. Waits at most ``wait_s`` for the first."""
+
+    def simulated_s(self) -> dict[int, float]:
+        """Simulated seconds of the runs in progress, by index, as far as known."""
+
+    def close(self, presses: Presses) -> None:
+        """Cancels the runs in progress and waits for them; another Ctrl-C ends the wait if possible."""
+
+
+MakeExecutor = Callable[[Backend, int], Executor]
+"""Returns an executor for a batch, given the backend and the number of parallel runs."""
+
+
+def executor_by_name(name: str) -> MakeExecutor:
+    """Returns the executor ``threads`` or ``processes``.
+
+    Raises
+    ------
+    ExperimentError
+        This version has no such executor.
+    """
+    try:
+        return EXECUTORS[name]
+    except KeyError:
+        known = ", ".join(EXECUTORS)
+        raise _core.ExperimentError(f'executor: got "{name}"; must be one of {known}') from None
+
+
+def default_workers() -> int:
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# ---- Threads -----------------------------------------------------------------------------------------
+
+
+class Threads:
+    """Threads of this process.
+
+    The simulator runs without the GIL, so threads are sufficient, except that disciplines in Python do not run in
+    parallel.
+    """
+
+    def __init__(self, backend: Backend, workers: int) -> None:
+        self.workers = workers
+        self._backend = backend
+        self._monitors: dict[int, _core.Monitor] = {}
+        """The runs started that have not ended."""
+        self._stopping = False
+        self._todo: queue.SimpleQueue[tuple[int, _core.RunSpec] | None] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def start(self, index: int, spec: _core.RunSpec) -> None:
+        """Starts a run."""
+        self._monitors[index] = _core.Monitor()
+        self._todo.put((index, spec))
+        if len(self._threads) < self.workers:
+            # A daemon thread, so that Python code that hangs does not keep the process from ending.
+            name = f"sojourn_{len(self._threads)}"
+            self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
+            self._threads[-1].start()
+
+    def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
+        """Returns the outcomes since the last call."""
+        with contextlib.suppress(queue.Empty):
+            index, outcome = self._ended.get(timeout=wait_s)
+            while True:
+                del self._monitors[index]
+                yield index, outcome
+                index, outcome = self._ended.get_nowait()
+
+    def simulated_s(self) -> dict[int, float]:
+        """Simulated seconds of the runs in progress, by index."""
+        return {index: monitor.simulated_s for index, monitor in list(self._monitors.items())}
+
+    def close(self, presses: Presses) -> None:
+        """Cancels the runs in progress and waits for them.
+
+        Raises an exception in Python code that does not end; if this has no effect, abandons its thread.
+        """
+        self._stopping = True
+        for monitor in self._monitors.values():
+            monitor.cancel()
+        for _ in self._threads:
+            self._todo.put(None)
+        began = time.monotonic()
+        asked = presses.count
+        # A backend with processes and devices would leave them behind.
+        can_be_left = self._backend.name == "sim"
+        while alive := [thread for thread in self._threads if thread.is_alive()]:
+            waited_s = time.monotonic() - began
+            if can_be_left and (waited_s > PATIENCE_S or presses.count > asked):
+                _left.extend(alive)
+                break
+            if can_be_left and waited_s > CALM_S:
+                for thread in alive:
+                    _raise_in(thread, _Abandoned)
+            alive[0].join(POLL_S)
+
+    def _work(self) -> None:
+        with contextlib.suppress(_Abandoned):
+            while (todo := self._todo.get()) is not None and not self._stopping:
+                index, spec = todo
+                try:
+                    outcome: Outcome = self._backend.run(spec, self._monitors[index])
+                except BaseException as error:
+                    outcome = error
+                self._ended.put((index, outcome))
+
+
+class _Abandoned(KeyboardInterrupt):
+    """Raised in Python code that does not end by itself, to end its thread."""
+
+
+_left: list[threading.Thread] = []
+
+
+def left_behind() -> bool:
+    """True if abandoned threads are still alive: the process then ends without waiting for them."""
+    return any(thread.is_alive() for thread in _left)
+
+
+def _raise_in(thread: threading.Thread, what: type[BaseException]) -> None:
+    """Raises an exception in the Python code of another thread, at its next instruction."""
+    if thread.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(what))
+
+
+# ---- Processes ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """The results of a run in another process."""
+
+    summary_json: str
+    tables: dict[str, Columns]
+    pcapng: bytes | None
+
+    def table(self, name: str) -> Columns | None:
+        """Returns the recorded table ``name``; None if it was not recorded."""
+        return self.tables.get(name)
+
+    def capture(self) -> bytes | None:
+        """Returns the packet capture; None if there is none."""
+        return self.pcapng
+
+
+class Processes:
+    """Other processes, in which disciplines written in Python run in parallel.
+
+    A discipline that was not registered by a file (``user_aqm.load``) must be in a module that can be imported.
+    """
+
+    def __init__(self, backend: Backend, workers: int) -> None:
+        """Raises ExperimentError for a backend that starts processes itself."""
+        if backend.name != "sim":
+            raise _core.ExperimentError(
+                f'executor: got "processes"; runs on {backend.name} are separate processes already: must be "threads"'
+            )
+        self.workers = workers
+        self._pool = ProcessPoolExecutor(
+            workers,
+            # Unlike a fork it does not copy locks held by our threads.
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_begin,
+            initargs=(backend, user_aqm.registered()),
+        )
+        self._running: dict[Future[FinishedRun], int] = {}
+
+    def start(self, index: int, spec: _core.RunSpec) -> None:
+        """Starts a run."""
+        # A Ctrl-C at the terminal reaches all processes, and so does its end. Processes started here inherit that these
+        # signals are blocked; the process that requested the runs ends them.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
+        try:
+            self._running[self._pool.submit(_run, spec)] = index
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
+        """Returns the outcomes since the last call."""
+        done, _ = concurrent.futures.wait(self._running, timeout=wait_s, return_when=concurrent.futures.FIRST_COMPLETED)
+        for future in sorted(done, key=self._running.__getitem__):
+            index = self._running.pop(future)
+            error = future.exception()
+            if isinstance(error, concurrent.futures.BrokenExecutor):
+                error = _core.RunError("a worker process died, or could not be started")
+            yield index, future.result() if error is None else error
+
+    def simulated_s(self) -> dict[int, float]:
+        """Not known before a run has ended."""
+        return {}
+
+    def close(self, presses: Presses) -> None:
+        """Ends the processes and their runs."""
+        for future in self._running:
+            future.cancel()
+        if any(not future.done() for future in self._running):
+            for worker in list((self._pool._processes or {}).values()):
+                worker.terminate()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+EXECUTORS: dict[str, MakeExecutor] = {"threads": Threads, "processes": Processes}
+"""The executors of this version."""
+
+_backend: Backend
+"""In a worker process: the backend of its runs."""
+
+
+def _begin(backend: Backend, registered: user_aqm.Registered) -> None:
+    global _backend
+    user_aqm.register_all(registered)
+    _backend = backend
+
+
+def _run(spec: _core.RunSpec) -> FinishedRun:
+    core = _backend.run(spec, _core.Monitor())
+    tables: dict[str, Columns] = {name: columns for name in RECORDED if (columns := core.table(name)) is not None}
+    return FinishedRun(core.summary_json, tables, core.capture())

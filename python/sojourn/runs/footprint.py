@@ -1,0 +1,120 @@
+"""The memory and the disk space that a run needs, for experiments that would not fit into the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from sojourn import _core
+from sojourn.frame.swept import quantity
+
+PACKET_BYTES = 120.0
+"""Memory of a queued packet, whatever its size: measured with 3.5 million of them."""
+FRAME_BYTES = 1514.0
+FLOW_BYTES = 10_800.0
+"""Memory of a flow while its run is made: measured with 10 000 and 100 000 bulk flows."""
+FLOW_SUMMARY_BYTES = 350.0
+"""A flow's part of a run's summary in JSON."""
+RECORDED_ROW_BYTES = 64.0
+"""Memory of a row of recorded packets or round-trip times."""
+ON_DISK = {"packets": 9.0, "rtt": 5.5, "medium": 20.0, "series": 30.0}
+"""Bytes on disk of a row of a recorded table: measured on bulk flows."""
+CAPTURED_BYTES = 165.0
+"""Bytes of a capture per packet, with its share of acknowledgements: measured on bulk flows."""
+TABLES_BYTES = 10_000.0
+"""Histograms and the ends of tables, on disk."""
+
+
+class Recording(NamedTuple):
+    """The recordings of a run, in bytes."""
+
+    disk: float
+    memory: float
+    """Until they are written."""
+
+
+def flows_of(spec: _core.RunSpec) -> int:
+    """The number of flows."""
+    traffic = json.loads(spec.document)["experiment"]["traffic"]
+    return sum(int(one.get("flows", 1)) * (2 if one.get("direction") == "both" else 1) for one in traffic)
+
+
+def recording(spec: _core.RunSpec) -> Recording:
+    """What the run records, estimated from the packets that its traffic sends."""
+    experiment = json.loads(spec.document)["experiment"]
+    record, packets = experiment["record"], spec.packets
+    rows = {name: packets for name in ("packets", "rtt", "medium") if record.get(name)}
+    bin_ = quantity(record.get("series"))
+    if bin_ is not None and bin_.value:
+        links = experiment["link"] if isinstance(experiment["link"], list) else [experiment["link"]]
+        rows["series"] = spec.duration_s / bin_.value * (flows_of(spec) + len(links))
+    captured = packets * CAPTURED_BYTES if record.get("pcap") else 0.0
+    disk = sum(count * ON_DISK[name] for name, count in rows.items()) + captured + TABLES_BYTES
+    return Recording(disk, sum(rows.values()) * RECORDED_ROW_BYTES + captured)
+
+
+def queued_bytes(spec: _core.RunSpec) -> float:
+    """Memory of the packets that wait at the end of a run: datagrams faster than its slowest link, at most the limit.
+
+    Traffic that adapts to the link is not counted.
+    """
+    experiment = json.loads(spec.document)["experiment"]
+    links = experiment["link"] if isinstance(experiment["link"], list) else [experiment["link"]]
+    return sum(_queued_packets(experiment, links, way, spec.duration_s) for way in ("down", "up")) * PACKET_BYTES
+
+
+def refuse_too_large(specs: Iterable[_core.RunSpec], workers: int) -> None:
+    """Checks that this many of the runs fit into memory together.
+
+    Raises
+    ------
+    ExperimentError
+        They do not.
+    """
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for spec in specs:
+        needed = queued_bytes(spec) * workers
+        if needed > there:
+            together = f", {workers} at a time" if workers > 1 else ""
+            raise _core.ExperimentError(
+                f"{spec.name}: {spec.label}: the queue would hold packets that need {needed / 1e9:.0f} GB of memory"
+                f"{together}; this machine has {there / 1e9:.0f} GB: lower queue.limit, the datagrams' rate, the "
+                f"duration or --jobs"
+            )
+
+
+def _queued_packets(
+    experiment: Mapping[str, Any], links: list[Mapping[str, Any]], way: str, duration_s: float
+) -> float:
+    arriving = [
+        (_value(one["rate"]) * one.get("flows", 1) / 8.0, _value(one["packet"]))
+        for one in experiment["traffic"]
+        if one["kind"] == "cbr" and one["direction"] == way
+    ]
+    per_s = sum(rate / size for rate, size in arriving if size)
+    if not per_s:
+        return 0.0
+    mean_bytes = sum(rate for rate, _ in arriving) / per_s
+    slowest = min((_value(_one_way(link, way).get("rate"), 0.0) / 8.0 for link in links), default=0.0)
+    # A rate that varies has no number here; half of what arrives may then leave.
+    leaving_per_s = slowest / mean_bytes if slowest else per_s / 2.0
+    queues = [*experiment["queue"], *(link["queue"] for link in links if isinstance(link.get("queue"), dict))]
+    return float(min(max(0.0, per_s - leaving_per_s) * duration_s, max(map(_limit_packets, queues))))
+
+
+def _one_way(link: Mapping[str, Any], way: str) -> Mapping[str, Any]:
+    up = link.get("up")
+    return {**link, **up} if way == "up" and isinstance(up, dict) else link
+
+
+def _limit_packets(queue: Mapping[str, Any]) -> float:
+    limits = [quantity(queue.get(key)) for key in ("limit", "memory_limit", "memlimit")]
+    packets = [one.value / (FRAME_BYTES if one.unit == "bytes" else 1.0) for one in limits if one is not None]
+    return min(packets, default=0.0)
+
+
+def _value(given: object, unknown: float = 0.0) -> float:
+    found = quantity(given)
+    return unknown if found is None else found.value

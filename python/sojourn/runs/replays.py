@@ -1,0 +1,138 @@
+"""Replays recorded queues through disciplines, to test whether they send the same packets at the same times."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NotRequired, TypeAlias, TypedDict, cast
+
+from sojourn import _core
+from sojourn.files import bounded
+from sojourn.files.bounded import LARGEST_EVENTS
+from sojourn.frame.swept import as_in_file
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Columns: TypeAlias = "dict[str, npt.NDArray[np.generic]]"
+"""Columns by name, of equal length."""
+
+
+class Divergence(TypedDict):
+    """The first departure of a packet other than the recorded one, or with another mark."""
+
+    event: int
+    """Row of the recording, from 0."""
+    t_us: int
+    expected: int
+    """The packet that left in the recording."""
+    got: int | None
+    """The packet that the discipline sent; None if it had none."""
+    expected_ce: NotRequired[bool]
+    """Whether it left with CE in the recording, if that is the difference."""
+    got_ce: NotRequired[bool]
+
+
+class Outcome(TypedDict):
+    """The agreement of a discipline with a recording, in packets."""
+
+    enqueued: int
+    dequeued: int
+    dropped_recorded: int
+    dropped_ours: int
+    agree: bool
+    """True if it sent the recorded packet, with its mark, at every departure and dropped as many packets."""
+    marked_recorded: NotRequired[int]
+    """Packets that left with CE, if the recording tells."""
+    marked_ours: NotRequired[int]
+    first_divergence: Divergence | None
+
+
+def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = None) -> Outcome:
+    """Offers a discipline the recorded arrivals and requests a packet at each recorded departure.
+
+    Parameters
+    ----------
+    events
+        A recording, plain or gzip: a row ``E id t_us [bytes [flow [ecn]]]`` per arrival, with increasing ids, and
+        ``D id t_us [ce]`` per departure; times never decrease. A packet without bytes has 1514.
+    aqm, set
+        The discipline and its keys: ``{"target": "10 ms", "limit": "1000 packets"}``; also ``link.rate`` (by default
+        10 Mbit/s, for disciplines that depend on it) and ``experiment.seed``.
+
+    Raises
+    ------
+    ExperimentError
+        The recording or a key has an error; the message names file and line, or the key.
+    RunError
+        A discipline in Python failed.
+    """
+    pairs = [(key, as_in_file(value)) for key, value in (set or {}).items()]
+    return replay_with(events, aqm, pairs)
+
+
+def follow(events: str | Path, *, aqm: str, every: str, set: Mapping[str, object] | None = None) -> Columns:
+    """Shows a discipline's algorithm the recorded queue, ignoring its decisions, and reads its variables.
+
+    For algorithms that drop arrivals: a recording of the packets that entered does not determine them packet by packet.
+    Only for algorithms that govern one FIFO.
+
+    Parameters
+    ----------
+    events, aqm, set
+        As for ``replay``.
+    every
+        Interval between two samples, from the first row on: ``"100 ms"``.
+
+    Returns
+    -------
+    dict of ndarray
+        ``t_us`` on the recording's clock, and each variable by the name of its defining document.
+    """
+    pairs = [(key, as_in_file(value)) for key, value in (set or {}).items()]
+    return follow_with(events, aqm, pairs, every)
+
+
+def replay_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str]]) -> Outcome:
+    """``replay`` with keys and values as on the command line."""
+    _check(overrides)
+    recording = _read(events)
+    try:
+        return cast("Outcome", json.loads(recording.replay(aqm, list(overrides))))
+    except _core.ExperimentError as error:
+        raise _told_as_option(error) from None
+
+
+def follow_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str]], every: str) -> Columns:
+    """``follow`` with keys and values as on the command line."""
+    _check(overrides)
+    recording = _read(events)
+    try:
+        return recording.follow(aqm, list(overrides), every)
+    except _core.ExperimentError as error:
+        raise _told_as_option(error) from None
+
+
+def _check(overrides: Sequence[tuple[str, str]]) -> None:
+    for key, value in overrides:
+        if key == "aqm":
+            raise _core.ExperimentError(f'--set aqm: got "{value}"; must be given by --aqm')
+
+
+def _read(events: str | Path) -> _core.Recording:
+    path = Path(events)
+    try:
+        content = bounded.read_bytes(path, LARGEST_EVENTS)
+        return _core.Recording.read(bounded.unzipped(content, path, LARGEST_EVENTS), str(events))
+    except OSError as error:
+        raise _core.ExperimentError(f"{events}: cannot be read: {error.strerror or error}") from None
+
+
+def _told_as_option(error: _core.ExperimentError) -> _core.ExperimentError:
+    # The queue was parsed as part of an experiment that the user does not see.
+    text = re.sub(r"^--set queue\.0\.aqm: ", "--aqm: ", str(error))
+    text = re.sub(r"^replay: queue\.0\.(\w+): ", r"\1: ", text)
+    return _core.ExperimentError(re.sub(r"^--set queue\.0\.", "--set ", text))

@@ -1,0 +1,159 @@
+"""User-defined queue disciplines, written in Python: slower than those in Rust, in the same experiments."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import runpy
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from sojourn import _core
+from sojourn.files import bounded
+from sojourn.files.bounded import LARGEST_TEXT
+
+Class = TypeVar("Class", bound=type)
+
+_files: dict[str, set[str]] = {}
+"""The files that ``load`` ran, with the names that they registered."""
+_classes: dict[str, type] = {}
+"""The registered classes."""
+
+
+class Registered(NamedTuple):
+    """The data with which another process obtains the same disciplines."""
+
+    files: tuple[str, ...]
+    classes: tuple[tuple[str, type], ...]
+    """Classes that no file registered."""
+
+
+def registered() -> Registered:
+    """Everything that is registered."""
+    of_files = set[str]().union(*_files.values())
+    return Registered(tuple(_files), tuple(item for item in _classes.items() if item[0] not in of_files))
+
+
+def register_all(wanted: Registered) -> None:
+    """Registers the disciplines of another process."""
+    for file in wanted.files:
+        load(Path(file))
+    for name, cls in wanted.classes:
+        register_aqm(name, cls)
+
+
+def register_aqm(name: str, cls: type) -> None:
+    """Makes a class usable as ``aqm = "name"`` in experiments, replacing any user-defined one of the same name.
+
+    An object of the class governs one FIFO. Times are in seconds of the run. Each method is optional, but the class
+    needs ``enqueue`` or ``dequeue``:
+
+    - ``enqueue(packet, queue, now)`` and ``dequeue(packet, queue, now)`` return ``"pass"`` (or None), ``"mark"``
+      (a drop if the packet is not ECN-capable or the queue has no ``ecn = true``) or ``"drop"``. ``queue`` describes
+      the queued packets without this one; ``queue.random()`` is the only source of random numbers that keeps runs
+      reproducible.
+    - ``update(queue, now)`` is called every ``self.update_interval`` seconds; this attribute may change.
+    - ``overflow(queue, now)``: there was no room for an arrival. ``empty(queue, now)``: the queue was empty at dequeue.
+    - ``state()`` returns numbers by name, for the recorded series.
+
+    Parameters
+    ----------
+    name
+        Lower-case letters, digits and underscores; not the name of a built-in discipline.
+    cls
+        The parameters of its constructor are the discipline's keys. A default determines the values that a key accepts
+        and the unit that the object receives: ``"5 ms"`` a time (seconds), ``"10 Mbit/s"`` a rate (bit/s), ``"83
+        packets"`` or ``"1514 B"`` a size (bytes), otherwise a number or a flag. ``mtu`` (bytes) and ``rate`` (bit/s)
+        without a default are those of the link; ``ecn`` is the queue's.
+
+    Raises
+    ------
+    ExperimentError
+        The name is taken or malformed, or a parameter has no default that determines its type.
+    """
+    parameters = [
+        (parameter.name, [] if parameter.default is parameter.empty else [parameter.default])
+        for parameter in inspect.signature(cls).parameters.values()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    summary = (inspect.getdoc(cls) or "").partition("\n")[0].rstrip(".")
+    _core.register_aqm(name, cls, summary, parameters, _digest(cls))
+    _classes[name] = cls
+
+
+def unregister_aqm(name: str) -> None:
+    """Removes the class registered under a name.
+
+    Raises
+    ------
+    ExperimentError
+        There is none of this name.
+    """
+    _core.unregister_aqm(name)
+    _classes.pop(name, None)
+
+
+def aqm(name: str) -> Callable[[Class], Class]:
+    """``register_aqm`` as a decorator of the class."""
+
+    def register(cls: Class) -> Class:
+        register_aqm(name, cls)
+        return cls
+
+    return register
+
+
+def load(file: Path) -> tuple[str, ...]:
+    """Runs a Python file that registers disciplines, and returns their names.
+
+    Raises
+    ------
+    ExperimentError
+        The file cannot be read, or raises an exception.
+    """
+    if not file.exists() and not file.is_symlink():
+        raise _core.ExperimentError(f"{file}: No such file")
+    try:
+        bounded.read_bytes(file, LARGEST_TEXT)
+    except OSError as error:
+        raise _core.ExperimentError(f"{file}: cannot be read: {error.strerror or error}") from None
+    before = dict(_classes)
+    try:
+        # Named after the file, as an import would name it, so that messages about the class show the file.
+        runpy.run_path(str(file), run_name=file.stem)
+    except _core.ExperimentError as error:
+        raise _core.ExperimentError(f"{file}:{_line(error, file)}: {error}") from error
+    except SyntaxError as error:
+        line = f":{error.lineno}" if error.lineno else ""
+        raise _core.ExperimentError(f"{file}{line}: not Python: {error.msg}") from error
+    except SystemExit as error:
+        code = "" if error.code is None else f" with {error.code!r}"
+        raise _core.ExperimentError(f"{file}:{_line(error, file)}: ends the program{code}; must return") from error
+    except Exception as error:
+        raise _core.ExperimentError(f"{file}:{_line(error, file)}: {type(error).__name__}: {error}") from error
+
+    names = {name for name, cls in _classes.items() if before.get(name) is not cls}
+    _files[str(file.absolute())] = names
+    return tuple(sorted(names))
+
+
+def _digest(cls: type) -> str:
+    """SHA-256 of the file that defines a class, or of its code if there is no file. Imported modules are excluded."""
+    codes = [member.__code__ for member in vars(cls).values() if inspect.isfunction(member)]
+    digest = hashlib.sha256()
+    for file in dict.fromkeys(code.co_filename for code in codes):
+        with contextlib.suppress(OSError):
+            digest.update(bounded.read_bytes(Path(file), LARGEST_TEXT))
+            continue
+        for code in codes:
+            digest.update(repr((code.co_name, code.co_code, code.co_names, code.co_varnames)).encode())
+            digest.update(repr([const for const in code.co_consts if not inspect.iscode(const)]).encode())
+    return digest.hexdigest()
+
+
+def _line(error: BaseException, file: Path) -> int | str:
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+    return (lines[-1] or "?") if lines else "?"

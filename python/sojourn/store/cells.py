@@ -1,0 +1,162 @@
+"""The runs of a store as cells: one per queue and combination of swept values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sojourn import _core
+from sojourn.frame.cells import LABEL, CellTable, axis_of
+from sojourn.frame.statistics import FloatArray
+from sojourn.frame.swept import words
+from sojourn.store import files
+from sojourn.store.pictures import Pictures
+from sojourn.store.plans import Store, StoredPlan
+from sojourn.store.query import ORDER, ROWS, literal, refusal, whole_parts
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+
+class Grid(CellTable):
+    """The runs of a store, in cells.
+
+    A cell is a queue (``label``) and a combination of swept values; its runs are those of its seeds. ``plot`` draws.
+
+    Parameters
+    ----------
+    store
+        The store, or its folder.
+    where
+        A condition of SQL over the columns of ``queues`` (docs/many-runs.md), to choose rows. Without one, a run counts
+        with its first queue.
+
+    Raises
+    ------
+    ExperimentError
+        There are no such runs, the condition is wrong, or a file is damaged.
+    """
+
+    def __init__(self, store: Store | str | Path, where: str | None = None) -> None:
+        self._store = store if isinstance(store, Store) else Store(store)
+        files.again(lambda: self._read(where))
+
+    def _read(self, where: str | None) -> None:
+        import duckdb
+
+        found = whole_parts(self._store, "store")
+        everything = [part for _, parts in found for part in parts]
+        with files.pinned(everything) as paths:
+            try:
+                self._rows: duckdb.DuckDBPyConnection = duckdb.connect(":memory:")
+                keys: dict[str, None] = {}
+                first = 0
+                for plan, parts in found:
+                    # Runs of one file have the same keys, listed runs any.
+                    some = paths[first : first + (len(parts) if plan.meta.listed else 1)]
+                    keys |= dict.fromkeys(self._keys_of(some, plan.meta.listed))
+                    first += len(parts)
+                self._pick(paths, where)
+            except duckdb.Error as error:
+                files.refuse_gone(everything)
+                raise refusal(self._store, "--where" if where else "store", error) from None
+        self._columns = {str(row[0]): str(row[1]) for row in self._all("describe picked")}
+        self._read_cells([key for key in keys if key in self._columns])
+
+    def _all(self, sql: str) -> list[tuple[Any, ...]]:
+        return self._rows.execute(sql).fetchall()
+
+    def _keys_of(self, paths: Sequence[str], every: bool) -> list[str]:
+        """The keys that the sweep of some files has: of every row, or of the first that has any."""
+        if not paths:
+            return []
+        rows = f"select summary from {ROWS.format(files=_quoted(paths))} where summary is not null"
+        some = rows if every else f"{rows} limit 1"
+        found = self._all(f"select distinct json_keys(summary, '$.set') from ({some})")
+        return [key for (keys,) in found for key in keys or ()]
+
+    def _pick(self, paths: Sequence[str], where: str | None) -> None:
+        """Makes the table ``picked``: a row per run."""
+        condition = f"where ({where})" if where else ""
+        rows = f"(select * from {ROWS.format(files=_quoted(paths))} {condition})"
+        known = [str(column[0]) for column in self._all(f"describe select * from {rows}")]
+        self._links = []
+        if "link" in known:
+            found = self._all(f"select distinct link from {rows} where link is not null order by 1")
+            self._links = [str(link) for (link,) in found]
+        self._rows.execute(
+            f"create table picked as select * exclude (summary, file_row_number) "
+            f"from {rows} "
+            f"qualify row_number() over (partition by coalesce(hash, plan || place) order by {ORDER}) = 1 "
+            f"order by {ORDER}"
+        )
+
+    def _read_cells(self, keys: Sequence[str]) -> None:
+        columns = [LABEL, *keys]
+        names = ", ".join(map(_name, [*columns, "experiment", "aqm", "plan", "setup"]))
+        # A run whose values cannot go together has no hash, and no values.
+        table = self._rows.sql(f"select {names} from picked where hash is not null").to_arrow_table()
+        if not table.num_rows:
+            raise _core.ExperimentError(f"{self._store.path} has no such runs")
+        if len(table["experiment"].unique()) > 1:
+            columns.insert(1, "experiment")
+        called = words([key for key in columns if key != LABEL]) | {LABEL: "queue"}
+        axes, codes = zip(*(axis_of(key, called[key], table[key]) for key in columns), strict=True)
+        self._disciplines = dict(zip(table[LABEL].to_pylist()[::-1], table["aqm"].to_pylist()[::-1], strict=True))
+        self._set({axis.key: axis for axis in axes}, np.stack(codes, axis=1))
+        self._refuse_mixed(table)
+
+    def _refuse_mixed(self, table: pa.Table) -> None:
+        """Checks that the runs of a cell differ in nothing but their seeds."""
+        setups = table["setup"].combine_chunks().dictionary_encode()
+        pairs = np.unique(np.stack([self._cell_of, setups.indices.to_numpy()]), axis=1)
+        counts = np.bincount(pairs[0], minlength=len(self))
+        if counts.max() < 2:
+            return
+        cell = int(np.argmax(counts > 1))
+        of_cell = table.filter(self._cell_of == cell)
+        plans: dict[str, set[str]] = {}
+        for setup, plan in zip(of_cell["setup"].to_pylist(), of_cell["plan"].to_pylist(), strict=True):
+            plans.setdefault(setup, set()).add(plan)
+        chosen = sorted(", ".join(f"'{plan}'" for plan in sorted(own)) for own in plans.values())
+        how = " or ".join(f'--where "plan in ({own})"' for own in chosen) if len(set(chosen)) > 1 else "--where"
+        raise _core.ExperimentError(
+            f"{self._store.path}: {self.setting(cell, list(self.axes))}: the runs of this cell differ in more than "
+            f"their seeds, they are of several experiments; choose those of one with {how}"
+        )
+
+    def _numbers(self, column: str) -> FloatArray:
+        table = self._rows.sql(f"select {_name(column)} x from picked where hash is not null").to_arrow_table()
+        values: FloatArray = table["x"].to_numpy().astype(np.float64)
+        return values
+
+    def _counts(self, columns: Sequence[str]) -> Sequence[int]:
+        return self._all(f"select {', '.join(f'count({_name(column)})' for column in columns)} from picked")[0]
+
+    def plans(self) -> list[StoredPlan]:
+        """The sweeps that made its runs."""
+        made = {str(row[0]) for row in self._all("select distinct plan from picked where hash is not null")}
+        return [plan for plan in self._store.plans() if plan.id in made]
+
+    @property
+    def name(self) -> str:
+        """The names of the experiments."""
+        names = self._all("select distinct experiment from picked where hash is not null order by 1")
+        return ", ".join(str(row[0]) for row in names)
+
+    @property
+    def plot(self) -> Pictures:
+        """Its pictures."""
+        return Pictures(self, self.plans)
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _quoted(paths: Iterable[str]) -> str:
+    return "[" + ", ".join(map(literal, paths)) + "]"

@@ -1,0 +1,168 @@
+"""The folder of results that ``run --out`` writes: ``save`` writes one, ``load`` reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from sojourn import schema
+from sojourn._core import ExperimentError
+from sojourn.files import bounded, typed
+from sojourn.files.bounded import LARGEST_RESULTS
+from sojourn.files.manifest import Manifest
+from sojourn.files.storage import Staging
+from sojourn.frame.arrow import RUN_COLUMNS, table_of, without_formulas
+from sojourn.frame.pairs import difference_rows
+from sojourn.frame.results import Recorded, Results, Run
+from sojourn.store.tablefiles import TABLE_FILES, TableFiles
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+SMALL_FILES = ("summary.json", "summary.csv", "differences.csv", "experiment.json")
+"""The most important files of an experiment."""
+
+
+BY = "results"
+"""The writers, in the list of our files, of an experiment's files and of files made from them."""
+
+
+MADE_OF_RESULTS = (BY, "report", "csv", "parquet", "flent", "events")
+
+
+def save(results: Results, directory: str | Path, *, plots: bool, formats: Sequence[str]) -> list[Path]:
+    """Writes the results; ``Results.save`` describes it."""
+    with Staging(Path(directory), by=BY, replaces=MADE_OF_RESULTS) as staging:
+        written = stage_small(results, staging)
+        with TableFiles(staging) as files:
+            for run in results.runs:
+                files.add(run)
+        files.check()
+        return written + files.paths + (results.plot.save_all(staging, formats) if plots else [])
+
+
+def stage_small(results: Results, staging: Staging, baseline: str | None = None) -> list[Path]:
+    """Stages ``SMALL_FILES``, summary.json first; differences.csv if there is a baseline."""
+    import pyarrow.csv
+
+    written = [staging.add_text("summary.json", results.to_json())]
+    tables = {"summary.csv": results.to_arrow()} if results.runs else {}
+    if baseline is not None and any(run.label == baseline for run in results.runs):
+        tables["differences.csv"] = table_of(difference_rows(results, baseline))
+    for name, table in tables.items():
+        written.append(staging.add(name, partial(pyarrow.csv.write_csv, without_formulas(table))))
+    if results.resolved_json is not None:
+        written.append(staging.add_text("experiment.json", results.resolved_json))
+    return written
+
+
+def load(directory: str | Path) -> Results:
+    """Reads results written by ``Results.save`` or ``sojourn run --out``.
+
+    Parameters
+    ----------
+    directory
+        The output directory, or its summary.json.
+
+    Raises
+    ------
+    NoResultsError
+        There is no such file. This is also a FileNotFoundError.
+    ExperimentError
+        It does not contain results, or those of a newer version, or files of two experiments.
+    OSError
+        It cannot be read.
+    """
+    path = Path(directory)
+    folder = path.parent if path.name == "summary.json" and not path.is_dir() else path
+    if not (folder / "summary.json").exists():
+        what = "there is no summary.json in it" if folder.is_dir() else "there is no such folder"
+        raise NoResultsError(f'load: got "{path}"; {what}: must be a folder that sojourn run --out wrote')
+    is_ours = _listed(folder)
+    summary = _read_summary(folder / "summary.json")
+
+    def reader(index: int) -> Callable[[Recorded], pa.Table | None]:
+        def read_table(name: Recorded) -> pa.Table | None:
+            if name == "completions":
+                return None
+            return _load_table(folder / TABLE_FILES[name], index) if is_ours(TABLE_FILES[name]) else None
+
+        return read_table
+
+    resolved = folder / "experiment.json"
+    return Results(
+        summary,
+        [
+            Run(run, reader(index), partial(_load_capture, folder, index, is_ours))
+            for index, run in enumerate(summary["runs"])
+        ],
+        bounded.read_text(resolved, LARGEST_RESULTS) if resolved.exists() and is_ours(resolved.name) else None,
+    )
+
+
+class NoResultsError(ExperimentError, FileNotFoundError):
+    """There are no results at this place."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def _listed(folder: Path) -> Callable[[str], bool]:
+    """Tells whether a file belongs to the results: by the folder's list, or by its name if that lacks the results.
+
+    The list lacks them in a copy without hidden files to which a report was added.
+
+    Raises
+    ------
+    ExperimentError
+        The files are of two experiments: the process that replaced them was killed.
+    """
+    manifest = Manifest.read(folder)
+    if manifest.is_mixed(BY):
+        raise ExperimentError(
+            f"{folder}: has files of old and of new results, since the process that replaced them was killed; "
+            f"run the experiment again"
+        )
+    return manifest.entries.__contains__ if "summary.json" in manifest.entries else lambda _: True
+
+
+def _read_summary(path: Path) -> schema.Summary:
+    summary = typed.read_json(path)
+    if isinstance(summary, dict) and summary.get("format", schema.FORMAT) != schema.FORMAT:
+        raise ExperimentError(_other_format(path, summary["format"]))
+    try:
+        typed.convert(summary, schema.Summary)
+    except ValueError as error:
+        raise ExperimentError(f"{path}: the results are damaged: {error}") from None
+    return cast("schema.Summary", summary)
+
+
+def _other_format(path: Path, found: object) -> str:
+    if isinstance(found, int) and found > schema.FORMAT:
+        return f"{path}: has format {found}, newer than this version of sojourn reads, which is {schema.FORMAT}"
+    return f"{path}: the results are damaged: format is {found!r}, must be {schema.FORMAT}"
+
+
+def _load_capture(folder: Path, run: int, is_ours: Callable[[str], bool]) -> bytes | None:
+    path = next((path for path in folder.glob(f"capture_{run}_*.pcapng") if is_ours(path.name)), None)
+    return None if path is None else path.read_bytes()
+
+
+def _load_table(path: Path, run: int) -> pa.Table | None:
+    import pyarrow.parquet
+
+    if not path.exists():
+        return None
+    try:
+        table = pyarrow.parquet.read_table(path, filters=[("run", "=", run)]).drop_columns(RUN_COLUMNS)
+        if not table.num_rows and pyarrow.parquet.read_metadata(path).num_rows:
+            return None  # only others recorded it
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowKeyError, pyarrow.ArrowNotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise
+        raise ExperimentError(f"{path}: the results are damaged: {' '.join(str(error).split())[:200]}") from None
+    of_others = [name for name in table.column_names if table.num_rows and table[name].null_count == table.num_rows]
+    return table.drop_columns(of_others)

@@ -1,0 +1,306 @@
+"""Keeps runs as they finish, so that a killed process loses none: ``--resume`` continues from them.
+
+A workspace has two files for this, to which entries are only appended. ``journal.jsonl`` begins with a line about the
+experiment, followed by a line per finished run: its index in the plan, its part of summary.json, and the position of
+its recorded tables in ``tables.arrow``, each an Arrow stream, with its length and CRC-32. A capture is stored there
+unchanged. A run whose line is incomplete, or does not match the tables, is repeated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+
+import msgspec
+
+from sojourn import schema
+from sojourn.files.manifest import OutputError
+from sojourn.files.workspace import Workspace
+from sojourn.frame.results import Recorded, Run
+from sojourn.store.tablefiles import TABLE_FILES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = 3
+"""Version of these files; incremented when the meaning of a key changes."""
+LINES = "journal.jsonl"
+TABLES = "tables.arrow"
+SYNC_EVERY_S = 5.0
+"""Seconds between syncs: what a power failure can lose. A killed process loses nothing."""
+CAPTURE = "capture"
+
+
+@dataclass(frozen=True)
+class Header:
+    """The experiment of a journal."""
+
+    sojourn: str
+    experiment: str
+    key: str
+    """``keys.plan_key``."""
+    runs: int
+    """Number of planned runs."""
+    format: int = FORMAT
+
+
+class Finished(Protocol):
+    """Where finished runs are kept, by their index in the plan."""
+
+    stored: dict[int, Run]
+    """Runs that need not be made again."""
+
+    def add(self, index: int, run: Run) -> None:
+        """Keeps a finished run."""
+
+
+class Journal:
+    """The finished runs of an experiment, in a workspace."""
+
+    def __init__(self, workspace: Workspace, header: Header) -> None:
+        self.workspace = workspace
+        self.header = header
+        self.stored: dict[int, Run] = {}
+        """The runs of an earlier process, by their index in the plan."""
+        self.kept = 0
+        """Number of runs stored."""
+        self.failed: OSError | None = None
+        """Why the journal was abandoned."""
+        self._lines: IO[bytes] | None = None
+        self._tables: IO[bytes] | None = None
+        self._end = 0
+        self._synced_s = time.monotonic()
+
+    @classmethod
+    def start(cls, directory: Path, header: Header) -> Journal:
+        """Starts an empty journal in a new workspace."""
+        journal = cls(Workspace.make(directory, for_runs=True), header)
+        try:
+            journal._open()
+            journal._write_line(json.dumps(asdict(header)))
+        except OSError as error:
+            journal._abandon(error)
+        return journal
+
+    @classmethod
+    def resume(cls, workspace: Workspace, header: Header) -> Journal:
+        """Takes over the journal of another process, with the runs that it finished."""
+        journal = cls(workspace, header)
+        path = workspace.path / LINES
+        content_ends = path.stat().st_size
+        size = _size(workspace.path / TABLES)
+        with path.open("rb") as file:
+            file.readline()
+            for line in file:
+                with contextlib.suppress(ValueError, KeyError, TypeError):
+                    entry = _checked(line)
+                    if all(offset + length <= size for offset, length, _ in entry["tables"].values()):
+                        journal.stored[entry["run"]] = journal._stored_run(entry)
+            file.seek(max(0, content_ends - 1))
+            is_cut = file.read(1) != b"\n"
+        journal.kept = len(journal.stored)
+        journal._open()
+        journal._end = size
+        if is_cut:
+            journal._write_line("")
+        return journal
+
+    def add(self, index: int, run: Run) -> None:
+        """Stores a finished run."""
+        if self._lines is None or self._tables is None:
+            return
+        try:
+            places: dict[str, list[int]] = {}
+            for name in TABLE_FILES:
+                table = run.read_table(name)
+                if table is not None:
+                    places[name] = self._store(_as_stream(table))
+            capture = run.capture()
+            if capture is not None:
+                places[CAPTURE] = self._store(capture)
+            content = f'"run":{index},"tables":{json.dumps(places)},"summary":{_as_json(run)}'
+            self._write_line(f'{{"check":{zlib.crc32(content.encode())},{content}}}')
+            self.kept += 1
+            if time.monotonic() - self._synced_s > SYNC_EVERY_S:
+                os.fsync(self._tables.fileno())
+                os.fsync(self._lines.fileno())
+                self._synced_s = time.monotonic()
+        except OSError as error:
+            self._abandon(error)
+
+    def close(self, *, keep: bool) -> None:
+        """Closes the journal; with ``keep`` its content is kept for ``--resume``."""
+        for file in (self._lines, self._tables):
+            if file is not None:
+                file.close()
+        self._lines = self._tables = None
+        if keep and self.kept:
+            self.workspace.leave()
+        else:
+            self.workspace.remove()
+
+    def _open(self) -> None:
+        self._tables = (self.workspace.path / TABLES).open("ab", buffering=0)
+        self._lines = (self.workspace.path / LINES).open("ab", buffering=0)
+
+    def _store(self, content: bytes | memoryview) -> list[int]:
+        """Stores bytes; returns their offset, length and checksum."""
+        assert self._tables is not None
+        _write_all(self._tables, content)
+        place = [self._end, len(content), zlib.crc32(content)]
+        self._end += len(content)
+        return place
+
+    def _write_line(self, line: str) -> None:
+        assert self._lines is not None
+        _write_all(self._lines, f"{line}\n".encode())
+
+    def _abandon(self, error: OSError) -> None:
+        """Abandons the journal and frees its disk space for the results."""
+        self.failed = error
+        self.kept = len(self.stored)
+        for file in (self._lines, self._tables):
+            if file is not None:
+                file.close()
+        self._lines = self._tables = None
+        if not self.stored:
+            for name in (TABLES, LINES):
+                (self.workspace.path / name).unlink(missing_ok=True)
+
+    def _stored_run(self, entry: dict[str, Any]) -> Run:
+        places: dict[str, list[int]] = entry["tables"]
+        for place in places.values():
+            if zlib.crc32(self._read(place)) != place[2]:
+                raise ValueError("not what was written")
+
+        def read_table(name: Recorded) -> pa.Table | None:
+            import pyarrow as pa
+
+            return pa.ipc.open_stream(self._read(places[name])).read_all() if name in places else None
+
+        def read_capture() -> bytes | None:
+            return self._read(places[CAPTURE]).to_pybytes() if CAPTURE in places else None
+
+        return Run(cast("schema.Run", entry["summary"]), read_table, read_capture)
+
+    def _read(self, place: list[int]) -> pa.Buffer:
+        """The bytes at a place, in memory of Arrow's own, as ``store.files.Part.content`` explains."""
+        import pyarrow as pa
+
+        with pa.OSFile(str(self.workspace.path / TABLES)) as file:
+            file.seek(place[0])
+            return file.read_buffer(place[1])
+
+
+class LeftBehind:
+    """Workspaces in a directory whose processes have ended."""
+
+    def __init__(self, directory: Path, *, for_runs: bool = False) -> None:
+        """``for_runs``: raises OutputError if another process makes runs for this directory."""
+        self._directory = directory
+        self._workspaces = Workspace.left_behind(directory, for_runs=for_runs)
+        self._found = {one: found for one in self._workspaces if (found := _header(one.path)) is not None}
+
+    def runs_of(self, key: str) -> int:
+        """The number of finished runs of an experiment."""
+        return max((_count(one.path) for one, header in self._found.items() if header.key == key), default=0)
+
+    def take(self, header: Header) -> Journal | None:
+        """Returns the journal of an experiment with the most runs.
+
+        Raises
+        ------
+        OutputError
+            There are only journals of other experiments.
+        """
+        own = [one for one, found in self._found.items() if found.key == header.key]
+        if not own:
+            others = [found for one, found in self._found.items() if _count(one.path)]
+            if others:
+                raise OutputError(
+                    f'--resume: {self._directory} has finished runs of another experiment, "{others[0].experiment}" '
+                    f"(the file, options or version differ); omit --resume to start again"
+                )
+            return None
+        chosen = max(own, key=lambda one: _count(one.path))
+        self._workspaces.remove(chosen)
+        del self._found[chosen]
+        return Journal.resume(chosen, header)
+
+    def close(self, *, remove: bool) -> None:
+        """Releases all journals that were not taken; with ``remove`` deletes them."""
+        for one in self._workspaces:
+            if remove:
+                one.remove()
+            else:
+                one.leave()
+        self._workspaces = []
+
+
+def _checked(line: bytes) -> dict[str, Any]:
+    """Parses a line of the journal.
+
+    Raises
+    ------
+    ValueError
+        It is not as it was written.
+    """
+    entry: dict[str, Any] = json.loads(line)
+    content = line[line.index(b",") + 1 : line.rindex(b"}")]
+    if zlib.crc32(content) != entry["check"]:
+        raise ValueError("not what was written")
+    return entry
+
+
+def _header(folder: Path) -> Header | None:
+    with contextlib.suppress(OSError, ValueError, TypeError), _opened(folder / LINES) as file:
+        header = Header(**json.loads(file.readline(100_000)))
+        return header if header.format == FORMAT else None
+    return None
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """Opens a journal file; anything but a regular file, such as a pipe, is treated as missing."""
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return path.open("rb")
+
+
+def _count(folder: Path) -> int:
+    return max(0, sum(1 for _ in _lines(folder)) - 1)
+
+
+def _lines(folder: Path) -> Iterator[bytes]:
+    with contextlib.suppress(OSError), _opened(folder / LINES) as file:
+        yield from file
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _as_json(run: Run) -> str:
+    return msgspec.json.encode(run.summary).decode()
+
+
+def _as_stream(table: pa.Table) -> memoryview:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(table)
+    return memoryview(sink.getvalue())
+
+
+def _write_all(file: IO[bytes], content: bytes | memoryview) -> None:
+    # An unbuffered write may be partial, for example on a disk that is nearly full.
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]

@@ -1,0 +1,220 @@
+"""Runs a plan into a folder. Runs are kept as they finish, so that finished runs survive any failure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sojourn import _core
+from sojourn.figure.filenames import FIGURES, FORMATS, OF_QUEUE, OVER
+from sojourn.files.manifest import Manifest, OutputError
+from sojourn.files.storage import Staging, prepare, why
+from sojourn.frame.results import IF_ASKED_FOR, Results, Run
+from sojourn.runs.backends import Backend
+from sojourn.schema import DIRECTIONS
+from sojourn.store.folder import BY, MADE_OF_RESULTS, SMALL_FILES, load, stage_small
+from sojourn.store.journal import Header, Journal, LeftBehind
+from sojourn.store.keys import plan_key
+from sojourn.store.tablefiles import CAPTURES, TABLE_FILES, TableFiles
+
+Runner = Callable[[Callable[[Run], Run] | None, Journal | None], tuple[Results, BaseException | None]]
+"""Runs the plan, given a function that keeps each run, and a journal."""
+
+
+@dataclass
+class Saved:
+    """The outcome."""
+
+    results: Results
+    stopped_by: BaseException | None = None
+    """Why runs are missing."""
+    left_out: dict[str, OSError] = field(default_factory=dict)
+    """The files left out because the disk was full, with the errors."""
+
+
+class Unsaved(Exception):
+    """The results could not be saved; finished runs may be kept for ``--resume``."""
+
+    def __init__(self, cause: BaseException, resumable: int) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.resumable = resumable
+
+
+def files_of(plan: _core.Plan, directory: Path) -> list[str]:
+    """The files that running a plan into a directory may write.
+
+    Captures, figures over a swept key and those of one of several links have generated names: existing files with
+    such names count.
+    """
+    recorded = plan.recorded
+    tables = [file for name, file in TABLE_FILES.items() if name in recorded or name not in IF_ASKED_FOR]
+    sweeps = len(plan.jobs) > 0 and plan.jobs[-1][0] > 0
+    patterns = [CAPTURES] if "capture" in recorded else []
+    generated = [f"{figure}_*_{way}" for figure in OF_QUEUE for way in DIRECTIONS] + ([f"{OVER}*"] if sweeps else [])
+    patterns += [f"{name}.{kind}" for name in generated for kind in FORMATS]
+    there = [path.name for pattern in patterns for path in directory.glob(pattern)]
+    return [*SMALL_FILES, *tables, *there, *(f"{figure}.{kind}" for figure in FIGURES for kind in FORMATS)]
+
+
+def run_into(
+    directory: Path,
+    plan: _core.Plan,
+    backend: Backend,
+    run: Runner,
+    *,
+    resume: bool,
+    figures: Sequence[str],
+    say: Callable[[str], None],
+    baseline: str | None = None,
+) -> Saved:
+    """Runs a plan and saves its results in a directory.
+
+    Parameters
+    ----------
+    resume
+        Continue with the runs of an earlier process.
+    figures
+        The file formats of figures.
+    say
+        Called with a line for the user.
+    baseline
+        The label of the queue from which differences.csv has the differences of the others.
+
+    Raises
+    ------
+    OutputError
+        The directory cannot be used, or another process makes runs for it; or, with ``resume``, it contains runs of
+        another experiment. Nothing was run.
+    Unsaved
+        The results could not be written, or the user interrupted the saving.
+    """
+    prepare(directory, files_of(plan, directory))
+    header = Header(_core.version, plan.name, plan_key(plan, backend), len(plan.jobs))
+    if resume and (there := _complete(directory, header)) is not None:
+        say(f"all {len(there.runs)} runs are already in {directory}")
+        _draw_missing(there, directory, figures)
+        return Saved(there)
+    others = LeftBehind(directory, for_runs=True)
+    try:
+        journal = others.take(header) if resume else None
+        if journal is not None:
+            say(f"{journal.kept} of {header.runs} runs are already finished")
+        elif count := others.runs_of(header.key):
+            say(
+                f"note: {count} of {header.runs} runs were finished before and are run again; "
+                f"stop this and use --resume to continue from them"
+            )
+        journal = journal or Journal.start(directory.absolute(), header)
+    except BaseException:
+        others.close(remove=False)
+        raise
+    saved: Saved | None = None
+    try:
+        saved = _run_and_save(directory, header, run, journal, figures, baseline)
+    finally:
+        is_whole = saved is not None and saved.stopped_by is None
+        journal.close(keep=not is_whole)
+        others.close(remove=saved is not None and bool(saved.results.runs))
+    if journal.failed is not None:
+        say(f"note: finished runs could not be kept for --resume: {why(journal.failed)}")
+    return saved
+
+
+def _draw_missing(results: Results, directory: Path, formats: Sequence[str]) -> None:
+    """Draws the figures of complete results, if the directory lacks one of them."""
+    names = [f"{one.name}.{kind}" for one in results.plot.drawings() for kind in formats]
+    if all((directory / name).exists() for name in names):
+        return
+    try:
+        with Staging(directory.absolute(), by=BY) as staging:
+            results.plot.save_all(staging, formats)
+    except (OSError, OutputError, KeyboardInterrupt) as error:
+        raise Unsaved(error, 0) from None
+
+
+def _complete(directory: Path, header: Header) -> Results | None:
+    """The complete results of the same experiment, if the directory has them.
+
+    Raises
+    ------
+    OutputError
+        It has results of another experiment.
+    """
+    manifest = Manifest.read(directory)
+    if manifest.key is None or not manifest.owns("summary.json"):
+        return None
+    results = load(directory)
+    if manifest.key != header.key:
+        raise OutputError(
+            f'--resume: {directory} has results of another experiment, "{results.summary["experiment"]}" '
+            f"(the file, options or version differ); omit --resume to replace them"
+        )
+    return None if results.partial else results
+
+
+@contextmanager
+def _here() -> Iterator[None]:
+    """Restores the working directory, to which paths are relative: a user's discipline may have changed it."""
+    place = os.open(".", os.O_RDONLY)
+    try:
+        yield
+    finally:
+        os.fchdir(place)
+        os.close(place)
+
+
+def _run_and_save(
+    directory: Path, header: Header, run: Runner, journal: Journal, figures: Sequence[str], baseline: str | None
+) -> Saved:
+    try:
+        with Staging(
+            directory.absolute(),
+            by=BY,
+            replaces=MADE_OF_RESULTS,
+            key=header.key,
+            workspace=journal.workspace,
+            rescue=True,
+        ) as staging:
+            with TableFiles(staging) as tables, _here():
+                results, stopped_by = run(tables.add, journal)
+            saved = Saved(results, stopped_by)
+            if results.runs:
+                _stage(saved, staging, tables, figures, baseline)
+        return saved
+    except (OSError, OutputError, KeyboardInterrupt) as error:
+        raise Unsaved(error, journal.kept) from None
+
+
+def _stage(saved: Saved, staging: Staging, tables: TableFiles, figures: Sequence[str], baseline: str | None) -> None:
+    """Stages small files first, because they take precedence when the disk is full."""
+    try:
+        stage_small(saved.results, staging, baseline)
+    except OSError as error:
+        tables.drop_all(error)
+        stage_small(saved.results, staging, baseline)
+    if saved.stopped_by is None and figures:
+        # After an interrupt, save only what cannot be made again.
+        try:
+            saved.results.plot.save_all(staging, figures)
+        except KeyboardInterrupt as interrupt:
+            saved.stopped_by = interrupt
+        except Exception as error:
+            # The results are saved even if a figure fails.
+            tables.dropped["figures"] = error if isinstance(error, OSError) else OSError(0, _line(error))
+    saved.left_out = tables.dropped
+    if saved.left_out:
+        staging.key = None  # with --resume, the results are made again
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def told(left_out: dict[str, OSError]) -> str:
+    """The files left out, and why: ``packets.parquet, figures: No space left on device``."""
+    reasons = dict.fromkeys(why(error) for error in left_out.values())
+    return f"{', '.join(left_out)}: {', '.join(reasons)}"

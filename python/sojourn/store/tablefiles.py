@@ -1,0 +1,181 @@
+"""Recorded tables as Parquet files, written and read run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from sojourn.files.storage import Staging, file_name
+from sojourn.frame.arrow import RUN_COLUMNS, with_run_columns
+from sojourn.frame.results import Recorded, Run, TableName
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+
+TABLE_FILES: dict[TableName, str] = {
+    "packets": "packets.parquet",
+    "queue_series": "series.parquet",
+    "flow_series": "flow_series.parquet",
+    "rtts": "rtts.parquet",
+    "medium": "medium.parquet",
+    "histogram": "histograms.parquet",
+}
+"""The file of each recorded table, beside summary.json."""
+
+STREAMED: frozenset[TableName] = frozenset({"packets", "flow_series", "rtts", "medium", "histogram"})
+"""The tables that grow with packets, flows or runs, and have the same columns in every run."""
+
+CAPTURES = "capture_*.pcapng"
+"""The name for all captures together."""
+
+
+def capture_file(index: int, run: Run) -> str:
+    """The file name of a run's capture; ``index`` is its index in ``runs``."""
+    return file_name(f"capture_{index}_{run.label}_seed_{run.seed}.pcapng")
+
+
+class TableFiles:
+    """Writes the recorded tables of runs while later runs continue, so that memory holds one run's packets at a time.
+
+    A streamed table has a row group per run; a capture is a separate file. The queue series, which are small and have
+    columns that depend on the discipline, are concatenated at the end. Leaving the ``with`` block completes the files.
+
+    If the disk is full, a file is removed to free its space; the others continue.
+    """
+
+    def __init__(self, staging: Staging) -> None:
+        self._staging = staging
+        self._files: dict[TableName, _File] = {}
+        self._collected: dict[TableName, list[pa.Table]] = {}
+        self._captures: list[Path] = []
+        self._runs = 0
+        self.dropped: dict[str, OSError] = {}
+        """The files that could not be written, with the errors."""
+        self.paths: list[Path] = []
+        """The files, under their final names; known once they are complete."""
+
+    def add(self, run: Run) -> Run:
+        """Appends a run's tables, and returns the run with its streamed tables read from the files."""
+        groups: dict[TableName, int] = {}
+        collected: dict[TableName, pa.Table] = {}
+        for name in TABLE_FILES:
+            table = run.read_table(name)
+            if table is None or TABLE_FILES[name] in self.dropped:
+                continue
+            with_run = with_run_columns(table, self._runs, run)
+            if name in STREAMED:
+                with self._or_dropped(TABLE_FILES[name]):
+                    groups[name] = self._file(name).append(with_run)
+            else:
+                collected[name] = table
+                self._collected.setdefault(name, []).append(with_run)
+        capture = run.capture()
+        if capture is not None and CAPTURES not in self.dropped:
+            name_of_file = capture_file(self._runs, run)
+            with self._or_dropped(CAPTURES):
+                self._captures.append(self._staging.add(name_of_file, lambda path: path.write_bytes(capture)))
+        self._runs += 1
+
+        # Keep no reference to the given run, so that its tables are freed.
+        def read_table(name: Recorded) -> pa.Table | None:
+            if name == "completions":
+                return None
+            if name in groups and name in self._files:
+                return self._files[name].read(groups[name])
+            return collected.get(name)
+
+        return Run(run.summary, read_table)
+
+    def _file(self, name: TableName) -> _File:
+        if name not in self._files:
+            self._files[name] = _File(self._staging, TABLE_FILES[name])
+        return self._files[name]
+
+    def __enter__(self) -> TableFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name, file in list(self._files.items()):
+            with self._or_dropped(TABLE_FILES[name]):
+                file.close()
+        if kind is None:
+            self.paths = [file.final for file in self._files.values()] + self._captures
+            for name, tables in self._collected.items():
+                with self._or_dropped(TABLE_FILES[name]):
+                    self.paths.append(self._staging.add(TABLE_FILES[name], partial(_write_together, tables)))
+
+    def check(self) -> None:
+        """Raises the error because of which the first file was removed, if one was."""
+        for error in self.dropped.values():
+            raise error
+
+    def drop_all(self, error: OSError) -> None:
+        """Removes all files, to free their space."""
+        for path in self.paths:
+            self._staging.drop(path)
+        names = {CAPTURES if path in self._captures else path.name for path in self.paths}
+        self.dropped.update(dict.fromkeys(sorted(names), error))
+        self.paths = []
+
+    @contextmanager
+    def _or_dropped(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.dropped[name] = error
+            for table, file in list(self._files.items()):
+                if TABLE_FILES[table] == name:
+                    del self._files[table]
+                    with suppress(OSError):
+                        file.close()
+                    self._staging.drop(file.final)
+            if name == CAPTURES:
+                for path in self._captures:
+                    self._staging.drop(path)
+                self._captures = []
+
+
+def _write_together(tables: list[pa.Table], path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.concat_tables(tables, promote_options="default"), path)
+
+
+class _File:
+    """One Parquet file with a row group per run."""
+
+    def __init__(self, staging: Staging, name: str) -> None:
+        self._temporary, self.final = staging.reserve(name)
+        self._writer: pq.ParquetWriter | None = None
+        self._groups = 0
+
+    def append(self, table: pa.Table) -> int:
+        """Writes a row group; returns its number."""
+        import pyarrow.parquet as pq
+
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._temporary, table.schema)
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        self._groups += 1
+        return self._groups - 1
+
+    def read(self, group: int) -> pa.Table:
+        """Reads a row group back, without the columns that name the run."""
+        import pyarrow.parquet as pq
+
+        path = self._temporary if self._temporary.exists() else self.final
+        return pq.ParquetFile(path).read_row_group(group).drop_columns(RUN_COLUMNS)
+
+    def close(self) -> None:
+        """Completes the file."""
+        if self._writer is not None:
+            self._writer.close()

@@ -1,0 +1,382 @@
+"""The agreement of results of the same experiment: per arm, direction and metric, and by distribution.
+
+The results are those of two backends, or of several kernels and the simulator. Each has a name; the others are compared
+with the first. ``judging`` has the rule of the verdicts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+from rich.table import Table
+
+from sojourn import _core, schema
+from sojourn.figure import style
+from sojourn.figure.distributions import sojourn_curve
+from sojourn.figure.filenames import FORMATS
+from sojourn.files.storage import Staging
+from sojourn.frame.metrics import METRICS, Metric, group_metrics, has_queue, of_queues
+from sojourn.frame.results import Arm, Direction, Results
+from sojourn.frame.statistics import Interval, median_interval
+from sojourn.page.tables import Sheet, as_table
+from sojourn.studies.judging import MOST, Judgement, Sample, Verdict, judge, needed, overall
+from sojourn.studies.tolerances import TOLERANCES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Named: TypeAlias = Mapping[str, Results]
+"""Results by name; the first is the reference."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One metric of one arm in two results: medians over the repeats, and the verdict."""
+
+    arm: str
+    direction: str
+    """``down`` or ``up``; with several links ``home/down`` and so on."""
+    metric: str
+    """The metric's name, with the unit as suffix."""
+    first: float
+    second: float
+    judgement: Judgement | None = None
+    """None if the metric is not judged, or neither result has it."""
+
+    @property
+    def relative(self) -> float:
+        """(second - first) / first; NaN if undefined."""
+        return (self.second - self.first) / self.first if self.first else math.nan
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A metric of an arm, with the values of both results' repeats."""
+
+    arm: str
+    direction: str
+    metric: str
+    first: Sample
+    second: Sample
+
+    @property
+    def is_judged(self) -> bool:
+        return self.metric in TOLERANCES and not all(map(math.isnan, (*self.first, *self.second)))
+
+    @property
+    def is_same(self) -> bool:
+        """True if the runs of equal seeds have equal values."""
+        return repr(self.first) == repr(self.second)
+
+    def judged(self, judgement: Judgement | None) -> Agreement:
+        first, second = (median_interval(values).middle for values in (self.first, self.second))
+        return Agreement(self.arm, self.direction, self.metric, first, second, judgement)
+
+
+def compare(first: Results, second: Results, look: int = 1) -> list[Agreement]:
+    """All metrics of all arms. Both results are of the same plan, so their arms are the same.
+
+    Metrics of groups of flows, such as ``movie.goodput_bps``, are included if both results have them, with the
+    direction of the group's data. RTTs of TCP are not compared across backends: the simulator has every sample, Linux
+    the smoothed value ten times a second (TCP_INFO). The last metric of each bottleneck queue, ``sojourn_distance``, is
+    the largest vertical distance between the two distribution functions of the sojourn time (Kolmogorov and Smirnov's):
+    0 if they are equal. ``look`` is that of ``judge``.
+    """
+    figures = list(_figures(first, second))
+    judged = [one for one in figures if one.is_judged]
+    # Runs that are the same for every seed need no statistics.
+    same = Judgement(Verdict.AGREES, Interval(0.0, 0.0, 0.0, 0), None) if all(one.is_same for one in judged) else None
+
+    def judgement(one: _Figure) -> Judgement | None:
+        return same or judge(one.first, one.second, TOLERANCES[one.metric], len(judged), look)
+
+    return [one.judged(judgement(one) if one.is_judged else None) for one in figures]
+
+
+def _figures(first: Results, second: Results) -> Iterator[_Figure]:
+    groups = _group_metrics(first, second)
+    for one, other in zip(first.arms, second.arms, strict=True):
+        run = one.runs[0].summary
+        for place in first.places:
+            if has_queue(run, place):
+                for metric in of_queues(first):
+                    yield _Figure(
+                        one.name, place, metric.name, _values(one, metric, place), _values(other, metric, place)
+                    )
+                yield _Figure(one.name, place, "sojourn_distance", [0.0], [distance(one, other, place)])
+        for mine, its in groups:
+            group = first.groups.at(run, mine.group)
+            if group is not None and not _is_other_quantity(mine, group, first, second):
+                way = group["direction"]
+                yield _Figure(one.name, way, mine.name, _values(one, mine, way), _values(other, its, way))
+
+
+def _group_metrics(first: Results, second: Results) -> list[tuple[Metric, Metric]]:
+    """The metrics of groups of flows in both results."""
+    of_second = {metric.name: metric for metric in group_metrics(second)}
+    return [(one, of_second[one.name]) for one in group_metrics(first) if one.name in of_second]
+
+
+def _is_other_quantity(metric: Metric, group: Mapping[str, Any], first: Results, second: Results) -> bool:
+    """True for RTTs of TCP in results of two backends; a ping's RTTs are every sample on both."""
+    across = first.summary["backend"] != second.summary["backend"]
+    return across and metric.name.startswith(f"{metric.group}.rtt_") and group["kind"] != "ping"
+
+
+def _values(arm: Arm, metric: Metric, place: str) -> Sample:
+    return [metric.value(run.summary, place) for run in sorted(arm.runs, key=lambda run: run.seed)]
+
+
+def distance(one: Arm, other: Arm, place: str) -> float:
+    """The largest vertical distance between the distribution functions of two arms' sojourn times; NaN without any."""
+    curves = [sojourn_curve(arm, place) for arm in (one, other)]
+    if any(values.size == 0 for values, _ in curves):
+        return math.nan
+    at = np.concatenate([values for values, _ in curves])
+    shares = [np.interp(at, values, levels, left=0.0, right=1.0) for values, levels in curves]
+    return float(np.max(np.abs(shares[0] - shares[1])))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The verdict on all figures of a result, compared with the reference."""
+
+    verdict: Verdict
+    repeats: int | None
+    """Repeats that a verdict takes, if there are too few; None if the scatter is too large to say."""
+    off: Sequence[Agreement]
+    """The figures that the verdict rests on: those that differ, or those that are open."""
+    judged: int
+
+
+def outcome(reference: Results, results: Results, look: int = 1) -> Outcome:
+    """Judges a result by the reference."""
+    rows = [(row, row.judgement) for row in compare(reference, results, look) if row.judgement is not None]
+    judgements = [judgement for _, judgement in rows]
+    verdict = overall(judgements)
+    off = [row for row, judgement in rows if judgement.verdict is verdict and verdict is not Verdict.AGREES]
+    return Outcome(verdict, needed(judgements) if verdict is Verdict.UNDECIDED else None, off, len(rows))
+
+
+def outcomes(named: Named, look: int = 1) -> dict[str, Outcome]:
+    """By name: the verdict on each result but the reference."""
+    reference, *others = named.items()
+    return {name: outcome(reference[1], results, look) for name, results in others}
+
+
+def sentences(named: Named, look: int = 1) -> list[str]:
+    """The verdict on each result as a line, and a hint where the simulator follows other rules than the kernel."""
+    reference = next(iter(named))
+    lines = [_sentence(reference, name, one) for name, one in outcomes(named, look).items()]
+    return lines + ([hint] if (hint := _hint(named)) else [])
+
+
+def _hint(named: Named) -> str:
+    """The disciplines that follow their own document where the kernel's rules are to be had; empty if none does."""
+    simulated = [results for results in named.values() if results.summary["backend"] == "sim"]
+    if len(simulated) == len(named):
+        return ""
+    queues = [
+        queue
+        for results in simulated
+        for cell in json.loads(results.resolved_json or "[]")
+        for queue in [*cell["queue"], *(link["queue"] for link in _listed(cell["link"]) if link.get("queue"))]
+    ]
+    have = {
+        discipline["name"]
+        for discipline in json.loads(_core.disciplines_json())
+        for key in discipline["keys"]
+        if key["name"] == "variant" and '"linux"' in key["accepts"]
+    }
+    own = {queue["aqm"] for queue in queues if queue["aqm"] in have and queue["variant"] != "linux"}
+    if not own:
+        return ""
+    names = ", ".join(sorted(own))
+    return f'in the simulator these follow their own documents: {names}; variant = "linux" follows the kernel'
+
+
+def _listed(links: dict[str, Any] | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return links if isinstance(links, list) else [links]
+
+
+def _sentence(reference: str, name: str, outcome: Outcome) -> str:
+    """What the verdict is, in how many figures, how many repeats another takes."""
+    figures = f"{len(outcome.off)} of {outcome.judged} judged figures"
+    if outcome.verdict is Verdict.AGREES:
+        return f"{name} agrees with {reference}: {outcome.judged} judged figures"
+    if outcome.verdict is Verdict.DIFFERS:
+        return f"{name} differs from {reference}: {figures} beyond the tolerance"
+    takes = f"more than {MOST}" if outcome.repeats is None else f"about {outcome.repeats}"
+    return (
+        f"{name} and {reference}: not enough repeats to say; {figures} may lie on either side of the tolerance "
+        f"(experiment.repeat: {takes} would decide, or --until decided)"
+    )
+
+
+def overlay(named: Named) -> Results:
+    """All results as one, with the name behind every arm's, to be drawn in the same figures."""
+    runs = []
+    for several in zip(*(results.runs for results in named.values()), strict=True):
+        for name, run in zip(named, several, strict=True):
+            summary = cast("schema.Run", {**run.summary, "label": f"{run.label} ({name})"})
+            runs.append(replace(run, summary=summary))
+    first = next(iter(named.values()))
+    return Results({**first.summary, "runs": [run.summary for run in runs]}, runs)
+
+
+def _caption(named: Named) -> str:
+    reference, *others = named
+    other = others[0] if len(others) == 1 else "other"
+    judged = ", ".join(metric.heading.partition(" ")[0] for metric in METRICS if metric.name in TOLERANCES)
+    said = (
+        f"judged: {judged}; difference: ({other} - {reference}) / {reference}, with ! if its interval is beyond the "
+        "tolerance, with ? if more repeats are needed to say; "
+        "distance: the largest vertical distance between the two distribution functions of the sojourn time, 0 to 1"
+    )
+    return said
+
+
+def _rows(named: Named, look: int) -> dict[tuple[str, str, str], dict[str, Agreement]]:
+    """By arm, place and metric: the comparison of each result with the reference."""
+    reference, *others = named.items()
+    rows: dict[tuple[str, str, str], dict[str, Agreement]] = {}
+    for name, results in others:
+        for row in compare(reference[1], results, look):
+            rows.setdefault((row.arm, row.direction, row.metric), {})[name] = row
+    return rows
+
+
+def table(named: Named, look: int = 1) -> Table:
+    """The agreement as a table for people."""
+    return as_table(sheet(named, look))
+
+
+def sheet(named: Named, look: int = 1) -> Sheet:
+    """The agreement as a table before it is drawn: a row per arm, place and metric."""
+    reference, *others = named
+    first = named[reference]
+    metrics = {metric.name: metric for metric in (*METRICS, *group_metrics(first))}
+    rows: list[tuple[str, ...]] = []
+    before: tuple[str, str] | None = None
+    for (arm, direction, key), of_others in _rows(named, look).items():
+        place = (arm, direction)
+        cells = ["", ""] if place == before else list(place)
+        before = place
+        metric = metrics.get(key)
+        if metric is None:
+            cells += ["distance", ""]
+        else:
+            cells += [f"{metric.group} {metric.heading}".strip(), _shown(next(iter(of_others.values())).first, metric)]
+        for name in others:
+            cells += _cells(of_others.get(name), metric)
+        rows.append(tuple(cells))
+    return Sheet(
+        f"{first.summary['experiment']}: {', '.join((reference, *others[:-1]))} and {others[-1]}",
+        _caption(named),
+        ("queue", "way", "metric", reference, *(heading for name in others for heading in (name, "difference"))),
+        tuple(rows),
+        3,
+    )
+
+
+_MARKS = {Verdict.AGREES: "", Verdict.DIFFERS: " !", Verdict.UNDECIDED: " ?"}
+
+
+def _cells(row: Agreement | None, metric: Metric | None) -> list[str]:
+    """A result's figure and its difference from the reference."""
+    if row is None:
+        return ["", ""]
+    if metric is None:
+        return ["", _number(row.second, 3)]
+    difference = "–" if math.isnan(row.relative) else f"{row.relative:+.1%}"
+    mark = "" if row.judgement is None else _MARKS[row.judgement.verdict]
+    return [_shown(row.second, metric), f"{difference}{mark}"]
+
+
+def _shown(value: float, metric: Metric) -> str:
+    return _number(value / metric.shown_per, metric.digits)
+
+
+def _number(value: float, digits: int) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def as_json(named: Named, look: int = 1) -> str:
+    """The agreement as JSON: the verdict per name, and a row per arm, direction and metric; NaN is null.
+
+    ``relative``, ``verdict`` and ``interval`` (of the difference, in the metric's unit) are those of the second result;
+    with more results they are objects, by name. The verdict of a metric that is not judged is null.
+    """
+    reference, *others = named
+    pair = len(others) == 1
+
+    def number(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    rows: list[dict[str, object]] = []
+    for (arm, direction, metric), of_others in _rows(named, look).items():
+        first = next(iter(of_others.values())).first
+        judged = {name: row.judgement for name, row in of_others.items()}
+        by_name: dict[str, dict[str, object]] = {
+            "relative": {name: number(row.relative) for name, row in of_others.items()},
+            "verdict": {name: one and one.verdict for name, one in judged.items()},
+            "interval": {
+                name: one and [number(one.difference.low), number(one.difference.high)] for name, one in judged.items()
+            },
+        }
+        rows.append(
+            {
+                "arm": arm,
+                "direction": direction,
+                "metric": metric,
+                reference: number(first),
+                **{name: number(row.second) for name, row in of_others.items()},
+                **{key: values[others[0]] if pair else values for key, values in by_name.items()},
+            }
+        )
+    judged_all = outcomes(named, look)
+    document = {
+        "experiment": named[reference].summary["experiment"],
+        "look": look,
+        "backends": list(named),
+        "kernels": {name: kernel for name, results in named.items() if (kernel := _kernel(results)) is not None},
+        "repeats": {name: len({run.seed for run in results.runs}) for name, results in named.items()},
+        "verdict": {name: one.verdict for name, one in judged_all.items()},
+        "repeats_needed": {name: one.repeats for name, one in judged_all.items()},
+        "agreement": rows,
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _kernel(results: Results) -> str | None:
+    """The kernel that made the runs; None for the simulator's."""
+    return results.runs[0].summary.get("kernel") if results.runs else None
+
+
+def figure(named: Named, direction: Direction = "down") -> Figure:
+    """The distribution functions of the sojourn time in one figure."""
+    return overlay(named).plot.cdf(direction)
+
+
+def files() -> list[str]:
+    """The files that ``save`` may write besides the folders of the results."""
+    return ["agreement.json", *(f"agreement_cdf{suffix}.{kind}" for suffix in ("", "_up") for kind in FORMATS)]
+
+
+def save(named: Named, *, directory: Path, look: int = 1) -> list[Path]:
+    """Writes agreement.json, the figure, and each result in a folder of its name."""
+    written = []
+    for name, results in named.items():
+        written += results.save(directory / name)
+    with Staging(directory) as staging:
+        for direction in next(iter(named.values())).directions:
+            suffix = "" if direction == "down" else "_up"
+            written += style.save(staging, f"agreement_cdf{suffix}", figure(named, direction))
+        written.append(staging.add_text("agreement.json", as_json(named, look)))
+    return written

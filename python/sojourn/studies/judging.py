@@ -1,0 +1,98 @@
+"""Whether two backends agree about a figure, by the scatter of both over their seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from statistics import median
+from typing import TypeAlias
+
+from sojourn.frame.ranks import fewest, shift
+from sojourn.frame.statistics import Interval
+from sojourn.studies.tolerances import Tolerance
+
+Sample: TypeAlias = Sequence[float]
+
+ERROR = 0.05
+"""Chance of a wrong verdict: of ``agrees`` for a figure, of ``differs`` for all figures together."""
+MOST = 1000
+"""Repeats beyond which no estimate is given."""
+
+
+class Verdict(StrEnum):
+    """Of a figure, or of all."""
+
+    AGREES = "agrees"
+    """The interval of the difference is within the tolerance."""
+    DIFFERS = "differs"
+    """The interval is beyond the tolerance."""
+    UNDECIDED = "not enough repeats to say"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on one figure, with the difference on which it rests."""
+
+    verdict: Verdict
+    difference: Interval
+    """Second minus first, with its 95 % interval (``ranks.shift``)."""
+    repeats: int | None
+    """Repeats that a verdict takes, estimated from the scatter; None if above ``MOST``, or if there is a verdict."""
+
+
+def judge(first: Sample, second: Sample, tolerance: Tolerance, figures: int, look: int = 1) -> Judgement | None:
+    """Judges a figure; None if neither backend has values.
+
+    ``agrees`` needs a 95 % interval within the tolerance around zero. ``differs`` needs one beyond it that allows for
+    the number of ``figures`` that are judged together (Bonferroni). A later ``look`` at the same runs with further
+    repeats has half of the former's chance of error, so that all looks together have at most ``ERROR``.
+    """
+    one, other = ([value for value in values if not math.isnan(value)] for values in (first, second))
+    if not one and not other:
+        return None
+    if not one or not other:
+        return Judgement(Verdict.DIFFERS, shift(one, other, 1.0 - ERROR), None)
+    chance = ERROR / 2 ** (look - 1)
+    difference = shift(one, other, 1.0 - chance)
+    bound = tolerance.bound(median(one))
+    if -bound <= difference.low and difference.high <= bound:
+        return Judgement(Verdict.AGREES, difference, None)
+    strict = 1.0 - chance / figures
+    surer = shift(one, other, strict)
+    if surer.low > bound or surer.high < -bound:
+        return Judgement(Verdict.DIFFERS, difference, None)
+    least = _fewest(strict if abs(difference.middle) > bound else 1.0 - chance)
+    return Judgement(Verdict.UNDECIDED, difference, _needed(difference, bound, least))
+
+
+def _needed(difference: Interval, bound: float, least: int) -> int | None:
+    """Repeats after which the interval no longer contains the tolerance's end; it narrows with their root."""
+    if not math.isfinite(difference.low):
+        return max(least, difference.n + 1)
+    gap = abs(abs(difference.middle) - bound)
+    reach = max(difference.high - difference.middle, difference.middle - difference.low)
+    if gap * math.sqrt(MOST) <= reach * math.sqrt(difference.n):
+        return None
+    return max(least, difference.n + 1, math.ceil(difference.n * (reach / gap) ** 2))
+
+
+_fewest = lru_cache(maxsize=64)(fewest)
+
+
+def overall(judgements: Sequence[Judgement]) -> Verdict:
+    """``differs`` if any figure does, ``agrees`` if all do."""
+    verdicts = {judgement.verdict for judgement in judgements}
+    for verdict in (Verdict.DIFFERS, Verdict.UNDECIDED):
+        if verdict in verdicts:
+            return verdict
+    return Verdict.AGREES
+
+
+def needed(judgements: Sequence[Judgement]) -> int | None:
+    """Repeats that a verdict on all figures takes; None if that is above ``MOST``, or nothing is open."""
+    open_figures = [one.repeats for one in judgements if one.verdict is Verdict.UNDECIDED]
+    known = [repeats for repeats in open_figures if repeats is not None]
+    return max(known) if known and len(known) == len(open_figures) else None

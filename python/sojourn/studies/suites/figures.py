@@ -1,0 +1,147 @@
+"""The figures of an evaluation: a map of all scenarios, and goodput against queueing delay.
+
+The latter (RFC 7928, section 2.7) is a figure per chapter with a panel per scenario.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
+
+from sojourn.figure.style import COLORS, Look, figure, looks_of, save, style, title
+from sojourn.figure.tradeoff import one_sigma_ellipse
+from sojourn.files.storage import Staging
+from sojourn.frame.statistics import FloatArray
+from sojourn.studies.suites.relative import by_family, relative_map
+from sojourn.studies.suites.runner import REFERENCE, Evaluation
+from sojourn.studies.suites.suite import Suite
+
+ACROSS = 3
+OVERVIEW = "overview"
+_PANEL_IN = (3.0, 2.4)
+DELAY, GOODPUT = "delay_mean_ms", "goodput_mbps"
+
+
+def names(suite: Suite) -> dict[str, str]:
+    """The figures of goodput against delay: their names without a suffix, by chapter."""
+    chapters = dict.fromkeys(one.section.partition(".")[0] for one in suite.content.scenario if not one.unmeasured)
+    return {chapter: f"tradeoff-{chapter}" for chapter in chapters}
+
+
+def stage(staging: Staging, evaluation: Evaluation) -> list[Path]:
+    """Draws the map, and the figures of the chapters that have runs."""
+    paths = save(staging, OVERVIEW, overview(evaluation), ("png",)) if any(evaluation.measured.values()) else []
+    for chapter, name in names(evaluation.suite).items():
+        places = [
+            place
+            for place, one in enumerate(evaluation.planned)
+            if one.scenario.section.partition(".")[0] == chapter and evaluation.measured.get(place)
+        ]
+        if places:
+            paths += save(staging, name, chapter_figure(evaluation, places), ("png",))
+    return paths
+
+
+def overview(evaluation: Evaluation) -> Figure:
+    """The medians of mean delay and goodput of every arm in every scenario, as ratios to those of drop-tail."""
+    places = [place for place in range(len(evaluation.planned)) if evaluation.measured.get(place)]
+    arms = [arm.queue for arm in evaluation.arms]
+    reference = next(arm.queue for arm in evaluation.arms if arm.role == REFERENCE)
+
+    def ratios(metric: str) -> FloatArray:
+        found = np.full((len(places), len(arms)), np.nan)
+        for row, place in enumerate(places):
+            for column, queue in enumerate(arms):
+                values = [run.values[metric] for run in evaluation.measured[place] if run.queue == queue]
+                found[row, column] = np.median(values) if values else np.nan
+        with np.errstate(divide="ignore", invalid="ignore"):
+            result: FloatArray = found / found[:, [arms.index(reference)]]
+        return result
+
+    planned = [evaluation.planned[place] for place in places]
+    names = [f"{one.scenario.section} {one.scenario.title(one.case)}" for one in planned]
+    return relative_map(names, arms, ratios(DELAY), ratios(GOODPUT), reference)
+
+
+def chapter_figure(evaluation: Evaluation, places: list[int]) -> Figure:
+    """A panel per case of the scenarios of a chapter. The median of a discipline is a mark.
+
+    If there are more disciplines than colours, the colour is that of their family, and marks have their names beside
+    them as far as there is room.
+    """
+    across = min(ACROSS, len(places))
+    rows = math.ceil(len(places) / across)
+    arms = [arm.queue for arm in evaluation.arms]
+    looks = dict(zip(arms, looks_of([arm.aqm for arm in evaluation.arms]), strict=True))
+    families = by_family(arms) if len(arms) > len(COLORS) else []
+    for (_, members), color in zip(families, COLORS, strict=False):
+        looks |= {queue: looks[queue]._replace(color=color) for queue in members}
+    looks = {queue: look._replace(marker="o") for queue, look in looks.items()}
+    legend = {members[0]: name for name, members in families} if families else dict(zip(arms, arms, strict=True))
+    with style():
+        drawn = figure(_PANEL_IN[0] * across, _PANEL_IN[1] * rows + 0.4)
+        panels = drawn.subplots(rows, across, squeeze=False).flatten()
+        for axes, place in zip(panels, places, strict=False):
+            one = evaluation.planned[place]
+            for queue in arms:
+                runs = [run.values for run in evaluation.measured[place] if run.queue == queue]
+                sample = np.array([(run[DELAY], run[GOODPUT]) for run in runs], dtype=np.float64).reshape(-1, 2)
+                _draw(axes, sample[~np.isnan(sample).any(axis=1)], looks[queue], queue)
+            axes.invert_xaxis()
+            title(axes, f"{one.scenario.section} {one.scenario.title(one.case)}", _PANEL_IN[0])
+        for axes in panels[len(places) :]:
+            axes.set_axis_off()
+        handles = [Line2D([], [], ls="", marker="o", color=looks[queue].color, label=legend[queue]) for queue in legend]
+        drawn.legend(handles=handles, loc="outside upper center", ncols=min(6, len(handles)))
+        drawn.supxlabel("mean queueing delay [ms], less to the right", fontsize=9)
+        drawn.supylabel("goodput [Mbit/s]", fontsize=9)
+        if families:
+            # Only the layout tells where the marks are.
+            drawn.draw_without_rendering()
+            for axes in panels[: len(places)]:
+                _name_marks(axes)
+        return drawn
+
+
+def _draw(axes: Axes, sample: FloatArray, look: Look, label: str) -> None:
+    if not len(sample):
+        return
+    axes.plot(*sample.T, ".", color=look.color, markersize=3, alpha=0.6)
+    axes.plot(*np.median(sample, axis=0), look.marker, color=look.color, markersize=6, label=label)
+    if len(sample) > 2:
+        axes.fill(*one_sigma_ellipse(sample).T, facecolor=look.color + "33", edgecolor=look.color, linewidth=1.2)
+
+
+def _name_marks(axes: Axes) -> None:
+    """Writes the labels of the marks beside them: those that stand apart first, and no two over each other."""
+    marks = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
+    points = np.array([np.asarray(line.get_xydata())[0] for line in marks])
+    at = axes.transData.transform(points)
+    apart = [np.sort(np.hypot(*(at - one).T))[1] if len(at) > 1 else 0.0 for one in at]
+    per_point = axes.figure.dpi / 72.0
+    frame = axes.get_window_extent()
+    taken = [Bbox.from_bounds(x - 3 * per_point, y - 3 * per_point, 6 * per_point, 6 * per_point) for x, y in at]
+    for number in np.argsort(apart)[::-1]:
+        text = str(marks[number].get_label())
+        wide, high = 3.4 * len(text) * per_point, 6.5 * per_point
+        x, y = at[number]
+        gap = 4.5 * per_point
+        for left, below in ((x + gap, y - high / 2), (x - gap - wide, y - high / 2), (x - wide / 2, y + gap),
+                            (x - wide / 2, y - gap - high)):  # fmt: skip
+            box = Bbox.from_bounds(left, below, wide, high)
+            inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+            if inside and not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                across, up = axes.transAxes.inverted().transform((left + wide / 2, below + high / 2))
+                written = axes.text(
+                    across, up, text, transform=axes.transAxes, fontsize=6, ha="center", va="center",
+                    color=marks[number].get_color(),
+                )  # fmt: skip
+                written.set_in_layout(False)
+                break
