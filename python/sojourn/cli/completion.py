@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from enum import EnumType, StrEnum
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -69,8 +69,8 @@ def candidates(root: Any, before: list[str], current: str) -> list[str]:
 
 def _choices(param: Any) -> list[str]:
     """The values of a parameter that has few."""
-    kind = param.type_descriptor.annotation
-    return [str(one.value) for one in kind] if isinstance(kind, EnumType) else []
+    kind: Any = param.type_descriptor.annotation
+    return [str(one) for one in kind] if isinstance(kind, type) and issubclass(kind, StrEnum) else []
 
 
 def _names(document: str) -> list[str]:
