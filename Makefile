@@ -87,7 +87,7 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 	@touch $@
 
 $(VENV)/.bindings: $(BIN)/python $(SOURCES)
-	$(RUST) $(BIN)/python -m pip install --quiet .
+	$(RUST) $(BIN)/python -m pip install --quiet '.[plots,report,store]'
 	@touch $@
 
 # The agent of the Linux backend: static, as a virtual machine has no libraries for it. Naming the target keeps the flags

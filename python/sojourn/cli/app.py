@@ -14,6 +14,7 @@ from typer.main import get_command
 
 from sojourn import _core
 from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
+from sojourn.files import extras
 from sojourn.files.manifest import OutputError
 from sojourn.frame.notes import print_as_lines
 from sojourn.runs import user_aqm
@@ -58,7 +59,14 @@ class _Commands(Mapping[str, Any]):
         return self._loaded[name]
 
     def _load(self, name: str) -> Any:
-        module = import_module(f"sojourn.cli.{'completion' if name == HELPER else COMMANDS[name]}")
+        try:
+            module = import_module(f"sojourn.cli.{'completion' if name == HELPER else COMMANDS[name]}")
+        except ModuleNotFoundError as error:
+            # An extra may be called as the command that needs all of it.
+            message = extras.told(error, name if name in extras.EXTRA_OF.values() else None)
+            if message is None:
+                raise
+            raise Stopped(WRONG_INPUT, message) from None
         own = getattr(module, "app", None)
         if own is None:
             own = typer.Typer(**_OPTIONS)
@@ -128,6 +136,11 @@ def status() -> int:
     except _core.RunError as error:
         complain(f"sojourn: {error}")
         return FAILED
+    except ModuleNotFoundError as error:
+        if (message := extras.told(error)) is None:
+            raise
+        complain(f"sojourn: {message}")
+        return WRONG_INPUT
     except MemoryError:
         complain("sojourn: there is not enough memory")
         return FAILED

@@ -10,6 +10,7 @@ import typer
 from sojourn._core import ExperimentError
 from sojourn.cli.outcome import complain
 from sojourn.figure.filenames import DEFAULT_FORMATS, FORMATS
+from sojourn.files import extras
 from sojourn.linux import Linux
 from sojourn.runs.backends import Backend as AnyBackend
 from sojourn.runs.backends import backend_of
@@ -40,7 +41,7 @@ def is_text(given: str) -> bool:
     return True
 
 
-BY_DEFAULT = ",".join(DEFAULT_FORMATS)
+BY_DEFAULT = ",".join(DEFAULT_FORMATS) if extras.is_installed("matplotlib") else "none"
 
 
 def formats_of(given: str) -> tuple[str, ...]:
@@ -56,6 +57,8 @@ def formats_of(given: str) -> tuple[str, ...]:
         return ()
     if any(part not in FORMATS for part in named):
         raise ExperimentError(f'--figures: got "{given}"; must be none or some of {", ".join(FORMATS)}, with commas')
+    if not extras.is_installed("matplotlib"):
+        raise ExperimentError(f"--figures: {extras.needed('matplotlib')}")
     return named
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from sojourn.files import extras
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -42,6 +44,14 @@ def announce_notes(backend: Backend, plan: _core.Plan) -> None:
     """Prints on standard error how a backend differs from the plan's requirements."""
     for note in backend.notes(plan):
         print(f"note: {note}", file=sys.stderr)
+
+
+def announce_lacking(figures: Sequence[str]) -> None:
+    """Prints on standard error what a folder of results will lack, because a package is not installed."""
+    if not figures and not extras.is_installed("matplotlib"):
+        print(f"note: no figures: {extras.needed('matplotlib')}", file=sys.stderr)
+    if not extras.is_installed("pyarrow"):
+        print(f"note: no recorded tables: {extras.needed('pyarrow')}", file=sys.stderr)
 
 
 def stop_reason(stopped_by: BaseException, kept: str) -> Stopped:

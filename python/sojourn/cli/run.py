@@ -36,7 +36,15 @@ from sojourn.cli.options import (
     kept_runs,
     overrides,
 )
-from sojourn.cli.outcome import FAILED, INTERRUPTED, Stopped, announce_notes, refuse_invalid, stop_reason
+from sojourn.cli.outcome import (
+    FAILED,
+    INTERRUPTED,
+    Stopped,
+    announce_lacking,
+    announce_notes,
+    refuse_invalid,
+    stop_reason,
+)
 from sojourn.cli.progress import Display
 from sojourn.files import storage
 from sojourn.frame.pairs import check_baseline
@@ -138,6 +146,8 @@ def run_and_show(
     if backend.name == "sim":
         refuse_too_large(estimate.first_seeds(plan), min(jobs or default_workers(), len(plan.jobs)))
     estimate.announce_large(plan, backend, jobs=jobs)
+    if out is not None:
+        announce_lacking(figures)
 
     def runner(
         keep: Callable[[Run], Run] | None = None, journal: Journal | None = None

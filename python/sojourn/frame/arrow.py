@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sojourn.frame.csvfile import plain
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -66,9 +68,6 @@ def without_formulas(table: pa.Table) -> pa.Table:
 
     for place, field in enumerate(table.schema):
         if pa.types.is_string(field.type):
-            texts = [
-                f"'{text}" if text is not None and text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
-                for text in table[field.name].to_pylist()
-            ]
+            texts = [None if text is None else plain(text) for text in table[field.name].to_pylist()]
             table = table.set_column(place, field.name, values_as_arrow(texts))
     return table

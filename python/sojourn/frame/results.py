@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from sojourn import schema
+from sojourn.files.extras import missing
 from sojourn.frame.arrow import table_of, with_run_columns
 from sojourn.frame.groups import GroupIndex
 from sojourn.frame.metrics import Metric, columns, has_queue, metric_called, queue_at, queues
@@ -229,7 +230,7 @@ class Results:
         figures of a group of flows are in columns such as ``movie.rtt_p50_ms``, the same in both rows of a run, and
         those of an inner queue in ``queue.sparse.sojourn_p95_ms``.
         """
-        return table_of([row for run in self.runs for row in self.rows_of(run)])
+        return table_of(self.rows())
 
     def to_pandas(self) -> pd.DataFrame:
         """``to_arrow`` as a pandas frame; pandas must be installed."""
@@ -260,6 +261,10 @@ class Results:
                         row |= {f"{metric.name}_low": found.low, f"{metric.name}_high": found.high}
                     rows.append(row)
         return cast("pd.DataFrame", table_of(rows).to_pandas())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of ``to_arrow`` as dictionaries; a row may lack keys of others."""
+        return [row for run in self.runs for row in self.rows_of(run)]
 
     def rows_of(self, run: Run) -> Iterator[dict[str, Any]]:
         """The rows of a run in ``to_arrow``, as dictionaries. Figures that only other runs have are NaN."""
@@ -322,8 +327,10 @@ class Results:
     @property
     def plot(self) -> Plots:
         """The figures: ``plot.cdf()``, ``plot.box()``, ``plot.ellipse()``, ``plot.timeseries()`` and others."""
-        from sojourn.figure.plots import Plots
-
+        try:
+            from sojourn.figure.plots import Plots
+        except ModuleNotFoundError as error:
+            raise missing(error) from None
         return Plots(self)
 
     def to_json(self) -> str:

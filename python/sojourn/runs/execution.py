@@ -12,6 +12,7 @@ import msgspec
 
 from sojourn import _core, schema
 from sojourn.files import interrupts
+from sojourn.files.extras import is_installed
 from sojourn.files.interrupts import Presses
 from sojourn.frame.arrow import as_arrow
 from sojourn.frame.results import Recorded, Run
@@ -50,10 +51,12 @@ Report = Callable[[Progress], None]
 def as_run(core: CoreRun) -> Run:
     """Converts a run of the core, with its tables as Arrow, which share the core's memory.
 
-    The core returns each table only once; the run keeps it.
+    The core returns each table only once; the run keeps it. Without pyarrow a run has no tables.
     """
 
     def read_table(name: Recorded) -> pa.Table | None:
+        if not is_installed("pyarrow"):
+            return None
         import pyarrow as pa
 
         columns = core.table(name)

@@ -13,7 +13,8 @@ from sojourn.files import bounded, typed
 from sojourn.files.bounded import LARGEST_RESULTS
 from sojourn.files.manifest import Manifest
 from sojourn.files.storage import Staging
-from sojourn.frame.arrow import RUN_COLUMNS, table_of, without_formulas
+from sojourn.frame.arrow import RUN_COLUMNS
+from sojourn.frame.csvfile import csv_text
 from sojourn.frame.pairs import difference_rows
 from sojourn.frame.results import Recorded, Results, Run
 from sojourn.store.tablefiles import TABLE_FILES, TableFiles
@@ -46,14 +47,11 @@ def save(results: Results, directory: str | Path, *, plots: bool, formats: Seque
 
 def stage_small(results: Results, staging: Staging, baseline: str | None = None) -> list[Path]:
     """Stages ``SMALL_FILES``, summary.json first; differences.csv if there is a baseline."""
-    import pyarrow.csv
-
     written = [staging.add_text("summary.json", results.to_json())]
-    tables = {"summary.csv": results.to_arrow()} if results.runs else {}
+    tables = {"summary.csv": results.rows()} if results.runs else {}
     if baseline is not None and any(run.label == baseline for run in results.runs):
-        tables["differences.csv"] = table_of(difference_rows(results, baseline))
-    for name, table in tables.items():
-        written.append(staging.add(name, partial(pyarrow.csv.write_csv, without_formulas(table))))
+        tables["differences.csv"] = difference_rows(results, baseline)
+    written += [staging.add_text(name, csv_text(rows)) for name, rows in tables.items()]
     if results.resolved_json is not None:
         written.append(staging.add_text("experiment.json", results.resolved_json))
     return written

@@ -1,0 +1,78 @@
+"""An installation without extras: the engine, the command line and tables; whatever needs more says what."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from conftest import EXPERIMENT
+from sojourn.files.extras import EXTRA_OF
+
+PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
+WITHOUT = (
+    "import sys\n"
+    f"sys.modules.update(dict.fromkeys({sorted(EXTRA_OF)!r}))\n"
+    "sys.argv = ['sojourn', *sys.argv[1:]]\n"
+    "from sojourn.cli import main\n"
+    "main()\n"
+)
+
+
+def bare(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The command line where no package of an extra can be imported."""
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT, *arguments], capture_output=True, text=True, cwd=cwd, timeout=60, check=False
+    )
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Path:
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT)
+    return tmp_path
+
+
+def test_every_package_is_in_its_extra():
+    extras = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    named = {package: {re.split(r"[>=~\[]", one)[0] for one in packages} for package, packages in extras.items()}
+    direct = {package: extra for package, extra in EXTRA_OF.items() if package != "markupsafe"}
+    assert all(package in named[extra] for package, extra in direct.items())
+    assert set(EXTRA_OF.values()) | {"all"} == set(extras)
+
+
+def test_a_run_needs_no_extra_and_says_what_its_folder_lacks(experiment: Path, sojourn):
+    done = bare("run", "experiment.toml", "--out", "bare", cwd=experiment)
+    assert done.returncode == 0, done.stderr
+    assert "codel" in done.stdout
+    assert done.stderr.splitlines() == [
+        "note: no figures: needs matplotlib: pip install 'sojourn[plots]'",
+        "note: no recorded tables: needs pyarrow: pip install 'sojourn[store]'",
+    ]
+    assert sorted(path.name for path in (experiment / "bare").glob("[!.]*")) == [
+        "experiment.json", "summary.csv", "summary.json",
+    ]  # fmt: skip
+    sojourn("run", "experiment.toml", "--out", "whole", "--figures", "none")
+    csv = [(experiment / folder / "summary.csv").read_bytes() for folder in ("bare", "whole")]
+    assert csv[0] == csv[1]
+    assert len(json.loads((experiment / "bare" / "summary.json").read_text())["runs"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("command", "needed"),
+    [
+        (("run", "experiment.toml", "--out", "out", "--figures", "png"), "matplotlib: pip install 'sojourn[plots]'"),
+        (("sweep", "experiment.toml", "--store", "runs"), "pyarrow: pip install 'sojourn[store]'"),
+        (("report", "bare"), "matplotlib: pip install 'sojourn[report]'"),
+    ],
+)
+def test_a_lacking_package_is_one_line(experiment: Path, command: tuple[str, ...], needed: str):
+    done = bare(*command, cwd=experiment)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.endswith(f"needs {needed}\n")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (experiment / "out").exists()
