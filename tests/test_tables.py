@@ -112,6 +112,18 @@ def test_fairness_of_unlike_groups_is_told_by_group(calls: sj.Results):
     assert groups_sheet(with_groups(calls, GROUPS[:1])) is None
 
 
+def test_datagrams_in_bursts_are_no_tcp_flows():
+    burst = '\n[[traffic]]\nkind = "onoff"\nname = "burst"\ntransport = "udp"\nrate = "2 Mbit/s"\nrtt = "40 ms"\n'
+    one = sj.run_text(EXPERIMENT + burst, set={"experiment.repeat": 1})
+    assert "all TCP" not in str(one)
+    other = '\n[[traffic]]\nkind = "bulk"\nname = "other"\nrtt = "40 ms"\n'
+    sheet = groups_sheet(sj.run_text(EXPERIMENT + burst + other, set={"experiment.repeat": 1}))
+    assert sheet is not None
+    assert [row[1] for row in sheet.rows[:4]] == ["bulk ×2", "burst", "other", "all TCP ×3"]
+    bulk, _, third, together = (float(row[2]) for row in sheet.rows[:4])
+    assert together == pytest.approx(bulk + third, abs=0.02)
+
+
 @pytest.mark.parametrize("width", [100, 80, 64, 50])
 def test_narrow_terminals_keep_what_is_swept(sweep: sj.Results, width: int):
     text = plain(results_table(sweep, width=width), width)

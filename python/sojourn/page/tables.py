@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -126,17 +126,19 @@ def shown_metrics(results: Results) -> list[Metric]:
     return [metric for metric in of_queues(results) if not (mixed and metric.name == "jain_goodput")]
 
 
-_WITHOUT_TCP = ("ping", "cbr", "voip", "game")
+def _tcp_groups(run: Run) -> list[Mapping[str, Any]]:
+    """The groups of TCP flows: those of datagrams and echo requests count what they lose."""
+    return [group for group in run.summary["groups"] if "lost_packets" not in group]
 
 
 def _is_mixed(run: Run) -> bool:
     """Whether there are several groups of TCP flows."""
-    return sum(1 for group in run.summary["groups"] if group["kind"] not in _WITHOUT_TCP) > 1
+    return len(_tcp_groups(run)) > 1
 
 
 def _all_tcp(arm: Arm, metrics: Sequence[Declared]) -> list[str]:
     """The row of all TCP flows together: goodput and fairness."""
-    of_runs = [[group for group in run.summary["groups"] if group["kind"] not in _WITHOUT_TCP] for run in arm.runs]
+    of_runs = [_tcp_groups(run) for run in arm.runs]
     values = {
         "goodput_bps": [sum(group["goodput_bps"] for group in groups) for groups in of_runs],
         "jain_goodput": [jain if (jain := run.summary["jain_goodput"]) is not None else math.nan for run in arm.runs],
