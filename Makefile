@@ -38,6 +38,7 @@ demo: $(VENV)/.bindings
 test: install $(VENV)/.test
 	$(RUST) cargo test --workspace
 	$(RUST) cargo test --locked --manifest-path examples/my-aqm/Cargo.toml --target-dir target
+	$(RUST) cargo test --locked --manifest-path examples/my-cc/Cargo.toml --target-dir target
 	$(BIN)/python -m pytest $(AT_ONCE)
 
 lint: install $(VENV)/.test $(VENV)/.lint

@@ -71,7 +71,7 @@ def test_a_file_that_registers_nothing_is_named(tmp_path: Path) -> None:
     ran = subprocess.run(
         [SOJOURN, "--load", "empty.py", "list", "aqm"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert ran.stderr == 'note: --load empty.py: registers no discipline; a class needs @sj.aqm("NAME")\n'
+    assert ran.stderr == "note: --load empty.py: registers nothing; see sj.aqm and sj.congestion_control\n"
 
 
 @pytest.mark.parametrize("control", ["dctcp", "prague"])

@@ -7,6 +7,7 @@
 - ``run``, ``run_text``, ``compare``: run an experiment and return its ``Results``
 - ``Results``: runs, table, Arrow and pandas frames, figures; ``load`` reads saved results
 - ``aqm``, ``register_aqm``, ``unregister_aqm``, ``Algorithm``: user-defined queue disciplines, in Python
+- ``congestion_control``, ``register_congestion_control``, ``unregister_congestion_control``: the same for TCP
 - ``plan``, ``RunSpec``: an experiment's runs as values, which can be pickled, sent, compared and run elsewhere
 - ``Session``: one run, driven step by step
 - ``Grid``: pictures of a store of runs
@@ -18,18 +19,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sojourn._core import Algorithm, ExperimentError, Packet, Queue, RunError, RunSpec
+    from sojourn._core import Ack, Algorithm, ExperimentError, Packet, Queue, RunError, RunSpec, Sample, Window
     from sojourn._core import version as __version__
     from sojourn.api import compare, run, run_text
     from sojourn.frame.results import Arm, Results, Run
     from sojourn.runs.plan import plan
     from sojourn.runs.replays import follow, replay
     from sojourn.runs.session import Session
-    from sojourn.runs.user_aqm import aqm, register_aqm, unregister_aqm
+    from sojourn.runs.user_aqm import (
+        aqm,
+        congestion_control,
+        register_aqm,
+        register_congestion_control,
+        unregister_aqm,
+        unregister_congestion_control,
+    )
     from sojourn.store.cells import Grid
     from sojourn.store.folder import load
 
 __all__ = [
+    "Ack",
     "Algorithm",
     "Arm",
     "ExperimentError",
@@ -40,28 +49,51 @@ __all__ = [
     "Run",
     "RunError",
     "RunSpec",
+    "Sample",
     "Session",
+    "Window",
     "__version__",
     "aqm",
     "compare",
+    "congestion_control",
     "follow",
     "load",
     "plan",
     "register_aqm",
+    "register_congestion_control",
     "replay",
     "run",
     "run_text",
     "unregister_aqm",
+    "unregister_congestion_control",
 ]
 
 _HOMES = {
-    "_core": ("Algorithm", "ExperimentError", "Packet", "Queue", "RunError", "RunSpec", "version"),
+    "_core": (
+        "Ack",
+        "Algorithm",
+        "ExperimentError",
+        "Packet",
+        "Queue",
+        "RunError",
+        "RunSpec",
+        "Sample",
+        "Window",
+        "version",
+    ),
     "api": ("compare", "run", "run_text"),
     "frame.results": ("Arm", "Results", "Run"),
     "runs.plan": ("plan",),
     "runs.replays": ("follow", "replay"),
     "runs.session": ("Session",),
-    "runs.user_aqm": ("aqm", "register_aqm", "unregister_aqm"),
+    "runs.user_aqm": (
+        "aqm",
+        "congestion_control",
+        "register_aqm",
+        "register_congestion_control",
+        "unregister_aqm",
+        "unregister_congestion_control",
+    ),
     "store.cells": ("Grid",),
     "store.folder": ("load",),
 }

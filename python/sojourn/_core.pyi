@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "Ack",
     "Algorithm",
     "Cancelled",
     "ExperimentError",
@@ -18,8 +19,10 @@ __all__ = [
     "Run",
     "RunError",
     "RunSpec",
+    "Sample",
     "Session",
     "Sweep",
+    "Window",
     "congestion_controls_json",
     "design_json",
     "disciplines_json",
@@ -29,9 +32,11 @@ __all__ = [
     "linux_run",
     "metrics_json",
     "register_aqm",
+    "register_congestion_control",
     "schema_json",
     "traffic_json",
     "unregister_aqm",
+    "unregister_congestion_control",
     "version",
 ]
 
@@ -296,6 +301,109 @@ def register_aqm(
     """Registers a class under a name; parameters are names and defaults (none or one); the digest is of its source."""
 
 def unregister_aqm(name: str) -> None:
+    """Removes the class registered under a name."""
+
+@final
+class Window:
+    """A congestion window and its state, in segments, for congestion controls in Python."""
+
+    cwnd: int
+    """The congestion window, at least 1."""
+    ssthresh: int
+    """The slow start threshold, at least 2; very large before the first congestion."""
+
+    @property
+    def in_slow_start(self) -> bool:
+        """True below the slow start threshold."""
+
+    @property
+    def is_used(self) -> bool:
+        """True if the window is used and so may grow; in slow start it is enough to have half of it in flight."""
+
+    @property
+    def flight_size(self) -> int:
+        """Segments sent and not cumulatively acknowledged when congestion was detected (FlightSize of RFC 5681)."""
+
+    def slow_start(self, acked: int) -> int:
+        """Grows by one segment per segment acknowledged, up to ``ssthresh``; returns the rest of ``acked``."""
+
+    def additive_increase(self, acked: int, per_segment: int) -> None:
+        """Grows by one segment per ``per_segment`` segments acknowledged."""
+
+@final
+class Ack:
+    """What an acknowledgement tells, for congestion controls in Python."""
+
+    @property
+    def now(self) -> float:
+        """When it arrived, in seconds of the run."""
+
+    @property
+    def delivered(self) -> int:
+        """Segments newly delivered."""
+
+    @property
+    def acked(self) -> int:
+        """Segments newly acknowledged, also if a SACK reported them before."""
+
+    @property
+    def marks(self) -> int:
+        """Segments newly reported as marked; with RFC 3168's echo, all that it delivered."""
+
+    @property
+    def rtt_s(self) -> float | None:
+        """The RTT of the newest segment delivered, in seconds; None if that was retransmitted."""
+
+@final
+class Sample:
+    """The details of an acknowledgement, for congestion controls in Python."""
+
+    @property
+    def delivery_rate_bps(self) -> float | None:
+        """Delivery rate in bit/s of payload (draft-cheng-iccrg-delivery-rate-estimation); None if it yields none."""
+
+    @property
+    def app_limited(self) -> bool:
+        """True if the application had nothing to send for a part of the rate's interval."""
+
+    @property
+    def total_delivered(self) -> int:
+        """Segments delivered since the connection began."""
+
+    @property
+    def prior_delivered(self) -> int | None:
+        """``total_delivered`` when the newest of these segments was sent; None without a rate."""
+
+    @property
+    def lost(self) -> int:
+        """Segments newly judged lost."""
+
+    @property
+    def in_flight(self) -> int:
+        """Segments in flight now."""
+
+    @property
+    def prior_in_flight(self) -> int:
+        """Segments in flight before the acknowledgement arrived."""
+
+    @property
+    def in_recovery(self) -> bool:
+        """True in loss recovery."""
+
+    @property
+    def smoothed_rtt_s(self) -> float | None:
+        """The smoothed RTT in seconds; None before the first."""
+
+    @property
+    def mss(self) -> int:
+        """Payload bytes of a full segment."""
+
+def register_congestion_control(
+    name: str, class_: type, summary: str, parameters: list[tuple[str, list[object]]], digest: str
+) -> None:
+    """Registers a class under a name, as ``register_aqm`` does."""
+
+def unregister_congestion_control(name: str) -> None:
     """Removes the class registered under a name."""
 
 def design_json(path: str, overrides: Sequence[tuple[str, str]]) -> str:

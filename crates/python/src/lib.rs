@@ -42,7 +42,10 @@ mod _core {
         traffic_json,
     };
     #[pymodule_export]
-    use own::{Algorithm, PacketView, QueueView, register_aqm, unregister_aqm};
+    use own::{
+        AckView, Algorithm, PacketView, QueueView, SampleView, WindowView, register_aqm,
+        register_congestion_control, unregister_aqm, unregister_congestion_control,
+    };
     #[pymodule_export]
     use plan::Plan;
     #[pymodule_export]

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use sojourn_experiment::{TrafficSummary, traffic_kinds};
 use sojourn_measure::metrics::METRICS;
 use sojourn_sim::SimPacket;
-use sojourn_tcp::cc::{ALGORITHMS, Algorithm};
+use sojourn_tcp::cc::Algorithm;
 
 use crate::errors::wrong_input;
 use crate::own;
@@ -38,7 +38,7 @@ pub fn disciplines_json() -> String {
             "keys": discipline.keys().iter().map(key).collect::<Vec<_>>(),
         })
     };
-    own::catalogue(&own::Failure::default())
+    own::disciplines(&own::Failure::default())
         .iter()
         .map(discipline)
         .collect::<Json>()
@@ -61,7 +61,12 @@ pub fn congestion_controls_json() -> String {
             "source": control.source,
         })
     };
-    ALGORITHMS.iter().map(control).collect::<Json>().to_string()
+    own::catalogue(&own::Failure::default())
+        .congestion_controls
+        .iter()
+        .map(control)
+        .collect::<Json>()
+        .to_string()
 }
 
 /// Every traffic model with the names of its keys.

@@ -216,7 +216,7 @@ impl Arm {
     }
 
     fn build(&self) -> PyResult<Box<dyn Qdisc<Recorded> + Send>> {
-        let catalogue = own::catalogue::<Recorded>(&self.failure);
+        let catalogue = own::disciplines::<Recorded>(&self.failure);
         let experiment = &self.plan.cells[0].experiment;
         let arm = &experiment.queues[0];
         let name = &arm.aqm;

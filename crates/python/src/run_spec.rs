@@ -98,7 +98,7 @@ impl RunSpec {
         for (name, digest) in own::digests(&inner) {
             if json["own"][&name] != digest {
                 let what = format!(
-                    "run: own discipline \"{name}\" is registered here from another source than where the run was written"
+                    "run: own algorithm \"{name}\" is registered here from another source than where the run was written"
                 );
                 return Err(ExperimentError::new_err(what));
             }

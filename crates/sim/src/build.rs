@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
-use sojourn_aqm::Catalogue;
 use sojourn_experiment::derived::{self, Host, Owner, QueuePlace};
 use sojourn_experiment::measured;
 use sojourn_experiment::model::{CapturePoint, Experiment, Hop, Kind, Way};
@@ -17,47 +16,36 @@ use sojourn_tcp::cc;
 use sojourn_units::Time;
 
 use crate::capture::{Capture, Facts, Interfaces};
+use crate::catalogue::Catalogue;
 use crate::network::{ImpairedPackets, Watch};
 use crate::packet::{Packets, SimPacket};
 use crate::simulation::Simulation;
 use crate::traffic::{Identity, Source};
 use crate::wifi;
 
-/// The built-in disciplines by name.
-pub fn catalogue() -> Catalogue<SimPacket> {
-    Catalogue::new()
-}
-
 /// Checks that arm number `queue` can be built. It finds what the file reader cannot check.
 ///
 /// # Errors
 /// [`RunError::Settings`] names the key at fault; the others name what is unknown.
-pub fn check(
-    experiment: &Experiment,
-    queue: usize,
-    catalogue: &Catalogue<SimPacket>,
-) -> Result<(), RunError> {
-    links(experiment, queue, 0, catalogue).map(drop)?;
+pub fn check(experiment: &Experiment, queue: usize, catalogue: &Catalogue) -> Result<(), RunError> {
+    links(experiment, queue, 0, &catalogue.disciplines).map(drop)?;
     build_cells(experiment, queue, 0, catalogue).map(drop)?;
     experiment
         .traffic
         .iter()
-        .try_for_each(|traffic| algorithm(&traffic.kind).map(drop))
+        .try_for_each(|traffic| algorithm(&traffic.kind, catalogue).map(drop))
 }
 
 /// The values that an experiment's disciplines use, defaults included, as their constructors request them.
 ///
 /// # Errors
 /// As [`check`].
-pub fn in_use(
-    experiment: &Experiment,
-    catalogue: &Catalogue<SimPacket>,
-) -> Result<InUse, RunError> {
+pub fn in_use(experiment: &Experiment, catalogue: &Catalogue) -> Result<InUse, RunError> {
     let values = |place: &QueuePlace<'_>, queue| -> Result<Values, RunError> {
         if let Some(values) = wifi::in_use(experiment, queue, place)? {
             return Ok(values);
         }
-        let discipline = discipline(place.arm, catalogue)?;
+        let discipline = discipline(place.arm, &catalogue.disciplines)?;
         let settings = settings(experiment, place);
         discipline.build(&settings).map_err(at(place, queue))?;
         let known = discipline.keys();
@@ -99,7 +87,7 @@ pub fn in_use(
 ///
 /// # Errors
 /// As [`check`].
-pub fn document(spec: &RunSpec, catalogue: &Catalogue<SimPacket>) -> Result<Json, RunError> {
+pub fn document(spec: &RunSpec, catalogue: &Catalogue) -> Result<Json, RunError> {
     Ok(spec.document(&in_use(&spec.alone(), catalogue)?))
 }
 
@@ -121,7 +109,7 @@ fn build_cells(
     experiment: &Experiment,
     queue: usize,
     seed: u64,
-    catalogue: &Catalogue<SimPacket>,
+    catalogue: &Catalogue,
 ) -> Result<Vec<BuiltCell>, RunError> {
     let places = derived::queues(experiment, queue);
     let of_links = places.iter().filter(|place| place.link.wifi.is_none());
@@ -142,9 +130,10 @@ fn build_cells(
 }
 
 /// The congestion control of a traffic group. A group without TCP ignores it, so any will do.
-fn algorithm(kind: &Kind) -> Result<&'static cc::Algorithm, RunError> {
+fn algorithm<'a>(kind: &Kind, catalogue: &'a Catalogue) -> Result<&'a cc::Algorithm, RunError> {
     let name = kind.tcp().map_or("cubic", |tcp| &tcp.congestion_control);
-    cc::by_name(name).ok_or_else(|| RunError::UnknownCongestionControl(name.to_owned()))
+    let found = catalogue.congestion_controls.get(name);
+    found.ok_or_else(|| RunError::UnknownCongestionControl(name.to_owned()))
 }
 
 /// Builds arm number `queue` of an experiment with `seed`.
@@ -155,9 +144,9 @@ pub(crate) fn build(
     experiment: &Experiment,
     queue: usize,
     seed: u64,
-    catalogue: &Catalogue<SimPacket>,
+    catalogue: &Catalogue,
 ) -> Result<Simulation, RunError> {
-    let queues = links(experiment, queue, seed, catalogue)?;
+    let queues = links(experiment, queue, seed, &catalogue.disciplines)?;
     let cells = build_cells(experiment, queue, seed, catalogue)?;
     let places = derived::queues(experiment, queue);
     let scope = measured::scope(experiment, queue, seed);
@@ -200,7 +189,7 @@ pub(crate) fn build(
     let (mut seen_at, mut sources) = (Vec::new(), Vec::new());
     for (flow, measured) in derived::flows(experiment, seed).zip(&scope.flows) {
         let traffic = flow.traffic;
-        let algorithm = algorithm(&traffic.kind)?;
+        let algorithm = algorithm(&traffic.kind, catalogue)?;
         let there = traffic.route.hops(flow.way);
         let back = traffic.route.hops(flow.way.reversed());
         let mut forward = network.stages(&traffic.route, flow.way);

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`Session`], [`run()`] | one run: driven step by step, or to its end |
 //! | `build` | builds the simulation of one arm of an experiment |
+//! | [`Catalogue`] | the disciplines and congestion controls that it finds by name |
 //! | [`result`] | what a run gives: the summary's figures and the recorded tables, as on every backend |
 //! | [`packet`] | a packet in the simulator |
 //! | `simulation` | the event loop: decides whether the network or a host's timer acts next |
@@ -23,6 +24,7 @@
 
 mod build;
 mod capture;
+mod catalogue;
 mod names;
 mod network;
 pub mod packet;
@@ -34,7 +36,8 @@ mod timers;
 mod traffic;
 mod wifi;
 
-pub use build::{catalogue, check, document, in_use};
+pub use build::{check, document, in_use};
+pub use catalogue::{Catalogue, catalogue};
 pub use names::{names, names_in};
 pub use packet::SimPacket;
 pub use session::{Observation, Session, run};

@@ -1,21 +1,19 @@
 //! The names that the simulator knows, for the reader of experiment files.
 
-use sojourn_aqm::Catalogue;
 use sojourn_experiment::{DisciplineKeys, KeySpec, Names};
-use sojourn_tcp::cc;
 
-use crate::build::catalogue;
-use crate::packet::SimPacket;
+use crate::catalogue::{Catalogue, catalogue};
 
 /// Every built-in discipline with its keys, and every congestion control.
 pub fn names() -> Names {
     names_in(&catalogue())
 }
 
-/// Every discipline of `catalogue` with its keys, and every congestion control: for experiments that use disciplines
-/// added to the catalogue.
-pub fn names_in(catalogue: &Catalogue<SimPacket>) -> Names {
+/// Every discipline of `catalogue` with its keys, and its congestion controls: for experiments that use those added to
+/// it.
+pub fn names_in(catalogue: &Catalogue) -> Names {
     let disciplines = catalogue
+        .disciplines
         .iter()
         .map(|discipline| DisciplineKeys {
             name: discipline.name.into(),
@@ -31,7 +29,8 @@ pub fn names_in(catalogue: &Catalogue<SimPacket>) -> Names {
                 .collect(),
         })
         .collect();
-    let congestion_controls = cc::ALGORITHMS
+    let congestion_controls = catalogue
+        .congestion_controls
         .iter()
         .map(|algorithm| algorithm.name.into())
         .collect();
@@ -57,9 +56,11 @@ mod tests {
             };
             let mut window = Window::new(100);
             window.flight_size = 100;
-            (algorithm.build)(&config).on_congestion(Signal::Loss, &window)
+            algorithm
+                .build(&config)
+                .on_congestion(Signal::Loss, &window)
         };
-        let changed: Vec<_> = cc::ALGORITHMS
+        let changed: Vec<_> = cc::Catalogue::new()
             .iter()
             .filter(|algorithm| left(algorithm, Some(0.3)) != left(algorithm, None))
             .map(|algorithm| algorithm.name)

@@ -1,6 +1,6 @@
 //! A run that its caller drives: step it, observe it, change its settings.
 
-use sojourn_aqm::{Catalogue, Settings};
+use sojourn_aqm::Settings;
 use sojourn_experiment::RunSpec;
 use sojourn_experiment::derived::{self, Owner};
 use sojourn_experiment::network::{RunError, discipline, settings};
@@ -8,7 +8,7 @@ use sojourn_measure::series::{FlowSample, Looker, QueueSample};
 use sojourn_units::{Kind, Time, Value};
 
 use crate::build::build;
-use crate::packet::SimPacket;
+use crate::catalogue::Catalogue;
 use crate::result::RunResult;
 use crate::sampler::{look_at_flows, look_at_queues};
 use crate::simulation::Simulation;
@@ -68,8 +68,8 @@ impl Session {
     /// Builds a run at time zero.
     ///
     /// # Errors
-    /// A discipline refuses its settings, or a name is missing from `catalogue` or from the congestion controls.
-    pub fn new(spec: RunSpec, catalogue: &Catalogue<SimPacket>) -> Result<Self, RunError> {
+    /// A discipline refuses its settings, or a name is missing from `catalogue`.
+    pub fn new(spec: RunSpec, catalogue: &Catalogue) -> Result<Self, RunError> {
         let began = std::time::Instant::now();
         let simulation = build(&spec.experiment, spec.queue, spec.seed, catalogue)?;
         let places = derived::queues(&spec.experiment, spec.queue);
@@ -143,12 +143,7 @@ impl Session {
     /// # Errors
     /// [`RunError::Settings`]: there is no such key, its value is refused, or it cannot change during a run. Nothing
     /// has changed then.
-    pub fn set(
-        &mut self,
-        key: &str,
-        value: &str,
-        catalogue: &Catalogue<SimPacket>,
-    ) -> Result<(), RunError> {
+    pub fn set(&mut self, key: &str, value: &str, catalogue: &Catalogue) -> Result<(), RunError> {
         let places = derived::queues(&self.spec.experiment, self.spec.queue);
         let refuse = |message: String| RunError::Settings {
             key: key.to_owned(),
@@ -188,7 +183,7 @@ impl Session {
                         place.link_key()
                     )));
                 }
-                let discipline = discipline(place.arm, catalogue)?;
+                let discipline = discipline(place.arm, &catalogue.disciplines)?;
                 let settings = self.settings[link].with(discipline, name, value);
                 let settings = settings.map_err(|error| refuse(error.message))?;
                 discipline
@@ -248,6 +243,6 @@ impl Session {
 ///
 /// # Errors
 /// As [`Session::new`].
-pub fn run(spec: RunSpec, catalogue: &Catalogue<SimPacket>) -> Result<RunResult, RunError> {
+pub fn run(spec: RunSpec, catalogue: &Catalogue) -> Result<RunResult, RunError> {
     Ok(Session::new(spec, catalogue)?.finish())
 }

@@ -76,8 +76,8 @@ fn avq<P: Packet + Send + 'static>(name: &'static str, signal: Verdict) -> Disci
 #[test]
 fn a_discipline_that_marks_drops_what_is_not_ecn_capable() {
     let mut catalogue = sojourn_sim::catalogue();
-    catalogue.add(avq("marks", Verdict::Mark));
-    catalogue.add(avq("drops", Verdict::DROP));
+    catalogue.disciplines.add(avq("marks", Verdict::Mark));
+    catalogue.disciplines.add(avq("drops", Verdict::DROP));
     let mut names = sojourn_sim::names();
     for name in ["marks", "drops"] {
         let keys = Vec::new();

@@ -52,7 +52,7 @@ const SYN_ACK_RETRIES: u32 = 5;
 /// One end of a TCP connection.
 pub struct Endpoint {
     config: Config,
-    algorithm: &'static Algorithm,
+    algorithm: Algorithm,
     phase: Phase,
     iss: Seq,
     sender: Sender,
@@ -78,13 +78,13 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// An endpoint that waits for the peer's SYN. `iss`: its initial sequence number.
-    pub fn listen(config: Config, algorithm: &'static Algorithm, iss: Seq) -> Self {
+    pub fn listen(config: Config, algorithm: &Algorithm, iss: Seq) -> Self {
         Self {
             phase: Phase::Listen,
             iss,
             sender: Sender::new(
                 &config,
-                (algorithm.build)(&config),
+                algorithm.build(&config),
                 iss,
                 false,
                 Feedback::None,
@@ -103,12 +103,12 @@ impl Endpoint {
             reports_setup: false,
             failed: false,
             config,
-            algorithm,
+            algorithm: algorithm.clone(),
         }
     }
 
     /// An endpoint that opens the connection when first polled.
-    pub fn connect(config: Config, algorithm: &'static Algorithm, iss: Seq) -> Self {
+    pub fn connect(config: Config, algorithm: &Algorithm, iss: Seq) -> Self {
         Self {
             phase: Phase::SynSent,
             syn_due: true,
@@ -288,7 +288,7 @@ impl Endpoint {
         self.phase = Phase::Established;
         self.syn_alarm = None;
         self.syn_due = false;
-        let control = (self.algorithm.build)(&self.config);
+        let control = self.algorithm.build(&self.config);
         let fresh = Sender::new(&self.config, control, self.iss, self.sack, self.feedback);
         let waiting = std::mem::replace(&mut self.sender, fresh);
         self.sender.take_over(&waiting);
@@ -490,11 +490,10 @@ mod tests {
 
     /// Both ends after a handshake without loss or delay.
     fn connected(client: &str, server: &str) -> [Endpoint; 2] {
-        let end = |name| by_name(name).expect("a congestion control");
         let config = Config::default();
         let mut ends = [
-            Endpoint::connect(config.clone(), end(client), Seq(1000)),
-            Endpoint::listen(config, end(server), Seq(2000)),
+            Endpoint::connect(config.clone(), &by_name(client), Seq(1000)),
+            Endpoint::listen(config, &by_name(server), Seq(2000)),
         ];
         for turn in 0..4 {
             let (from, to) = (turn % 2, 1 - turn % 2);
@@ -512,7 +511,7 @@ mod tests {
             exchange,
             ..Config::default()
         };
-        let reno = by_name("reno").expect("a congestion control");
+        let reno = &by_name("reno");
         let mut ends = [
             Endpoint::connect(config.clone(), reno, Seq(1000)),
             Endpoint::listen(config, reno, Seq(2000)),
@@ -567,7 +566,7 @@ mod tests {
                 exchange: true,
                 ..Config::default()
             };
-            let reno = by_name("reno").expect("a congestion control");
+            let reno = &by_name("reno");
             let mut ends = [
                 Endpoint::connect(config.clone(), reno, Seq(1000)),
                 Endpoint::listen(config, reno, Seq(2000)),
@@ -604,7 +603,7 @@ mod tests {
             let due = end.next_timer().expect(what);
             end.on_timer(due);
         };
-        let reno = by_name("reno").expect("a congestion control");
+        let reno = &by_name("reno");
         let mut client = Endpoint::connect(Config::default(), reno, Seq(1000));
         fire(&mut client, "a SYN is out");
         assert_eq!(client.timeouts(), 1);
@@ -630,7 +629,7 @@ mod tests {
     /// retransmissions: these 4 and tcp_syn_retries = 6.
     #[test]
     fn in_7_3_the_first_five_retransmissions_of_a_syn_are_a_second_apart() {
-        let reno = by_name("reno").expect("a congestion control");
+        let reno = &by_name("reno");
         let config = Config {
             kernel: Kernel::V7_3,
             clock: crate::config::Clock::Exact,

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::fmt;
 
 use proptest::prelude::*;
-use sojourn_tcp::cc::{ALGORITHMS, Algorithm};
+use sojourn_tcp::cc::{Algorithm, Catalogue};
 use sojourn_tcp::config::{Abe, Clock, Recovery};
 use sojourn_tcp::segment::Flags;
 use sojourn_tcp::seq::Seq;
@@ -75,8 +75,8 @@ impl fmt::Debug for Trial {
 }
 
 /// An algorithm, shown by its name.
-#[derive(Clone, Copy)]
-struct Named(&'static Algorithm);
+#[derive(Clone)]
+struct Named(Algorithm);
 
 impl fmt::Debug for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,7 +111,13 @@ fn trial() -> impl Strategy<Value = Trial> {
     let iss = prop_oneof![any::<u32>(), (u32::MAX - 100_000)..=u32::MAX];
     (
         config,
-        prop::sample::select(ALGORITHMS.iter().map(Named).collect::<Vec<_>>()),
+        prop::sample::select(
+            Catalogue::new()
+                .iter()
+                .cloned()
+                .map(Named)
+                .collect::<Vec<_>>(),
+        ),
         [iss.clone(), iss],
         (0_u64..150_000, prop_oneof![Just(0_u64), 0_u64..20_000]),
         prop::collection::vec(prop_oneof![Just(1_u64), 1_u64..100, 100_u64..3000], 0..4),
@@ -158,8 +164,8 @@ impl World {
     fn new(trial: &Trial) -> Self {
         let iss = trial.iss.map(Seq);
         let mut ends = [
-            Endpoint::connect(trial.config.clone(), trial.algorithm.0, iss[0]),
-            Endpoint::listen(trial.config.clone(), trial.algorithm.0, iss[1]),
+            Endpoint::connect(trial.config.clone(), &trial.algorithm.0, iss[0]),
+            Endpoint::listen(trial.config.clone(), &trial.algorithm.0, iss[1]),
         ];
         ends[1].write(trial.bytes[1]);
         ends[1].close();

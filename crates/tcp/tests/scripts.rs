@@ -76,9 +76,14 @@ struct Row {
     count: u32,
 }
 
+/// The congestion control called `name`.
+fn control(name: &str) -> Option<cc::Algorithm> {
+    cc::Catalogue::new().get(name).cloned()
+}
+
 struct Player {
     config: Config,
-    algorithm: &'static cc::Algorithm,
+    algorithm: cc::Algorithm,
     iss: Seq,
     endpoint: Option<Endpoint>,
     now: Time,
@@ -94,7 +99,7 @@ impl Player {
                 gso: false,
                 ..Config::default()
             },
-            algorithm: cc::by_name("reno").expect("reno is listed"),
+            algorithm: control("reno").expect("reno is listed"),
             iss: Seq(u32::MAX - 2500),
             endpoint: None,
             now: Time::ZERO,
@@ -143,7 +148,7 @@ impl Player {
     fn configure(&mut self, setting: &str) -> Result<(), String> {
         let (key, value) = setting.split_once('=').ok_or("a setting is KEY=VALUE")?;
         match key {
-            "cc" => self.algorithm = cc::by_name(value).ok_or("no such congestion control")?,
+            "cc" => self.algorithm = control(value).ok_or("no such congestion control")?,
             "mss" => self.config.mss = whole(value)? as u16,
             "initial_window" => self.config.initial_window = whole(value)?,
             "ecn" => self.config.ecn = value == "on",
@@ -177,14 +182,14 @@ impl Player {
             "connect" => {
                 self.endpoint = Some(Endpoint::connect(
                     self.config.clone(),
-                    self.algorithm,
+                    &self.algorithm,
                     self.iss,
                 ));
             }
             "listen" => {
                 self.endpoint = Some(Endpoint::listen(
                     self.config.clone(),
-                    self.algorithm,
+                    &self.algorithm,
                     self.iss,
                 ));
             }

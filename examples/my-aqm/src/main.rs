@@ -34,8 +34,8 @@ fn main() -> ExitCode {
 /// Runs every arm of an experiment once, with the first seed.
 fn run(file: &Path) -> Result<Vec<RunResult>, String> {
     let mut catalogue = sojourn_sim::catalogue();
-    catalogue.add(my_madpie::my_madpie());
-    catalogue.add(step_drop::step_drop());
+    catalogue.disciplines.add(my_madpie::my_madpie());
+    catalogue.disciplines.add(step_drop::step_drop());
     let names = sojourn_sim::names_in(&catalogue);
     let plan = sojourn_experiment::read_file(file, &[], &names).map_err(|error| error.to_string())?;
     let first_seed = |spec: &RunSpec| spec.seed == spec.experiment.seed;

@@ -99,7 +99,7 @@ def _root(
     context: typer.Context,
     load: Annotated[
         list[Path] | None,
-        typer.Option("--load", metavar="FILE", help="First run a Python file that registers user-defined disciplines."),
+        typer.Option("--load", metavar="FILE", help="First run a Python file that registers user-defined algorithms."),
     ] = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
@@ -108,7 +108,7 @@ def _root(
         raise typer.Exit
     for file in load or []:
         if not user_aqm.load(file):
-            print(f'note: --load {file}: registers no discipline; a class needs @sj.aqm("NAME")', file=sys.stderr)
+            print(f"note: --load {file}: registers nothing; see sj.aqm and sj.congestion_control", file=sys.stderr)
     if context.invoked_subcommand is None:
         print(context.get_help())
 

@@ -1,4 +1,4 @@
-"""User-defined queue disciplines, written in Python: slower than those in Rust, in the same experiments."""
+"""User-defined disciplines and congestion controls in Python: slower than those in Rust, in the same experiments."""
 
 from __future__ import annotations
 
@@ -9,25 +9,33 @@ import runpy
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from sojourn import _core
 from sojourn.files import bounded
 from sojourn.files.bounded import LARGEST_TEXT
 
 Class = TypeVar("Class", bound=type)
+Kind = Literal["aqm", "congestion_control"]
 
 _files: dict[str, set[str]] = {}
 """The files that ``load`` ran, with the names that they registered."""
-_classes: dict[str, type] = {}
+_classes: dict[str, Own] = {}
 """The registered classes."""
 
 
+class Own(NamedTuple):
+    """A registered class."""
+
+    kind: Kind
+    cls: type
+
+
 class Registered(NamedTuple):
-    """The data with which another process obtains the same disciplines."""
+    """The data with which another process obtains the same algorithms."""
 
     files: tuple[str, ...]
-    classes: tuple[tuple[str, type], ...]
+    classes: tuple[tuple[str, Own], ...]
     """Classes that no file registered."""
 
 
@@ -38,11 +46,11 @@ def registered() -> Registered:
 
 
 def register_all(wanted: Registered) -> None:
-    """Registers the disciplines of another process."""
+    """Registers the algorithms of another process."""
     for file in wanted.files:
         load(Path(file))
-    for name, cls in wanted.classes:
-        register_aqm(name, cls)
+    for name, (kind, cls) in wanted.classes:
+        _register(kind, name, cls)
 
 
 def register_aqm(name: str, cls: type) -> None:
@@ -74,18 +82,69 @@ def register_aqm(name: str, cls: type) -> None:
     ExperimentError
         The name is taken or malformed, or a parameter has no default that determines its type.
     """
+    _register("aqm", name, cls)
+
+
+def register_congestion_control(name: str, cls: type) -> None:
+    """Makes a class usable as ``tcp = "name"`` in experiments, replacing any user-defined one of the same name.
+
+    Every connection gets an object of the class. Windows are in segments, times in seconds. The class needs
+    ``congestion``, and ``ack`` or ``sample``:
+
+    - ``ack(ack, window)``: an acknowledgement arrived and the window may grow, so not in recovery.
+    - ``congestion(signal, window)`` returns the new slow start threshold, at least 2. ``signal`` is ``"loss"``,
+      ``"ecn"`` (a mark was echoed) or ``"timeout"``. The sender reduces the window to it during recovery.
+    - ``sample(ack, sample, window)``: as ``ack``, on every acknowledgement and with the delivery rate. A class with
+      ``governs_window = True`` sets ``window.cwnd`` here, in recovery too.
+    - ``pacing_rate()`` returns bits of payload per second, or None before there is an estimate; called after each
+      acknowledgement. A class without it is not paced.
+    - ``delivery(ack, window)``: an acknowledgement delivered something, in recovery too. ``recovered(window)``: a
+      reduction is complete. ``timeout(now)`` follows ``congestion("timeout", window)``. ``undo(window, prior_cwnd)``
+      returns the window after a reduction that turned out to be wrong. ``restart(idle, now)``: data follows a pause.
+
+    Parameters
+    ----------
+    name
+        Lower-case letters, digits and underscores; not the name of a built-in congestion control or of another
+        registered class.
+    cls
+        Its constructor may have the parameters ``mss`` (bytes) and ``initial_window`` (segments), which the connection
+        gives; others need a default.
+
+    Raises
+    ------
+    ExperimentError
+        The name is taken or malformed, or the class lacks a method.
+    """
+    _register("congestion_control", name, cls)
+
+
+def _register(kind: Kind, name: str, cls: type) -> None:
     parameters = [
         (parameter.name, [] if parameter.default is parameter.empty else [parameter.default])
         for parameter in inspect.signature(cls).parameters.values()
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
     summary = (inspect.getdoc(cls) or "").partition("\n")[0].rstrip(".")
-    _core.register_aqm(name, cls, summary, parameters, _digest(cls))
-    _classes[name] = cls
+    register = _core.register_aqm if kind == "aqm" else _core.register_congestion_control
+    register(name, cls, summary, parameters, _digest(cls))
+    _classes[name] = Own(kind, cls)
+
+
+def unregister_congestion_control(name: str) -> None:
+    """Removes the congestion control registered under a name.
+
+    Raises
+    ------
+    ExperimentError
+        There is none of this name.
+    """
+    _core.unregister_congestion_control(name)
+    _classes.pop(name, None)
 
 
 def unregister_aqm(name: str) -> None:
-    """Removes the class registered under a name.
+    """Removes the discipline registered under a name.
 
     Raises
     ------
@@ -106,8 +165,18 @@ def aqm(name: str) -> Callable[[Class], Class]:
     return register
 
 
+def congestion_control(name: str) -> Callable[[Class], Class]:
+    """``register_congestion_control`` as a decorator of the class."""
+
+    def register(cls: Class) -> Class:
+        register_congestion_control(name, cls)
+        return cls
+
+    return register
+
+
 def load(file: Path) -> tuple[str, ...]:
-    """Runs a Python file that registers disciplines, and returns their names.
+    """Runs a Python file that registers disciplines or congestion controls, and returns their names.
 
     Raises
     ------
@@ -135,7 +204,7 @@ def load(file: Path) -> tuple[str, ...]:
     except Exception as error:
         raise _core.ExperimentError(f"{file}:{_line(error, file)}: {type(error).__name__}: {error}") from error
 
-    names = {name for name, cls in _classes.items() if before.get(name) is not cls}
+    names = {name for name, registered in _classes.items() if before.get(name) is not registered}
     _files[str(file.absolute())] = names
     return tuple(sorted(names))
 

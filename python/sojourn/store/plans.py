@@ -355,7 +355,7 @@ class Store:
         used = {name for document in listing.documents for name in json.loads(document).get("own", {})}
         for name in of_no_file:
             if name in used:
-                raise _core.ExperimentError(f'store: the discipline "{name}" has no file; must be registered by --load')
+                raise _core.ExperimentError(f'store: "{name}" has no file; must be registered by --load')
         plan = self._begin(listing, batch_runs, [], listed=True)
         listing.write(plan.folder)
         return _complete(plan)

@@ -5,16 +5,22 @@
 //! | [`registry`] | the registered classes; the catalogue with them |
 //! | [`keys`] | constructor parameters as keys; conversion of values |
 //! | [`adapter`] | an object of such a class as an `Aqm` |
+//! | [`control`] | an object of such a class as a congestion control |
 //! | [`views`] | a packet and a queue for Python |
 //! | [`algorithm`] | an algorithm in Rust for use in Python classes |
 
 mod adapter;
 mod algorithm;
+mod control;
 mod keys;
 mod registry;
 mod views;
 
 pub use adapter::Failure;
 pub use algorithm::Algorithm;
-pub use registry::{catalogue, digests, names, register_aqm, unregister_aqm};
+pub use control::{AckView, SampleView, WindowView};
+pub use registry::{
+    catalogue, digests, disciplines, names, register_aqm, register_congestion_control,
+    unregister_aqm, unregister_congestion_control,
+};
 pub use views::{PacketView, QueueView};

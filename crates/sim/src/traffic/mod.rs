@@ -82,7 +82,7 @@ pub enum Source {
 
 impl Source {
     /// A new flow of a kind. Only flows over TCP use `algorithm`.
-    pub fn new(identity: Identity, kind: &Kind, algorithm: &'static Algorithm, seed: u64) -> Self {
+    pub fn new(identity: Identity, kind: &Kind, algorithm: &Algorithm, seed: u64) -> Self {
         let tcp =
             || TcpFlow::new(identity, kind, algorithm, seed).map(|flow| Self::Tcp(flow.into()));
         let ping = || Ping::new(identity, kind, seed).map(|flow| Self::Ping(flow.into()));

@@ -1,6 +1,6 @@
 //! Builds a cell from its link.
 
-use sojourn_aqm::{Catalogue, Limit, Settings};
+use sojourn_aqm::{Limit, Settings};
 use sojourn_experiment::Values;
 use sojourn_experiment::derived::QueuePlace;
 use sojourn_experiment::model::Experiment;
@@ -12,6 +12,7 @@ use sojourn_units::Value;
 use sojourn_wifi::queues::mac80211::{self, FqSettings};
 use sojourn_wifi::{Medium, Protection, Station, modes};
 
+use crate::catalogue::Catalogue;
 use crate::packet::SimPacket;
 
 /// Categories of a station, each with a queue of its own in mac80211.
@@ -29,7 +30,7 @@ pub fn build(
     experiment: &Experiment,
     queue: usize,
     seed: u64,
-    catalogue: &Catalogue<SimPacket>,
+    catalogue: &Catalogue,
     places: [&QueuePlace<'_>; 2],
 ) -> Result<(Medium<SimPacket>, [&'static [&'static str]; 2]), RunError> {
     let [down, up] = places;
@@ -154,7 +155,7 @@ fn check(queue: usize, place: &QueuePlace<'_>, wifi: &Wifi) -> Result<(), RunErr
 struct Maker<'a> {
     experiment: &'a Experiment,
     queue: usize,
-    catalogue: &'a Catalogue<SimPacket>,
+    catalogue: &'a Catalogue,
     place: &'a QueuePlace<'a>,
     wifi: &'a Wifi,
     /// The names of the discipline's inner queues.
@@ -197,7 +198,7 @@ impl Maker<'_> {
     }
 
     fn discipline(&mut self) -> Result<BoxedQdisc<SimPacket>, RunError> {
-        let discipline = discipline(self.place.arm, self.catalogue)?;
+        let discipline = discipline(self.place.arm, &self.catalogue.disciplines)?;
         let qdisc = discipline
             .build(&settings(self.experiment, self.place))
             .map_err(at(self.place, self.queue))?;

@@ -20,7 +20,7 @@ mod windowed;
 
 use sojourn_units::{Duration, Rate, Time};
 
-pub use catalogue::{ALGORITHMS, Algorithm, by_name};
+pub use catalogue::{Algorithm, Catalogue};
 pub use cubic::Cubic;
 pub use newreno::NewReno;
 pub use reno::Reno;
@@ -186,6 +186,13 @@ fn fraction(cwnd: u32, numerator: u32, denominator: u32) -> u32 {
 fn less(cwnd: u32, numerator: u32, denominator: u32) -> u32 {
     let off = u64::from(cwnd) * u64::from(numerator) / u64::from(denominator);
     (cwnd - off as u32).max(2)
+}
+
+/// The congestion control called `name`.
+#[cfg(test)]
+pub(crate) fn by_name(name: &str) -> Algorithm {
+    let found = Catalogue::new().get(name).cloned();
+    found.expect("a congestion control")
 }
 
 #[cfg(test)]

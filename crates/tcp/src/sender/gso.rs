@@ -166,8 +166,13 @@ mod tests {
             clock: Clock::Exact,
             ..Config::default()
         };
-        let reno = by_name("reno").expect("reno is listed");
-        let mut sender = Sender::new(&config, (reno.build)(&config), Seq(0), true, Feedback::None);
+        let mut sender = Sender::new(
+            &config,
+            by_name("reno").build(&config),
+            Seq(0),
+            true,
+            Feedback::None,
+        );
         sender.on_handshake(Some(rtt), 1 << 30, true, START);
         sender.window.cwnd = cwnd;
         sender.window.ssthresh = cwnd;

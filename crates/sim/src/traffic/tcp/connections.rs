@@ -21,7 +21,7 @@ pub struct Place(usize);
 /// The open connections of a flow.
 pub struct Connections {
     config: Config,
-    algorithm: &'static Algorithm,
+    algorithm: Algorithm,
     iss: Stream,
     opened: u32,
     /// The open connections. The fields read most often are kept apart: their numbers, and the timers of each end.
@@ -151,7 +151,7 @@ impl Connections {
         identity: &Identity,
         kind: &model::Kind,
         tcp: &model::Tcp,
-        algorithm: &'static Algorithm,
+        algorithm: &Algorithm,
         iss: Stream,
     ) -> Self {
         let window = tcp
@@ -188,7 +188,7 @@ impl Connections {
                 },
                 ..Config::default()
             },
-            algorithm,
+            algorithm: algorithm.clone(),
             iss,
             opened: 0,
             ids: Vec::new(),
@@ -271,8 +271,8 @@ impl sojourn_traffic::Connections for Connections {
     fn open(&mut self, opener: Side) -> Id {
         let mut draw = || Seq(self.iss.word() as u32);
         let (first, second) = (draw(), draw());
-        let connect = |iss| Endpoint::connect(self.config.clone(), self.algorithm, iss);
-        let listen = |iss| Endpoint::listen(self.config.clone(), self.algorithm, iss);
+        let connect = |iss| Endpoint::connect(self.config.clone(), &self.algorithm, iss);
+        let listen = |iss| Endpoint::listen(self.config.clone(), &self.algorithm, iss);
         let ends = match opener {
             Side::Sending => [connect(first), listen(second)],
             Side::Receiving => [listen(first), connect(second)],

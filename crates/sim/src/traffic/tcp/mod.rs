@@ -45,12 +45,7 @@ struct Egress {
 
 impl TcpFlow {
     /// A new flow; `None` if the kind does not run over TCP.
-    pub fn new(
-        identity: Identity,
-        kind: &Kind,
-        algorithm: &'static Algorithm,
-        seed: u64,
-    ) -> Option<Self> {
+    pub fn new(identity: Identity, kind: &Kind, algorithm: &Algorithm, seed: u64) -> Option<Self> {
         let tcp = kind.tcp()?;
         let application = over_tcp(&identity.of_application(), kind, seed)?;
         let iss = Stream::new(seed, &format!("flow/{}/iss", identity.flow));
