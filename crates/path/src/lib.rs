@@ -32,6 +32,7 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`path`] | a path between two ends, ready to use: where to begin |
+//! | `drive` | the loop around a path and two endpoints: [`Endpoint`], [`Path::drive`] |
 //! | [`network`] | links, delay lines and routes together: where a packet's next hop is chosen |
 //! | [`builder`] | a network from links and the stages of routes |
 //! | [`link`] | one direction of a link: a discipline, a device queue and a shaper |
@@ -46,6 +47,7 @@ extern crate alloc;
 
 pub mod builder;
 pub mod delay_line;
+mod drive;
 mod event_queue;
 pub mod impair;
 pub mod link;
@@ -57,6 +59,7 @@ pub mod shaper;
 mod wire;
 
 pub use builder::{Builder, Stage};
+pub use drive::Endpoint;
 pub use impair::Impair;
 pub use link::{Link, LinkConfig};
 pub use medium::{Medium, NoMedium};

@@ -244,6 +244,16 @@ impl<T> Path<T> {
         Ok(())
     }
 
+    /// The instant of the last call.
+    pub fn now(&self) -> core::time::Duration {
+        self.now.into()
+    }
+
+    /// It is `now`, and nothing is due before.
+    pub(crate) fn rest_until(&mut self, now: core::time::Duration) {
+        self.now = now.into();
+    }
+
     /// It is `now`: handles what is due.
     fn advance(&mut self, now: core::time::Duration) -> Time {
         let now = Time::from(now);
