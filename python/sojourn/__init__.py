@@ -11,6 +11,7 @@
 - ``plan``, ``RunSpec``: an experiment's runs as values, which can be pickled, sent, compared and run elsewhere
 - ``Session``: one run, driven step by step
 - ``Grid``: pictures of a store of runs
+- ``Path``: a bottleneck around packets of your own, for tests of network protocols
 - ``replay``, ``follow``: replay a recorded queue through a discipline
 - ``ExperimentError``, ``RunError``: an error in the input; a failed run
 """
@@ -19,7 +20,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sojourn._core import Ack, Algorithm, ExperimentError, Packet, Queue, RunError, RunSpec, Sample, Window
+    from sojourn._core import (
+        Ack,
+        Algorithm,
+        Delivery,
+        ExperimentError,
+        Packet,
+        Path,
+        Queue,
+        RunError,
+        RunSpec,
+        Sample,
+        Window,
+    )
     from sojourn._core import version as __version__
     from sojourn.api import compare, run, run_text
     from sojourn.frame.results import Arm, Results, Run
@@ -41,9 +54,11 @@ __all__ = [
     "Ack",
     "Algorithm",
     "Arm",
+    "Delivery",
     "ExperimentError",
     "Grid",
     "Packet",
+    "Path",
     "Queue",
     "Results",
     "Run",
@@ -72,8 +87,10 @@ _HOMES = {
     "_core": (
         "Ack",
         "Algorithm",
+        "Delivery",
         "ExperimentError",
         "Packet",
+        "Path",
         "Queue",
         "RunError",
         "RunSpec",

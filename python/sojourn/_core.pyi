@@ -10,9 +10,11 @@ __all__ = [
     "Ack",
     "Algorithm",
     "Cancelled",
+    "Delivery",
     "ExperimentError",
     "Monitor",
     "Packet",
+    "Path",
     "Plan",
     "Queue",
     "Recording",
@@ -302,6 +304,129 @@ def register_aqm(
 
 def unregister_aqm(name: str) -> None:
     """Removes the class registered under a name."""
+
+@final
+class Path:
+    """A bottleneck around packets of your own, for tests of network protocols.
+
+    A link with a queue discipline lies between two ends, with propagation and the way back. There is no clock and no
+    thread: you say what time it is. Packets down cross the link under test, then propagation of half of ``rtt``;
+    packets up cross a link of their own if there is ``up``, then the other half. Instants are in seconds since the
+    path's beginning, rounded to nanoseconds, and may not go back from one call to the next. The same calls have the
+    same result.
+
+    Parameters
+    ----------
+    rate
+        The link's rate: ``"20 Mbit/s"``.
+    rtt
+        Propagation there and back: ``"40 ms"``.
+    aqm, keys
+        The discipline and its keys, as in an experiment file: ``aqm="codel", keys={"target": "5 ms", "ecn": True}``.
+    up, up_aqm, up_keys
+        The rate of a link for packets up, its discipline and keys. Without ``up``, packets up cross no queue.
+    impair, up_impair
+        What propagation does to packets down and up: ``loss``, ``duplicate`` and ``corrupt`` (probabilities),
+        ``jitter`` (the standard deviation as text, ``"3 ms"``).
+    seed
+        Of the random numbers.
+
+    Raises
+    ------
+    ExperimentError
+        A value is refused; the message says what is accepted.
+    """
+
+    def __new__(
+        cls,
+        rate: str,
+        rtt: str,
+        *,
+        aqm: str = "pfifo",
+        keys: dict[str, str | float] | None = None,
+        up: str | None = None,
+        up_aqm: str = "pfifo",
+        up_keys: dict[str, str | float] | None = None,
+        impair: dict[str, str | float] | None = None,
+        up_impair: dict[str, str | float] | None = None,
+        seed: int = 1,
+    ) -> Path: ...
+    def send(
+        self,
+        now: float,
+        payload: object,
+        bytes: int,
+        *,
+        way: Literal["down", "up"] = "down",
+        ecn: Literal["not-ect", "ect0", "ect1", "ce"] = "not-ect",
+        flow: int = 0,
+        dscp: int = 0,
+    ) -> int:
+        """Sends a packet of any payload and ``bytes`` on the link, headers included; returns its number, from 0.
+
+        ``flow`` is any number of its flow, for disciplines that tell flows apart.
+        """
+
+    def poll(self, now: float) -> Delivery | None:
+        """Handles what is due by ``now``, and returns a packet that has arrived; to be called until it returns None."""
+
+    def next_event(self) -> float | None:
+        """When to call ``poll`` next, never before the last call; None: only after a packet was sent."""
+
+    def verdicts(self) -> list[dict[str, Any]]:
+        """What happened to packets since the last call, oldest first; the newest 65,536 are kept.
+
+        Each has ``at_s``, ``way``, ``number`` and ``verdict``: ``"arrived"``, ``"marked"``, ``"dropped"`` (with
+        ``reason``: ``"aqm"`` or ``"overflow"``), ``"left"`` (with ``sojourn_s``), ``"lost"`` or ``"duplicated"``.
+        """
+
+    def counts(self, way: Literal["down", "up"] = "down") -> dict[str, int]:
+        """Packets ``sent``, ``delivered``, ``dropped``, ``marked``, ``lost`` and ``duplicated`` of a direction."""
+
+    @property
+    def packets(self) -> int:
+        """Packets under way, in queues and in propagation."""
+
+    def set_rate(self, rate: str, *, way: Literal["down", "up"] = "down") -> None:
+        """Sets the rate of a direction's link."""
+
+    def set_delay(self, rtt: str) -> None:
+        """Sets the propagation there and back."""
+
+@final
+class Delivery:
+    """A packet that has arrived over a ``Path``."""
+
+    @property
+    def payload(self) -> Any: ...
+    @property
+    def at_s(self) -> float:
+        """When it arrived."""
+
+    @property
+    def sent_s(self) -> float:
+        """When it was sent."""
+
+    @property
+    def sojourn_s(self) -> float:
+        """The time that it spent in the link's queue."""
+
+    @property
+    def way(self) -> Literal["down", "up"]: ...
+    @property
+    def number(self) -> int:
+        """What ``send`` returned for it."""
+
+    @property
+    def ecn(self) -> Literal["not-ect", "ect0", "ect1", "ce"]:
+        """The ECN field as it arrived."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes on the link."""
+
+    @property
+    def dscp(self) -> int: ...
 
 @final
 class Window:

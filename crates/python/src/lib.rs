@@ -7,6 +7,7 @@
 //! | [`sweep`] | a sweep too large for memory |
 //! | [`run_spec`] | one run as a value, and its monitor |
 //! | [`session`] | one run, driven step by step |
+//! | [`path`] | a bottleneck around packets of Python's own |
 //! | [`run`] | the results of a run |
 //! | [`replay`] | replays a recorded queue through a discipline |
 //! | [`linux`] | the input and the output of the agent on Linux |
@@ -20,6 +21,7 @@ mod errors;
 mod linux;
 mod lists;
 mod own;
+mod path;
 mod plan;
 mod replay;
 mod run;
@@ -46,6 +48,8 @@ mod _core {
         AckView, Algorithm, PacketView, QueueView, SampleView, WindowView, register_aqm,
         register_congestion_control, unregister_aqm, unregister_congestion_control,
     };
+    #[pymodule_export]
+    use path::{Delivery, Path};
     #[pymodule_export]
     use plan::Plan;
     #[pymodule_export]

@@ -1,0 +1,103 @@
+"""``sj.Path``: a bottleneck around packets of one's own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from test_own_aqm import blocks
+
+PAGE = Path(__file__).parent.parent / "docs" / "python.md"
+
+
+def drain(path: sj.Path) -> list[sj.Delivery]:
+    """Everything that arrives."""
+    found = []
+    while (now := path.next_event()) is not None:
+        while (packet := path.poll(now)) is not None:
+            found.append(packet)
+    return found
+
+
+def test_the_pages_example_runs() -> None:
+    ((_, text),) = [block for block in blocks("python", PAGE.read_text(encoding="utf-8")) if block[0]]
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(text, "path_example.py", "exec"), {})
+    assert "marked" in printed.getvalue()
+
+
+def test_a_packet_takes_its_rate_and_its_way() -> None:
+    path = sj.Path("8 Mbit/s", "20 ms")
+    payload = object()
+    numbers = [path.send(0.0, payload, 1000, ecn="ect1", dscp=46), path.send(0.0, None, 1000), path.send(0.0, 2, 1000)]
+    numbers.append(path.send(0.0, "back", 1000, way="up"))
+    assert numbers == [0, 1, 2, 3] and path.packets == 4
+    first, second, back, third = drain(path)
+    assert (first.payload, first.way, first.ecn, first.dscp, first.bytes) == (payload, "down", "ect1", 46, 1000)
+    # The link lets 1600 bytes go ahead of its rate; the third waits for the 400 that are missing.
+    assert [packet.at_s for packet in (first, second, back, third)] == [0.01, 0.01, 0.01, 0.0104]
+    assert (third.sojourn_s, back.way, back.payload) == (0.0004, "up", "back")
+
+
+def test_what_happens_to_packets_is_told() -> None:
+    path = sj.Path("1 Mbit/s", "10 ms", aqm="pfifo", keys={"limit": "2 packets"}, impair={"loss": 1.0})
+    for number in range(10):
+        path.send(0.0, number, 1000)
+    assert drain(path) == []
+    events = path.verdicts()
+    counts = path.counts()
+    assert counts["sent"] == 10 == counts["dropped"] + counts["lost"]
+    dropped = [event for event in events if event["verdict"] == "dropped"]
+    assert len(dropped) == counts["dropped"] > 0 and {event["reason"] for event in dropped} == {"overflow"}
+    assert {event["verdict"] for event in events} == {"arrived", "dropped", "left", "lost"}
+    assert path.verdicts() == [] and path.counts("up")["sent"] == 0
+
+
+def test_the_link_may_change() -> None:
+    path = sj.Path("8 Mbit/s", "20 ms", up="1 Mbit/s", up_aqm="fq_codel", up_keys={"target": "10 ms"})
+    path.set_rate("80 Mbit/s")
+    path.set_rate("2 Mbit/s", way="up")
+    path.set_delay("2 ms")
+    path.send(1.0, None, 100)
+    assert [packet.at_s for packet in drain(path)] == [1.001]
+
+
+def test_the_same_calls_have_the_same_result() -> None:
+    def arrivals(seed: int) -> list[tuple[int, float]]:
+        impair = {"loss": 0.1, "jitter": "3 ms", "duplicate": 0.1, "corrupt": 0.1}
+        path = sj.Path("10 Mbit/s", "40 ms", aqm="pie", impair=impair, up_impair={"loss": 0.5}, seed=seed)
+        for number in range(200):
+            path.send(number / 1000, number, 1500)
+        return [(packet.payload, packet.at_s) for packet in drain(path)]
+
+    assert arrivals(1) == arrivals(1) != arrivals(2)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [(lambda: sj.Path("fast", "40 ms"), 'rate: got "fast"'), (lambda: sj.Path("1 Mbit/s", "40"), 'rtt: got "40"'),
+     (lambda: sj.Path("1 Mbit/s", "1 ms", aqm="codell"), 'aqm: got "codell"; must be one of'),
+     (lambda: sj.Path("1 Mbit/s", "1 ms", aqm="codel", keys={"target": "soon"}), "target"),
+     (lambda: sj.Path("1 Mbit/s", "1 ms", impair={"lossy": 1}), "impair: got \"lossy\"; must be one of loss"),
+     (lambda: sj.Path("1 Mbit/s", "1 ms", impair={"loss": 2}), "loss"),
+     (lambda: sj.Path("1 Mbit/s", "1 ms").send(0, None, 100, way="left"), 'way: got "left"'),
+     (lambda: sj.Path("1 Mbit/s", "1 ms").send(0, None, 100, ecn="ect"), "ecn: must be"),
+     (lambda: sj.Path("1 Mbit/s", "1 ms").poll(-1), "now: got -1"),
+     (lambda: sj.Path("1 Mbit/s", "1 ms").poll(float("nan")), "now: got NaN"),
+     (lambda: sj.Path("1 Mbit/s", "1 ms").set_rate("1 Mbit/s", way="up"), "no link")],
+)  # fmt: skip
+def test_a_mistake_is_told(make, message: str) -> None:
+    with pytest.raises(sj.ExperimentError, match=message):
+        make()
+
+
+def test_time_does_not_go_back() -> None:
+    path = sj.Path("1 Mbit/s", "1 ms")
+    path.send(2.0, None, 100)
+    with pytest.raises(sj.ExperimentError, match="not before 2"):
+        path.send(1.0, None, 100)
+    assert path.counts()["sent"] == 1
