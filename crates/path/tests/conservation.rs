@@ -5,7 +5,7 @@ mod play;
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn every_packet_is_delivered_dropped_lost_or_under_way(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
