@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import sojourn as sj
 from conftest import EXPERIMENT, Cli
 from sojourn import _core
-from sojourn.cli.estimate import Estimate, in_bytes, in_runs, in_time, sentence
+from sojourn.cli.estimate import Estimate, estimate, estimate_study, in_bytes, in_runs, in_time, sentence
 from sojourn.runs import footprint
 from sojourn.runs.backends import backend_of
-from sojourn.runs.trial import trial
+from sojourn.runs.trial import Watched, trial
 
 RECORDED = EXPERIMENT.replace("repeat = 2", "repeat = 1") + "[record]\npackets = true\nrtt = true\npcap = true\n"
 
@@ -42,6 +43,52 @@ def test_the_disk_space_of_recordings_is_within_a_factor(sojourn: Cli, tmp_path:
     assert sojourn(*run).returncode == 0
     there = sum(path.stat().st_size for path in (tmp_path / "out").iterdir()) / 1e6
     assert there / 1.5 < said["disk_mb"] < there * 1.5
+
+
+@pytest.mark.parametrize("interval", ["1 ms", "10 ms", "100 ms"])
+def test_the_disk_space_of_a_series_is_within_a_factor(interval: str, tmp_path: Path):
+    text = EXPERIMENT.replace("repeat = 2", "repeat = 1").replace("flows = 2", "flows = 6")
+    text += f'[record]\nseries = "{interval}"\n'
+    sj.run_text(text, set={"experiment.duration": "30 s"}).save(tmp_path / "out", plots=False)
+    there = sum((tmp_path / "out" / f"{name}.parquet").stat().st_size for name in ("series", "flow_series"))
+    plan = _core.Plan.read_text(text.replace('"4 s"', '"30 s"'), "series", [])
+    said = sum(footprint.recording(spec).disk for spec in (plan[0], plan[1]))
+    assert there / 1.5 < said < there * 1.5
+
+
+def test_a_study_keeps_what_its_runs_record_in_memory():
+    def megabytes(record: str) -> float:
+        plan = _core.Plan.read_text(EXPERIMENT.replace('"4 s"', '"60 s"') + record, "kept", [])
+        return estimate_study([plan], backend_of("sim"), jobs=1, figures=0)["estimate_mb"]
+
+    # Four runs of a minute at 10 Mbit/s, 32 bytes per packet; a series of 2 ms of a link and two flows, 50 per row.
+    packets = 4 * 60 * 10e6 / 8 / 1514 * 32 / 1e6
+    assert megabytes("[record]\npackets = true\n") - megabytes("") > packets
+    assert megabytes('[record]\nseries = "2 ms"\n') - megabytes("") == pytest.approx(
+        4 * 30_000 * 3 * (50 + 64 / 4) / 1e6, rel=0.1
+    )
+
+
+def test_figures_cost_memory_only_where_they_are_drawn():
+    plan = _core.Plan.read_text(EXPERIMENT, "two", [])
+    without, with_ = (estimate(plan, backend_of("sim"), jobs=1, formats=formats) for formats in ((), ("png",)))
+    assert without["figures_s"] == 0.0 and with_["figures_s"] > 0.0
+    assert without["estimate_mb"] < 120.0 < with_["estimate_mb"]
+
+
+def test_what_a_run_needs_before_its_first_event_counts_once():
+    class Monitor:
+        simulated_s = 0.0
+
+        def cancel(self) -> None:
+            pass
+
+    monitor = Monitor()
+    watched = Watched(monitor, 0.0, 0)  # type: ignore[arg-type]
+    monitor.simulated_s = 2.0
+    watched.begun = (7.0, 1.0)
+    # Five seconds until it began, at 1 s of 20; then 0.5 for the next second.
+    assert watched.whole_s(2.0, 7.5, 20.0) == pytest.approx(5.0 + 0.5 * 19.0)
 
 
 def test_the_disk_space_of_a_long_capture_is_told():

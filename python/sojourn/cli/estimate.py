@@ -27,20 +27,22 @@ SAMPLE_S = 0.4
 """Duration of each trial."""
 BASE_SUMMARY_KB = 2.0
 """Size of a run's summary without its flows."""
-BASE_MB = 65.0
+BASE_MB = 60.0
 """Memory of the process with a small experiment; measured, as the following."""
-FILES_MB = 170.0
-"""Memory of the libraries that write tables and draw figures."""
+TABLES_MB, FIGURES_MB = 45.0, 105.0
+"""Memory of the libraries that write tables, and of those that draw figures."""
 PLAN_KB = 7.0
 """Memory of a pending run, with its key and its part of experiment.json."""
 MOST_LOOKS = 200
 """Most runs whose queues are looked at."""
-SUMMARY_FACTOR = 15.0
-"""Memory of a run's summary, as a multiple of its JSON's length: 6 until it is written, 15 when it is."""
+KEPT_FACTOR, SUMMARY_FACTOR = 6.0, 15.0
+"""Memory of a run's summary, as a multiple of its JSON's length: until it is written, and when it is."""
 WRITTEN_FACTOR = 1.6
 """Length of a run's summary in summary.json, which is indented, as a multiple of that in one line."""
 SUMMARY_MB_S = 0.18
 """Reading and writing a megabyte of summaries, which only one thread does."""
+MEASURED_KB = 2.5
+"""A run's part of a study's claims.json and measured.json."""
 START_S = 1.6
 """Start and end of the process, with --out."""
 FIGURE_S, FORMAT_S = 0.2, 0.12
@@ -81,14 +83,35 @@ def estimate(
         left = LeftBehind(out)
         stored = left.runs_of(plan_key(plan, backend))
         left.close(remove=False)
-    return _sum([_effort(plan, backend, SAMPLES, stored, formats)], jobs, stored)
+    return _sum([_effort(plan, backend, SAMPLES, stored)], jobs, _drawn(_figures(plan), formats), stored)
 
 
-def estimate_all(
-    plans: Sequence[_core.Plan], backend: Backend, *, jobs: int | None, formats: Sequence[str] = FORMATS
+def estimate_study(
+    plans: Sequence[_core.Plan], backend: Backend, *, jobs: int | None, figures: int, formats: Sequence[str] = FORMATS
 ) -> Estimate:
-    """The joint estimate of several experiments, from a trial run of each."""
-    return _sum([_effort(plan, backend, 1, 0, formats) for plan in plans], jobs)
+    """The estimate of a study's experiments together, from a trial run of each.
+
+    A study draws figures of its own, keeps what its runs record in memory until its claims are judged, and writes no
+    recordings.
+    """
+    efforts = [_effort(plan, backend, 1, 0) for plan in plans]
+    kept = [one._replace(megabytes=one.kept_mb, disk_mb=one.runs * MEASURED_KB / 1000) for one in efforts]
+    return _sum(kept, jobs, _drawn(figures, formats))
+
+
+class _Drawn(NamedTuple):
+    """The cost of figures."""
+
+    seconds: float = 0.0
+    disk_mb: float = 0.0
+    memory_mb: float = 0.0
+
+
+def _drawn(figures: int, formats: Sequence[str]) -> _Drawn:
+    if not (figures and formats):
+        return _Drawn()
+    seconds = figures * (FIGURE_S + FORMAT_S * len(formats))
+    return _Drawn(seconds, figures * FIGURE_BYTES * len(formats) / 1e6, FIGURES_MB)
 
 
 class _Effort(NamedTuple):
@@ -100,15 +123,16 @@ class _Effort(NamedTuple):
     alone_s: float
     """The part of it that Python makes, one run at a time."""
     summaries_s: float
-    figures_s: float
     megabytes: float
     """Memory of its runs once they are finished."""
+    kept_mb: float
+    """The same, with all that they record, if nothing is written."""
     at_once_mb: float
     """Memory of a run while it is made."""
     disk_mb: float
 
 
-def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int, formats: Sequence[str]) -> _Effort:
+def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int) -> _Effort:
     runs = len(plan.jobs)
     looks = [plan[place] for place in range(0, runs, max(1, runs // MOST_LOOKS))]
     left = (runs - stored) / len(looks)
@@ -126,17 +150,18 @@ def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int, forma
     recordings = [recording(spec) for spec in looks]
     queued = max(map(queued_bytes, first_seeds(plan)), default=0.0)
     at_once = queued + FLOW_BYTES * flows + max(one.memory for one in recordings)
-    figures = _figures(plan)
     disk = runs * (1000 * WRITTEN_FACTOR * summary_kb + sum(one.disk for one in recordings) / len(looks))
     return _Effort(
         runs=runs,
         wall_s=wall_s,
         alone_s=alone_s,
         summaries_s=(runs - stored) * summary_kb / 1000 * SUMMARY_MB_S,
-        figures_s=figures * (FIGURE_S + FORMAT_S * len(formats)) if formats else 0.0,
         megabytes=runs * (PLAN_KB + SUMMARY_FACTOR * summary_kb) / 1000,
+        kept_mb=runs
+        * (PLAN_KB + KEPT_FACTOR * summary_kb + sum(one.kept for one in recordings) / len(looks) / 1000)
+        / 1000,
         at_once_mb=at_once / 1e6,
-        disk_mb=(disk + figures * FIGURE_BYTES * len(formats)) / 1e6,
+        disk_mb=disk / 1e6,
     )
 
 
@@ -170,21 +195,21 @@ def first_seeds(plan: _core.Plan) -> Iterator[_core.RunSpec]:
         yield plan[place]
 
 
-def _sum(efforts: Sequence[_Effort], jobs: int | None, stored: int = 0) -> Estimate:
+def _sum(efforts: Sequence[_Effort], jobs: int | None, drawn: _Drawn, stored: int = 0) -> Estimate:
     runs = sum(one.runs for one in efforts)
     at_once = min(jobs or default_workers(), max(1, runs))
     processors = min(at_once, default_workers())
     wall_s = max(sum(one.wall_s for one in efforts) / processors, sum(one.alone_s for one in efforts))
     wall_s += sum(one.summaries_s for one in efforts)
-    megabytes = BASE_MB + FILES_MB + sum(one.megabytes for one in efforts)
+    megabytes = BASE_MB + TABLES_MB + drawn.memory_mb + sum(one.megabytes for one in efforts)
     megabytes += at_once * max((one.at_once_mb for one in efforts), default=0.0)
     return {
         "runs": runs,
         "stored": stored,
         "estimate_s": round(START_S + wall_s if runs > stored else 0.0, 1),
-        "figures_s": round(sum(one.figures_s for one in efforts), 1),
+        "figures_s": round(drawn.seconds, 1),
         "estimate_mb": round(megabytes, 1),
-        "disk_mb": round(sum(one.disk_mb for one in efforts), 2),
+        "disk_mb": round(sum(one.disk_mb for one in efforts) + drawn.disk_mb, 2),
     }
 
 

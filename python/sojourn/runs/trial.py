@@ -6,9 +6,9 @@ Processor time is measured, which does not depend on what else the machine does.
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterable
-from threading import Timer
 from typing import NamedTuple
 
 from sojourn import _core
@@ -18,6 +18,8 @@ PATIENCE_S = 15.0
 """Most wall time for a run to begin."""
 LEAST_SHARE = 1e-6
 """Least part of a run that a trial is taken to have made."""
+LOOK_S = 0.005
+"""Wall time between two looks at whether a run has begun."""
 
 
 class Trial(NamedTuple):
@@ -36,7 +38,9 @@ class Trial(NamedTuple):
 
 
 def trial(specs: Iterable[_core.RunSpec], backend: Backend, each_s: float) -> Trial:
-    """Makes each run for about ``each_s`` of wall time.
+    """Makes each run for about ``each_s`` of wall time from its first event on.
+
+    What a run needs before, as with very many flows, is counted once, and what it needs then for its whole duration.
 
     Raises
     ------
@@ -48,23 +52,20 @@ def trial(specs: Iterable[_core.RunSpec], backend: Backend, each_s: float) -> Tr
     failed: _core.RunError | None = None
     for spec in specs:
         monitor = _core.Monitor()
-        timer = Timer(each_s, _cancel_once_begun, [monitor])
-        timer.daemon = True
-        timer.start()
+        watched = Watched(monitor, each_s, time.pthread_getcpuclockid(threading.get_ident()))
         began_s = time.thread_time()
-        share = 1.0
         try:
-            core = backend.run(spec, monitor)
+            with watched:
+                core = backend.run(spec, monitor)
             kilobytes.append(len(core.summary_json) / 1000)
+            whole_s = time.thread_time() - began_s
         except _core.Cancelled:
-            share = max(monitor.simulated_s / spec.duration_s, LEAST_SHARE)
+            whole_s = watched.whole_s(began_s, time.thread_time(), spec.duration_s)
         except _core.RunError as error:
             failed = error
             continue
-        finally:
-            timer.cancel()
         cpu_s, effort = measured.get(spec.queue, (0.0, 0.0))
-        measured[spec.queue] = cpu_s + time.thread_time() - began_s, effort + spec.effort * share
+        measured[spec.queue] = cpu_s + whole_s, effort + spec.effort
     if failed is not None and not measured:
         raise failed
     costs = {queue: max(cpu_s, 1e-6) / effort for queue, (cpu_s, effort) in measured.items()}
@@ -78,9 +79,35 @@ def is_python(spec: _core.RunSpec) -> bool:
     return bool(json.loads(spec.document).get("own"))
 
 
-def _cancel_once_begun(monitor: _core.Monitor) -> None:
-    """Cancels a trial run once it has begun to simulate; before that, as with very many flows, its pace is unknown."""
-    until = time.monotonic() + PATIENCE_S
-    while not monitor.simulated_s and time.monotonic() < until:
-        time.sleep(0.05)
-    monitor.cancel()
+class Watched:
+    """Cancels a run some time after it has begun to simulate, and notes its processor time then."""
+
+    def __init__(self, monitor: _core.Monitor, each_s: float, clock: int) -> None:
+        self._monitor, self._each_s, self._clock = monitor, each_s, clock
+        self.begun: tuple[float, float] | None = None
+        """Its processor time and the simulated time when it was first seen to run."""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def whole_s(self, start_s: float, end_s: float, duration_s: float) -> float:
+        """The processor time of the whole run, from that of its part."""
+        simulated_s = self._monitor.simulated_s
+        begun_s, at_s = self.begun or (start_s, 0.0)
+        least_s = duration_s * LEAST_SHARE
+        return begun_s - start_s + (end_s - begun_s) * (duration_s - at_s) / max(simulated_s - at_s, least_s)
+
+    def _watch(self) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while not self._monitor.simulated_s and time.monotonic() < until:
+            if self._over.wait(LOOK_S):
+                return
+        self.begun = time.clock_gettime(self._clock), self._monitor.simulated_s
+        self._over.wait(self._each_s)
+        self._monitor.cancel()
