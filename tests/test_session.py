@@ -139,3 +139,12 @@ def test_a_ctrl_c_ends_a_long_step(file: Path):
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=30) == 1
+
+
+def test_what_a_prompt_shows_of_a_session_a_run_and_its_figures_is_one_line(file: Path):
+    session = sj.Session(file, queue="PIE 15")
+    session.step("500 ms")
+    assert repr(session) == "<Session PIE 15, seed 3, at 0.5 of 5 s>"
+    results = session.results()
+    assert repr(results.runs[0]) == "<Run PIE 15, seed 3>"
+    assert repr(results.plot).startswith("<Plots: cdf, box, ")

@@ -47,6 +47,10 @@ class Plots:
     def __init__(self, results: Results) -> None:
         self._results = results
 
+    def __repr__(self) -> str:
+        names = ", ".join(name for name in vars(type(self)) if not name.startswith("_"))
+        return f"<Plots: {names}>"
+
     def cdf(self, place: str = "down", *, width: Width | None = None) -> Figure:
         """Distribution function of the sojourn time, one line per arm, repeats combined."""
         return distributions.cdf(self._results, self._place(place), width)

@@ -48,6 +48,10 @@ class Run:
     read_capture: Callable[[], bytes | None] = lambda: None
     """Returns its capture."""
 
+    def __repr__(self) -> str:
+        cell = "".join(f", {key} = {value}" for key, value in self.summary["set"].items())
+        return f"<Run {self.label}, seed {self.seed}{cell}>"
+
     @property
     def label(self) -> str:
         """The arm's name."""

@@ -105,6 +105,9 @@ class Session:
         self._session = _core.Session(self.spec)
         self._results: Results | None = None
 
+    def __repr__(self) -> str:
+        return f"<Session {self.spec.label}, seed {self.spec.seed}, at {self.now_s:g} of {self.end_s:g} s>"
+
     @property
     def now_s(self) -> float:
         """The simulated seconds so far."""
