@@ -10,6 +10,7 @@ use crate::packet::Packet;
 
 /// Why a packet was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum DropReason {
     /// Decided by the algorithm, as a signal to the sender.
     Aqm,

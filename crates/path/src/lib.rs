@@ -64,7 +64,7 @@ pub use impair::Impair;
 pub use link::{Link, LinkConfig};
 pub use medium::{Medium, NoMedium};
 pub use network::{Hosts, Network, NoObserver, Observer, Packet, Place, Route};
-pub use path::{Delivery, Event, Path, PathBuilder, PathError, Verdict};
+pub use path::{Carried, Delivery, Event, Part, Path, PathBuilder, PathError, Verdict};
 pub use sojourn_aqm::{Datagram, DropReason, Ecn, FlowKey};
 pub use sojourn_units::Way;
 

@@ -10,7 +10,7 @@ use core::fmt;
 use sojourn_aqm::{Datagram, Ecn, FlowKey};
 use sojourn_units::{Duration, Rate, Time, Way};
 
-pub use builder::PathBuilder;
+pub use builder::{Part, PathBuilder};
 pub use given::{Given, PathError};
 pub use verdict::{Counts, Event, Verdict};
 
@@ -151,6 +151,11 @@ impl<T: Send + 'static> Path<T> {
 }
 
 impl<T> Path<T> {
+    /// A path of these parts: the direction of [`Way::Down`], then that of [`Way::Up`].
+    pub fn from_parts(parts: [Part<T>; 2]) -> Self {
+        builder::joined(parts, builder::KEEP)
+    }
+
     /// Sends a packet. Returns its number, counted from 0, by which events and deliveries name it.
     ///
     /// # Panics

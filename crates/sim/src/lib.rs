@@ -10,6 +10,7 @@
 //! | [`Catalogue`] | the disciplines and congestion controls that it finds by name |
 //! | [`result`] | what a run gives: the summary's figures and the recorded tables, as on every backend |
 //! | [`packet`] | a packet in the simulator |
+//! | [`path_from_toml`] | the link of a file, around packets of one's own |
 //! | `simulation` | the event loop: decides whether the network or a host's timer acts next |
 //! | `network` | the network of `sojourn-path` with probes and captures; how hosts send over it |
 //! | `wifi/` | Wi-Fi cells as parts of that network |
@@ -28,6 +29,7 @@ mod catalogue;
 mod names;
 mod network;
 pub mod packet;
+mod path;
 mod sampler;
 mod session;
 mod simulation;
@@ -40,6 +42,7 @@ pub use build::{check, document, in_use};
 pub use catalogue::{Catalogue, catalogue};
 pub use names::{names, names_in};
 pub use packet::SimPacket;
+pub use path::{PathFileError, path_from_toml};
 pub use session::{Observation, Session, run};
 pub use sojourn_experiment::network::RunError;
 pub use sojourn_measure::result::{self, RunResult};

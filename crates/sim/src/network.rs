@@ -97,6 +97,8 @@ pub const fn reason(reason: DropReason) -> Reason {
         DropReason::Aqm => Reason::Aqm,
         DropReason::Deterministic => Reason::Deterministic,
         DropReason::Overflow => Reason::Overflow,
+        // A reason that a later version of the crate may add is its algorithms'.
+        _ => Reason::Aqm,
     }
 }
 

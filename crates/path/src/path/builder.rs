@@ -32,6 +32,48 @@ pub struct PathBuilder<T> {
     keep: usize,
 }
 
+/// A direction of a path in parts, for callers that build disciplines themselves; see [`Path::from_parts`].
+pub struct Part<T> {
+    /// The discipline and the rest of the link; `None`: packets cross no link.
+    pub link: Option<(BoxedQdisc<Carried<T>>, LinkConfig)>,
+    /// What happens to packets behind it, the seed of that, and how a packet is copied.
+    pub impairment: Option<(Impair, u64, fn(&Carried<T>) -> Carried<T>)>,
+    /// Propagation; not used where the impairment has a trace of delays.
+    pub delay: Duration,
+}
+
+/// A path of these parts: down, up.
+pub(super) fn joined<T>(parts: [Part<T>; 2], keep: usize) -> Path<T> {
+    let mut builder = Builder::new();
+    let routes = parts.map(|part| {
+        let mut stages = Vec::new();
+        if let Some((qdisc, config)) = part.link {
+            stages.push(Stage::Link(builder.add_link(qdisc, config)));
+        }
+        // A trace of delays stands in place of the constant one.
+        let traced = |(impair, ..): &(Impair, _, _)| !impair.delay.is_empty();
+        let delay = match part.impairment.as_ref().is_some_and(traced) {
+            true => Duration::ZERO,
+            false => part.delay,
+        };
+        let impairment = part.impairment;
+        let impairment =
+            impairment.map(|(impair, seed, copy)| builder.add_impairment(impair, seed, copy));
+        stages.push(Stage::Wire(builder.add_impaired_wire(delay, impairment)));
+        builder.add_route(&stages)
+    });
+    Path {
+        network: builder.build(Watch::new(keep)),
+        routes,
+        delivered: Delivered(VecDeque::new()),
+        now: Time::ZERO,
+        sent: 0,
+    }
+}
+
+/// The events that a path keeps unless it is told otherwise.
+pub(super) const KEEP: usize = 65_536;
+
 /// Impairments, and how a packet is copied.
 type Impaired<T> = (Impair, fn(&Carried<T>) -> Carried<T>);
 
@@ -66,7 +108,7 @@ impl<T: Send + 'static> PathBuilder<T> {
             up: None,
             impaired: [None, None],
             seed: 1,
-            keep: 65_536,
+            keep: KEEP,
         }
     }
 
@@ -193,38 +235,21 @@ impl<T: Send + 'static> PathBuilder<T> {
 
     /// The path.
     pub fn build(self) -> Path<T> {
-        let mut builder = Builder::new();
-        let mut routes = [None, self.up.as_ref()];
-        routes[0] = Some(&self.down);
+        let links = [Some(&self.down), self.up.as_ref()];
         let delays = halves(self.rtt);
-        let routes = [0, 1].map(|way| {
-            let mut stages = Vec::new();
-            if let Some(link) = routes[way] {
-                let number = builder.add_link(self.qdisc(link), self.config(link, way));
-                stages.push(Stage::Link(number));
-            }
+        let part = |way: usize| {
+            let link = links[way].map(|link| (self.qdisc(link), self.config(link, way)));
             let impairment = self.impaired[way].clone().map(|(impair, copy)| {
                 let seed = random::seed(self.seed, IMPAIRMENT, way);
-                builder.add_impairment(impair, seed, copy)
+                (impair, seed, copy)
             });
-            // A trace of delays stands in place of the constant one.
-            let traced = |(impair, _): &Impaired<T>| !impair.delay.is_empty();
-            let is_traced = self.impaired[way].as_ref().is_some_and(traced);
-            let delay = if is_traced {
-                Duration::ZERO
-            } else {
-                delays[way]
-            };
-            stages.push(Stage::Wire(builder.add_impaired_wire(delay, impairment)));
-            builder.add_route(&stages)
-        });
-        Path {
-            network: builder.build(Watch::new(self.keep)),
-            routes,
-            delivered: Delivered(VecDeque::new()),
-            now: Time::ZERO,
-            sent: 0,
-        }
+            Part {
+                link,
+                impairment,
+                delay: delays[way],
+            }
+        };
+        joined([part(0), part(1)], self.keep)
     }
 
     fn qdisc(&self, link: &Bottleneck) -> BoxedQdisc<Carried<T>> {
