@@ -49,8 +49,11 @@ impl std::error::Error for PathFileError {}
 /// "#;
 /// let mut path = sojourn_sim::path_from_toml(home, "cake")?;
 /// path.send(Duration::ZERO, Way::Up, Datagram::new("hello", 1000));
-/// let at = path.next_event().and_then(|now| path.poll(now)).map(|out| out.at);
-/// assert_eq!(at, Some(Duration::from_millis(20)));
+/// while let Some(now) = path.next_event() {
+///     while let Some(out) = path.poll(now) {
+///         assert_eq!(out.at, Duration::from_millis(20));
+///     }
+/// }
 /// # Ok::<(), sojourn_sim::PathFileError>(())
 /// ```
 ///
@@ -127,7 +130,7 @@ mod tests {
     const HOME: &str = r#"
         experiment = { duration = "10 s", seed = 5 }
         link       = { rate = "8 Mbit/s", buffer = "100 packets", loss = 0.1 }
-        queue      = [{ aqm = "pfifo" }, { aqm = "codel", label = "mine", target = "2 ms" }]
+        queue      = [{ aqm = "pfifo" }, { aqm = "codel", label = "mine", target = "2 ms", interval = "10 ms" }]
         traffic    = [{ kind = "bulk", rtt = "30 ms" }]
     "#;
 

@@ -37,7 +37,7 @@ pub struct Part<T> {
     /// The discipline and the rest of the link; `None`: packets cross no link.
     pub link: Option<(BoxedQdisc<Carried<T>>, LinkConfig)>,
     /// What happens to packets behind it, the seed of that, and how a packet is copied.
-    pub impairment: Option<(Impair, u64, fn(&Carried<T>) -> Carried<T>)>,
+    pub impairment: Option<(Impair, u64, Copier<T>)>,
     /// Propagation; not used where the impairment has a trace of delays.
     pub delay: Duration,
 }
@@ -75,7 +75,10 @@ pub(super) fn joined<T>(parts: [Part<T>; 2], keep: usize) -> Path<T> {
 pub(super) const KEEP: usize = 65_536;
 
 /// Impairments, and how a packet is copied.
-type Impaired<T> = (Impair, fn(&Carried<T>) -> Carried<T>);
+type Impaired<T> = (Impair, Copier<T>);
+
+/// How a packet is copied.
+type Copier<T> = fn(&Carried<T>) -> Carried<T>;
 
 /// A link with its discipline.
 struct Bottleneck {
