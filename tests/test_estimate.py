@@ -57,9 +57,9 @@ def test_the_disk_space_of_a_series_is_within_a_factor(interval: str, tmp_path: 
 
 
 def test_a_study_keeps_what_its_runs_record_in_memory():
-    def megabytes(record: str) -> float:
+    def megabytes(record: str, variants: int = 0) -> float:
         plan = _core.Plan.read_text(EXPERIMENT.replace('"4 s"', '"60 s"') + record, "kept", [])
-        return estimate_study([plan], backend_of("sim"), jobs=1, figures=0)["estimate_mb"]
+        return estimate_study([plan], [[plan]] * variants, backend_of("sim"), jobs=1, figures=0)["estimate_mb"]
 
     # Four runs of a minute at 10 Mbit/s, 32 bytes per packet; a series of 2 ms of a link and two flows, 50 per row.
     packets = 4 * 60 * 10e6 / 8 / 1514 * 32 / 1e6
@@ -67,6 +67,8 @@ def test_a_study_keeps_what_its_runs_record_in_memory():
     assert megabytes('[record]\nseries = "2 ms"\n') - megabytes("") == pytest.approx(
         4 * 30_000 * 3 * (50 + 64 / 4) / 1e6, rel=0.1
     )
+    one, several = (megabytes('[record]\nseries = "2 ms"\n', variants) for variants in (1, 3))
+    assert several == pytest.approx(one, rel=0.1), "one variant at a time"
 
 
 def test_figures_cost_memory_only_where_they_are_drawn():

@@ -87,16 +87,28 @@ def estimate(
 
 
 def estimate_study(
-    plans: Sequence[_core.Plan], backend: Backend, *, jobs: int | None, figures: int, formats: Sequence[str] = FORMATS
+    plans: Sequence[_core.Plan],
+    variants: Sequence[Sequence[_core.Plan]],
+    backend: Backend,
+    *,
+    jobs: int | None,
+    figures: int,
+    formats: Sequence[str] = FORMATS,
 ) -> Estimate:
-    """The estimate of a study's experiments together, from a trial run of each.
+    """The estimate of a study's experiments together, and of its variants, from a trial run of each.
 
-    A study draws figures of its own, keeps what its runs record in memory until its claims are judged, and writes no
-    recordings.
+    A study draws figures of its own, keeps what its runs record in memory until its claims are judged, beside that of
+    one variant at a time, and writes no recordings.
     """
-    efforts = [_effort(plan, backend, 1, 0) for plan in plans]
-    kept = [one._replace(megabytes=one.kept_mb, disk_mb=one.runs * MEASURED_KB / 1000) for one in efforts]
-    return _sum(kept, jobs, _drawn(figures, formats))
+    efforts = [[_effort(plan, backend, 1, 0) for plan in own] for own in (plans, *variants)]
+    kept_mb = [sum(one.kept_mb for one in own) for own in efforts]
+    together = [
+        one._replace(megabytes=0.0, disk_mb=one.runs * MEASURED_KB / 1000 if own is efforts[0] else 0.0)
+        for own in efforts
+        for one in own
+    ]
+    at_most_mb = kept_mb[0] + max(kept_mb[1:], default=0.0)
+    return _sum(together, jobs, _drawn(figures, formats), kept_mb=at_most_mb)
 
 
 class _Drawn(NamedTuple):
@@ -195,13 +207,15 @@ def first_seeds(plan: _core.Plan) -> Iterator[_core.RunSpec]:
         yield plan[place]
 
 
-def _sum(efforts: Sequence[_Effort], jobs: int | None, drawn: _Drawn, stored: int = 0) -> Estimate:
+def _sum(
+    efforts: Sequence[_Effort], jobs: int | None, drawn: _Drawn, stored: int = 0, kept_mb: float = 0.0
+) -> Estimate:
     runs = sum(one.runs for one in efforts)
     at_once = min(jobs or default_workers(), max(1, runs))
     processors = min(at_once, default_workers())
     wall_s = max(sum(one.wall_s for one in efforts) / processors, sum(one.alone_s for one in efforts))
     wall_s += sum(one.summaries_s for one in efforts)
-    megabytes = BASE_MB + TABLES_MB + drawn.memory_mb + sum(one.megabytes for one in efforts)
+    megabytes = BASE_MB + TABLES_MB + drawn.memory_mb + kept_mb + sum(one.megabytes for one in efforts)
     megabytes += at_once * max((one.at_once_mb for one in efforts), default=0.0)
     return {
         "runs": runs,

@@ -220,10 +220,10 @@ def _plan(study: Study, options: _Options) -> dict[str, object]:
     for experiment, _, plan in plans:
         experiments[experiment.id] = experiments.get(experiment.id, 0) + len(plan.jobs)
     of_variants = {variant.name: sum(len(plan.jobs) for _, _, plan in own) for variant, own in tried}
-    every = [plan for own in (plans, *(own for _, own in tried)) for _, _, plan in own]
-    found = estimate.estimate_study(
-        every, where, jobs=options.jobs, figures=len(choose_figures(study, figure)), formats=options.formats
-    )
+    own = [plan for _, _, plan in plans]
+    varied = [[plan for _, _, plan in of_one] for _, of_one in tried]
+    shown = len(choose_figures(study, figure))
+    found = estimate.estimate_study(own, varied, where, jobs=options.jobs, figures=shown, formats=options.formats)
     if not options.json:
         for kind, counts in (("experiment", experiments), ("variant", of_variants)):
             for name, count in counts.items():
