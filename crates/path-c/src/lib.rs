@@ -1,4 +1,4 @@
-//! The C ABI of [`sojourn_path::Path`]: a link with a queue discipline between two ends, around packets of the caller's own.
+//! The C ABI of [`Path`](::sojourn_path::Path): a link with a queue discipline between two ends, around packets of the caller's own.
 //!
 //! There is no clock, no thread and no callback: the caller says what time it is and polls. No memory changes its owner: texts
 //! and structs belong to the caller, payloads stay with the caller under a number of its own. Every struct begins with its size,
