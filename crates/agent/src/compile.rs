@@ -208,12 +208,10 @@ fn check_one_way(experiment: &Experiment, traffic: &Traffic) -> Result<(), Refus
     Ok(())
 }
 
-/// Congestion controls of documents and of other simulators that are not in any kernel.
-const IN_NO_KERNEL: [&str; 4] = [
-    "newreno",
-    "cubic-2005",
-    "cubic-nohystart",
-    "cubic-hystart++",
+/// Congestion controls that a kernel has, some with patches. Another of this name, a user's own, would be the kernel's there.
+const IN_KERNELS: [&str; 11] = [
+    "bbr", "bbr3", "cubic", "dctcp", "illinois", "ledbat", "ledbat++", "prague", "reno", "vegas",
+    "westwood",
 ];
 
 fn is_whole_ms(span: Duration) -> bool {
@@ -237,8 +235,7 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
     if kind.tcp().is_some_and(|tcp| !is_whole_ms(tcp.min_rto)) {
         return Err(("min_rto", "whole milliseconds"));
     }
-    let is_in_no_kernel =
-        |tcp: &model::Tcp| IN_NO_KERNEL.contains(&tcp.congestion_control.as_str());
+    let is_in_no_kernel = |tcp: &model::Tcp| !IN_KERNELS.contains(&tcp.congestion_control.as_str());
     if kind.tcp().is_some_and(is_in_no_kernel) {
         return Err(("tcp", "one that a kernel has, like reno or cubic,"));
     }

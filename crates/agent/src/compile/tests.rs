@@ -26,7 +26,9 @@ fn experiment(text: &str) -> Experiment {
         disciplines: ["codel", "pie", "blue", "pfifo", "cake"]
             .map(discipline)
             .into(),
-        congestion_controls: ["cubic", "reno", "dctcp"].map(str::to_owned).into(),
+        congestion_controls: ["cubic", "reno", "dctcp", "scalable"]
+            .map(str::to_owned)
+            .into(),
     };
     let source = Source { name: "test", text };
     let plan = read(source, &[], &names).unwrap();
@@ -460,6 +462,18 @@ fn a_note_tells_that_round_trip_times_are_smoothed() {
     let notes = with("rtt = true, rtt_of = \"segments\"");
     assert_eq!(notes.len(), 1);
     assert!(notes[0].ends_with("not the time of every segment"));
+}
+
+/// Linux has a module of the name, which would run instead.
+#[test]
+fn a_users_congestion_control_is_refused() {
+    let refusal = compiled(&BASE.replace("\"reno\"", "\"scalable\"")).unwrap_err();
+    assert_eq!(refusal.key, "traffic.0.tcp");
+    assert!(
+        refusal.must.contains("one that a kernel has"),
+        "{}",
+        refusal.must
+    );
 }
 
 #[test]
