@@ -33,9 +33,12 @@ __all__ = [
     "linux_notes",
     "linux_run",
     "metrics_json",
+    "path_check",
+    "path_job",
     "register_aqm",
     "register_congestion_control",
     "schema_json",
+    "shell_job",
     "traffic_json",
     "unregister_aqm",
     "unregister_congestion_control",
@@ -94,6 +97,9 @@ class Plan:
     def read_file(path: str, overrides: list[tuple[str, str]]) -> Plan: ...
     @staticmethod
     def read_text(text: str, name: str, overrides: list[tuple[str, str]]) -> Plan: ...
+    @staticmethod
+    def for_programs(text: str, name: str, overrides: list[tuple[str, str]], label: str | None) -> Plan:
+        """As `read_text`, for programs that bring the traffic: one run, of the arm with this label, or of the first."""
     @property
     def name(self) -> str: ...
     @property
@@ -547,6 +553,15 @@ def linux_modules(plan: Plan) -> list[str]:
 
 def linux_notes(plan: Plan) -> list[str]:
     """Settings of an experiment that Linux implements differently, in lines for the user."""
+
+def path_check(plan: Plan) -> None:
+    """ExperimentError, with the file's line, if real packets cannot make one of a plan's runs."""
+
+def path_job(spec: RunSpec) -> str:
+    """The job of the agent for a run whose packets pass Sojourn's own path, as JSON; RunError if it cannot be made."""
+
+def shell_job(spec: RunSpec, servers: list[str]) -> str:
+    """The job of the agent for programs behind the path of a run, as JSON."""
 
 def linux_run(spec: RunSpec, recording: bytes, wall_s: float) -> Run:
     """The results of a run from the agent's job and its recording; RunError if that is damaged."""

@@ -201,6 +201,16 @@ class Group(TypedDict):
     video: NotRequired[Video]
 
 
+class Lateness(TypedDict):
+    """How late packets were delivered: from the instant at which a packet should have arrived."""
+
+    n: int
+    p50: float
+    p99: float
+    p99_9: float
+    max: float
+
+
 class Run(TypedDict):
     """One run: a queue under one seed in one cell of the sweep."""
 
@@ -229,9 +239,13 @@ class Run(TypedDict):
     wall_s: float
     events: int
     kernel: NotRequired[str]
-    """Linux only: the kernel's release."""
+    """Linux and real packets only: the kernel's release."""
+    lateness_ms: NotRequired[Lateness]
+    """Real packets only."""
+    notes: NotRequired[list[str]]
+    """What the user should know; absent if there is nothing."""
     invalid: NotRequired[list[str]]
-    """Linux only: why the run is invalid; absent if it is valid."""
+    """Linux and real packets only: why the run is invalid; absent if it is valid."""
 
 
 class Until(TypedDict):

@@ -8,7 +8,7 @@ use sojourn_units::{Duration, Rate, Value};
 
 use crate::disciplines::{self, Leaf, Refusal};
 use crate::hosts::Hosts;
-use crate::job::{FIRST_PORT, FIRST_PORT_OF_REQUESTED, Flow, Job, ObservedQueue, Tcp};
+use crate::job::{FIRST_PORT, FIRST_PORT_OF_REQUESTED, Flow, Job, ObservedQueue, PathJob, Tcp};
 use crate::shaper;
 use crate::topology::{self, Names};
 
@@ -72,6 +72,83 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
     })
 }
 
+/// The job for arm number `queue` with `seed` where the packets pass Sojourn's own path in place of the kernel's queues.
+/// `document` is the run's.
+///
+/// # Errors
+/// As [`job`].
+pub fn path_job(
+    experiment: &Experiment,
+    queue: usize,
+    seed: u64,
+    document: String,
+) -> Result<PathJob, Refusal> {
+    let names = Names {
+        prefix: "sj".into(),
+    };
+    check_path(experiment)?;
+    let hosts = Hosts::of(experiment);
+    check_hosts(experiment, queue, &hosts)?;
+    let (namespaces, setup) = topology::hosts_alone(experiment, &hosts, &names);
+    let mut flows: Vec<Flow> = flows(experiment, seed, &hosts, &names);
+    for flow in &mut flows {
+        // The handshake takes the place that it has in the simulator; there is nothing that delays by priority.
+        flow.opens_ns = None;
+        flow.priorities = [0, 0];
+    }
+    let controls = flows.iter().filter_map(|flow| flow.tcp.as_ref());
+    let mut congestion_controls: Vec<String> =
+        controls.map(|tcp| tcp.congestion_control.clone()).collect();
+    congestion_controls.sort();
+    congestion_controls.dedup();
+    Ok(PathJob {
+        job: Job {
+            version: env!("CARGO_PKG_VERSION").into(),
+            seed,
+            modules: Vec::new(),
+            namespaces,
+            setup,
+            bottlenecks: Vec::new(),
+            flows,
+            duration_ns: experiment.duration.as_nanos(),
+            warmup_ns: experiment.warmup.as_nanos(),
+            frame: derived::mtu(experiment) + topology::ETHERNET,
+            series_ns: experiment.record.series.map(Duration::as_nanos),
+            capture: false,
+            captures_back: false,
+        },
+        document,
+        congestion_controls,
+    })
+}
+
+/// Refuses settings that real packets through Sojourn's own path do not support, whatever the traffic.
+///
+/// # Errors
+/// As [`job`].
+pub fn check_links(experiment: &Experiment) -> Result<(), Refusal> {
+    let places = derived::queues(experiment, 0);
+    if let Some(place) = places.iter().find(|place| place.link.wifi.is_some()) {
+        return refuse(
+            format!("{}.kind", place.link_key()),
+            "must be left out for real packets; a Wi-Fi link needs sim",
+        );
+    }
+    if experiment.record.pcap.is_some() {
+        return refuse(
+            "record.pcap",
+            "must be left out for real packets; backends that capture: sim, linux",
+        );
+    }
+    Ok(())
+}
+
+/// Refuses what [`check_links`] does, and traffic that the kernel's hosts cannot have.
+fn check_path(experiment: &Experiment) -> Result<(), Refusal> {
+    check_links(experiment)?;
+    check_traffic(experiment)
+}
+
 /// Settings of an experiment that a kernel implements differently: a line each, for the user.
 pub fn notes(experiment: &Experiment) -> Vec<String> {
     let has_tcp = experiment.traffic.iter().any(|of| of.kind.tcp().is_some());
@@ -119,6 +196,24 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
             "must be left out on Linux, whose links are not impaired; backends that have it: sim",
         );
     }
+    check_traffic(experiment)?;
+    if !matches!(experiment.record.pcap, None | Some(CapturePoint::Router)) {
+        return refuse(
+            "record.pcap",
+            "must be true, false or \"router\" on Linux; backends that capture at the hosts: sim",
+        );
+    }
+    Ok(())
+}
+
+/// Refuses traffic that the kernel's hosts cannot have.
+fn check_traffic(experiment: &Experiment) -> Result<(), Refusal> {
+    if experiment.traffic.is_empty() {
+        return refuse(
+            "traffic",
+            "must have at least one table [[traffic]]; without any, programs bring it: sojourn shell FILE -- COMMAND",
+        );
+    }
     let flows: u64 = experiment
         .traffic
         .iter()
@@ -138,12 +233,6 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
         return refuse(
             "traffic",
             format!("must be at most {} groups on Linux", topology::MOST_PATHS),
-        );
-    }
-    if !matches!(experiment.record.pcap, None | Some(CapturePoint::Router)) {
-        return refuse(
-            "record.pcap",
-            "must be true, false or \"router\" on Linux; backends that capture at the hosts: sim",
         );
     }
     experiment

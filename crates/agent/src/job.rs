@@ -48,6 +48,30 @@ pub struct Job {
     pub captures_back: bool,
 }
 
+/// One run whose packets pass Sojourn's own path.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PathJob {
+    /// The hosts and their traffic. There are no queues to observe.
+    pub job: Job,
+    /// The run, as its document: the links between the hosts.
+    pub document: String,
+    /// The congestion controls that the document names.
+    pub congestion_controls: Vec<String>,
+}
+
+/// A program, with its network behind Sojourn's own path.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ShellJob {
+    /// Version of the program that made the job.
+    pub version: String,
+    /// The run, as its document: the path.
+    pub document: String,
+    /// As of [`PathJob`].
+    pub congestion_controls: Vec<String>,
+    /// Commands for a shell, each a server at the other end of the path.
+    pub servers: Vec<String>,
+}
+
 /// A step of building the network.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Step {
@@ -64,6 +88,8 @@ pub enum Action {
     Namespace(String),
     /// Connects two namespaces by a pair of virtual Ethernet devices without offloads, whose ends know each other.
     Connect([Interface; 2]),
+    /// Makes a TUN device, by which Sojourn's own path is reached.
+    Tun(Interface),
     /// Adds a route.
     Route(Route),
     /// Adds a discipline or class.
@@ -74,7 +100,7 @@ pub enum Action {
     SysctlIfKnown(Vec<(String, String)>),
 }
 
-/// An end of a virtual Ethernet pair.
+/// An end of a virtual Ethernet pair, or a TUN device, which has no Ethernet address.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Interface {
     /// Its namespace.

@@ -18,10 +18,12 @@
 //! | `executor` | carries out a job; on Linux only |
 //! | [`recording`] | the output of the agent |
 //! | `replay` | feeds a recording to the probes and meters of all backends |
+//! | `appeared` | what to measure of flows that appeared during a run |
 //! | `capture` | packet headers as a pcapng file |
 //! | [`summary`] | computes the results from a recording |
 //! | [`wifi`] | the input and output of a run on the kernel's Wi-Fi queues |
 
+mod appeared;
 mod capture;
 pub mod compile;
 pub mod disciplines;
@@ -37,8 +39,11 @@ pub mod summary;
 pub mod topology;
 pub mod wifi;
 
-pub use compile::{job as compile_job, notes as compile_notes};
+pub use compile::{
+    check_links as check_path_links, job as compile_job, notes as compile_notes,
+    path_job as compile_path_job,
+};
 pub use disciplines::Refusal;
-pub use job::Job;
+pub use job::{Job, PathJob, ShellJob};
 pub use recording::Recording;
 pub use summary::{LinuxRun, summarise};

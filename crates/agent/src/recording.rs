@@ -33,12 +33,70 @@ pub struct Recording {
     pub timeouts: u64,
     /// The number of tracepoint events.
     pub events: u64,
+    /// What is known only where the packets passed Sojourn's own path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathFigures>,
     /// A row per packet at a queue, in the order in which their fate was decided.
     #[serde(skip)]
     pub packets: Vec<PacketRow>,
     /// Headers of the packets that passed the bottleneck, if they are recorded.
     #[serde(skip)]
     pub captured: Vec<u8>,
+}
+
+/// The figures of a path of real packets.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct PathFigures {
+    /// How late packets were delivered.
+    pub lateness: Lateness,
+    /// What the user should know.
+    pub notes: Vec<String>,
+    /// The impaired directions of links: the link's number, whether it is upwards, packets lost, and packets delivered twice.
+    pub impaired: Vec<(usize, bool, u64, u64)>,
+    /// The length of a run that its traffic ends, and the flows that appeared in it.
+    pub appeared: Option<(u64, Vec<Appeared>)>,
+}
+
+/// A distribution of delays in milliseconds: from the instant at which a packet should have arrived to that at which it was
+/// handed to its host.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Packets.
+    pub n: u64,
+    /// The median.
+    pub p50: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The 99.9th percentile.
+    pub p99_9: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// A flow that appeared during a run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Appeared {
+    /// The protocol and the port of its service: the name of its group.
+    pub service: String,
+    /// What its packets carry.
+    pub kind: AppearedKind,
+    /// Whether its data travels upwards.
+    pub up: bool,
+    /// The DiffServ code point of its first packet.
+    pub dscp: u8,
+    /// When its first packet came, and when its last was delivered.
+    pub span_ns: (u64, u64),
+}
+
+/// What the packets of a flow that appeared carry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum AppearedKind {
+    /// Segments of TCP.
+    Tcp,
+    /// Echo requests and replies.
+    Ping,
+    /// Datagrams of UDP, and everything else.
+    Udp,
 }
 
 /// The figures of one flow.

@@ -6,11 +6,12 @@ use sojourn_experiment::measured;
 use sojourn_experiment::model::{Capacity, Experiment};
 use sojourn_measure::result::{Bottleneck, RunResult};
 use sojourn_measure::summary::{Measured, summarise as figures};
-use sojourn_units::{Carried, Time};
+use sojourn_units::{Carried, Duration, Hop, Time, Way};
 
+use crate::appeared::{self, without_traffic};
 use crate::capture;
 use crate::disciplines::Counters;
-use crate::recording::{Fate, PacketRow, Recording};
+use crate::recording::{Fate, Lateness, PacketRow, Recording};
 use crate::replay::{Replayed, on_link, replay};
 
 /// A run on Linux: the figures of every backend, and those of this one only.
@@ -21,6 +22,12 @@ pub struct LinuxRun {
     pub result: RunResult,
     /// The kernel's release.
     pub kernel: String,
+    /// How late packets were delivered, in milliseconds; only where they passed Sojourn's own path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lateness_ms: Option<Lateness>,
+    /// What the user should know about the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Why the run is invalid; absent if it is valid.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub invalid: Vec<String>,
@@ -34,19 +41,30 @@ impl AsMut<RunResult> for LinuxRun {
 
 /// The results of a recording of arm number `queue` with `seed`.
 pub fn summarise(
-    experiment: &Experiment,
+    given: &Experiment,
     queue: usize,
     seed: u64,
     mut recording: Recording,
     wall_s: f64,
 ) -> LinuxRun {
-    let arm = &experiment.queues[queue];
+    let arm = &given.queues[queue];
     let invalid = recording.faults.clone();
+    let path = recording.path.take().unwrap_or_default();
+    let programs;
+    let mut experiment = given;
+    if let Some((length_ns, _)) = &path.appeared {
+        programs = without_traffic(experiment, Duration::from_nanos(*length_ns));
+        experiment = &programs;
+    }
     let places = derived::queues(experiment, queue);
     for (index, figures) in recording.queues.iter().enumerate() {
         attribute_drops(&mut recording.packets, index, figures.at_end);
     }
-    let scope = measured::scope(experiment, queue, seed);
+    let mut scope = measured::scope(experiment, queue, seed);
+    if let Some((_, appeared)) = &path.appeared {
+        let route = derived::whole_route(given).unwrap_or_default();
+        appeared::add(&mut scope, experiment, &route, appeared, &mut recording);
+    }
     let Replayed {
         probes,
         mut meters,
@@ -66,6 +84,12 @@ pub fn summarise(
             dropped_overflow: counted.overflow,
             ..probes[index].figures(used, counted.marked.unwrap_or_else(seen))
         };
+        let impaired = path.impaired.iter().find(|of| is_at(of, place.hop));
+        let figures = Bottleneck {
+            lost_packets: impaired.map(|(_, _, lost, _)| *lost),
+            duplicated_packets: impaired.map(|(_, _, _, twice)| *twice),
+            ..figures
+        };
         Some((place.hop, figures))
     });
     let measured = Measured {
@@ -80,19 +104,35 @@ pub fn summarise(
             capture::pcapng(&recording.captured, &interfaces)
         }),
     };
+    let without_queue = path.impaired.iter().filter(|(link, up, ..)| {
+        let way = if *up { Way::Up } else { Way::Down };
+        !derived::is_queued(&experiment.links, Hop { link: *link, way })
+    });
+    let name = |(link, up, lost, _): &(usize, bool, u64, u64)| {
+        let way = if *up { Way::Up } else { Way::Down };
+        (format!("{}/{}", scope.links[*link], way.name()), *lost)
+    };
     LinuxRun {
+        lateness_ms: (path.lateness.n > 0).then_some(path.lateness),
+        notes: path.notes,
         kernel: recording.kernel,
         invalid,
         result: RunResult {
             queue: arm.aqm.clone(),
             label: arm.label.clone(),
             seed,
+            lost_packets: without_queue.map(name).collect(),
             timeouts: recording.timeouts,
             wall_s,
             events: recording.events,
             ..figures(&scope, measured)
         },
     }
+}
+
+/// True if figures of an impaired direction are those of this one.
+fn is_at((link, up, ..): &(usize, bool, u64, u64), hop: Hop) -> bool {
+    (*link, *up) == (hop.link, hop.way == Way::Up)
 }
 
 /// Assigns a reason to drops without one, if the counters know only one reason. With both reasons, the overflow drops
@@ -118,7 +158,12 @@ fn utilization<'a>(
     left: impl Iterator<Item = &'a PacketRow>,
 ) -> f64 {
     let Capacity::Steps(rates) = place.capacity else {
-        unreachable!("traces are refused before a run");
+        // Of a trace, on Sojourn's own path: the bytes that it could have carried.
+        let since = Time::ZERO + experiment.warmup;
+        let sent = left.filter(|row| Time::from_nanos(row.settled_ns) >= since);
+        let bytes: u64 = sent.map(|row| u64::from(on_link(place.link, row))).sum();
+        let span = experiment.duration.saturating_sub(experiment.warmup);
+        return bytes as f64 / (place.capacity.nominal().bytes_per_sec() * span.as_secs_f64());
     };
     let mut carried = Carried::new(rates, experiment.warmup, experiment.duration);
     let mut free = Time::ZERO;

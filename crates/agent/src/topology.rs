@@ -223,6 +223,36 @@ pub fn network(
     (writer.namespaces, writer.steps)
 }
 
+/// As [`network`], where the packets pass Sojourn's own path: only the hosts, each with a TUN device to the path.
+pub fn hosts_alone(
+    experiment: &Experiment,
+    hosts: &Hosts,
+    names: &Names,
+) -> (Vec<String>, Vec<Step>) {
+    let mut writer = Writer {
+        names,
+        mtu: derived::mtu(experiment),
+        namespaces: Vec::new(),
+        steps: Vec::new(),
+    };
+    let unsent = unsent_limit(experiment);
+    for placed in &hosts.all {
+        writer.host_namespace(placed, &unsent);
+        let address = placed.address();
+        let [device, _] = devices(placed.host);
+        let port = Interface {
+            namespace: placed.namespace(names),
+            device,
+            address,
+            mac: ethernet(address),
+            mtu: writer.mtu,
+        };
+        writer.step(None, Action::Tun(port));
+        writer.default_route(placed);
+    }
+    (writer.namespaces, writer.steps)
+}
+
 /// Bytes that a link adds to a packet beyond its Ethernet header. The discipline below the shaper counts them too.
 fn beyond_ethernet(link: &Link) -> i32 {
     link.overhead as i32 - ETHERNET as i32
@@ -285,16 +315,22 @@ impl Writer<'_> {
     /// Builds a host and its link to its node.
     fn host(&mut self, placed: &PlacedHost, unsent: &str) {
         let (name, node) = (placed.namespace(self.names), self.names.of(&placed.node));
-        self.namespace(&name, &host_settings(placed.role.options, unsent));
-        // Routers hash the headers, which do not change. Here a packet keeps the hash of its socket, which changes at a
-        // timeout: flows that collide in FQ-CoDel would then no longer collide.
-        let fixed_hash = ("net/core/txrehash".into(), "0".into());
-        self.step(Some(&name), Action::SysctlIfKnown(vec![fixed_hash]));
+        self.host_namespace(placed, unsent);
         let [own, of_node] = devices(placed.host);
         self.connect([
             (&name, own, placed.address()),
             (&node, of_node, address(placed.host, ROUTER)),
         ]);
+    }
+
+    /// Creates a host's namespace with its settings.
+    fn host_namespace(&mut self, placed: &PlacedHost, unsent: &str) {
+        let name = placed.namespace(self.names);
+        self.namespace(&name, &host_settings(placed.role.options, unsent));
+        // Routers hash the headers, which do not change. Here a packet keeps the hash of its socket, which changes at a
+        // timeout: flows that collide in FQ-CoDel would then no longer collide.
+        let fixed_hash = ("net/core/txrehash".into(), "0".into());
+        self.step(Some(&name), Action::SysctlIfKnown(vec![fixed_hash]));
     }
 
     /// Adds the routes from a host, and those to it at every node on its paths.
@@ -303,6 +339,11 @@ impl Writer<'_> {
             let node = self.names.of(node);
             self.route(&node, Route::new(Some(address(placed.host, 0)), *next));
         }
+        self.default_route(placed);
+    }
+
+    /// Adds the route from a host to all others.
+    fn default_route(&mut self, placed: &PlacedHost) {
         let role = &placed.role;
         let route = Route {
             initial_window: role.sends.map(|(window, _)| window),

@@ -70,6 +70,9 @@ pub trait Ends {
 
     /// A packet was delivered at an instant.
     fn delivered(&mut self, _frame: &Frame, _now: Time) {}
+
+    /// A bin of the series ends.
+    fn end_bin(&mut self) {}
 }
 
 /// A network between TUN devices.
@@ -161,6 +164,7 @@ impl<E: Ends> Datapath<E> {
         loop {
             let now = self.outside.clock.now()?;
             if now >= end {
+                self.act(end)?;
                 return Ok(true);
             }
             let busy = self.advance(now)?;
@@ -215,6 +219,7 @@ impl<E: Ends> Datapath<E> {
             if let Some(bins) = self.bins.as_mut().filter(|bins| bins.next <= now.min(at)) {
                 bins.next += bins.width;
                 bins.states.push(states(&self.network));
+                self.ends.end_bin();
                 continue;
             }
             let Some(place) = place.filter(|_| at <= now) else {

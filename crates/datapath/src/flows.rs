@@ -48,6 +48,8 @@ pub struct Flow {
     pub round_trips: Vec<(u64, u32)>,
     /// One-way delays of datagrams, in microseconds.
     pub one_way_us: Vec<u32>,
+    /// Payload bytes delivered up to the end of each bin of a series.
+    pub series: Vec<u64>,
     tcp: Sequence,
     /// When each echo request that is not answered came, by its number.
     echoes: HashMap<u16, Time>,
@@ -160,6 +162,8 @@ pub struct Flows {
     numbers: HashMap<Key, u32>,
     /// In the order of their first packets.
     pub all: Vec<Flow>,
+    /// Bins of the series that have ended.
+    bins: usize,
 }
 
 /// A span in whole microseconds.
@@ -244,12 +248,21 @@ impl Flows {
             packets: (0, 0),
             round_trips: Vec::new(),
             one_way_us: Vec::new(),
+            series: vec![0; self.bins],
             tcp: Sequence::default(),
             echoes: HashMap::new(),
         });
         let number = self.all.len() as u32 - 1;
         self.numbers.insert(key, number);
         number
+    }
+
+    /// Ends a bin of the series.
+    pub fn end_bin(&mut self) {
+        self.bins += 1;
+        for flow in &mut self.all {
+            flow.series.push(flow.received);
+        }
     }
 
     /// Counts a packet that was delivered.

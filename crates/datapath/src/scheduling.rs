@@ -7,24 +7,31 @@ use nix::libc::{self, SCHED_FIFO, SCHED_RESET_ON_FORK, sched_param};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl::set_timerslack;
 
-/// Above the threads of other programs, below those of the kernel that are more urgent.
-const PRIORITY: i32 = 10;
+/// Priorities above those of other programs, and below those of the kernel that are more urgent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Priority {
+    /// Of the path, which all packets pass.
+    Path = 10,
+    /// Of programs that send and receive the traffic of an experiment.
+    Traffic = 5,
+}
 
 /// Asks for SCHED_FIFO for the calling thread, for exact timers, and that its memory stays in place. Returns what the user should
 /// know if the first is refused; the others only help.
-pub fn ask_for_real_time() -> Option<String> {
+pub fn ask_for_real_time(priority: Priority) -> Option<String> {
     let _ = set_timerslack(1);
     let _ = mlockall(MlockAllFlags::MCL_CURRENT);
     let parameters = sched_param {
-        sched_priority: PRIORITY,
+        sched_priority: priority as i32,
     };
     // SAFETY: the structure lives through the call, which only reads it.
     let done =
         unsafe { libc::sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameters) };
     Errno::result(done).err().map(|errno| {
         format!(
-            "SCHED_FIFO was refused ({}), so that packets are later on a busy machine; root has it, or a limit: ulimit -r {PRIORITY}",
-            errno.desc()
+            "SCHED_FIFO was refused ({}), so that packets are later on a busy machine; root has it, or a limit: ulimit -r {}",
+            errno.desc(),
+            Priority::Path as i32
         )
     })
 }

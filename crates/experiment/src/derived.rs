@@ -3,7 +3,7 @@
 use sojourn_units::Duration;
 
 use crate::model::{Buffer, Capacity, Direction, Experiment, Hop, Kind, Link, Queue, Traffic, Way};
-use crate::topology;
+use crate::topology::{self, Route};
 use sojourn_traffic::streams::Stream;
 
 /// IP bytes of a full packet, unless a segment is larger.
@@ -313,6 +313,25 @@ pub fn queues(experiment: &Experiment, queue: usize) -> Vec<QueuePlace<'_>> {
     places
 }
 
+/// The route of programs' packets, which bring their own traffic: that of the first traffic of the file; without any, over the link,
+/// or from the first link's beginning to the last one's end.
+///
+/// # Errors
+/// No links lead there; names both nodes.
+pub fn whole_route(experiment: &Experiment) -> Result<Route, String> {
+    if let Some(traffic) = experiment.traffic.first() {
+        return Ok(traffic.route.clone());
+    }
+    let nodes = |link: Option<&Link>| link.and_then(|link| link.nodes.clone());
+    let links = &experiment.links;
+    let (Some(first), Some(last)) = (nodes(links.first()), nodes(links.last())) else {
+        return Ok(Route::of_one_link());
+    };
+    let ends = [first.from, last.to[0].clone()];
+    topology::route(links, &ends)
+        .map_err(|_| format!("no links lead from \"{}\" to \"{}\"", ends[0], ends[1]))
+}
+
 /// True if this direction of a link has a queue.
 pub fn is_queued(links: &[Link], hop: Hop) -> bool {
     hop.way == Way::Down || links[hop.link].up.is_some()
@@ -325,6 +344,12 @@ pub const fn ways(direction: Direction) -> &'static [Way] {
         Direction::Up => &[Way::Up],
         Direction::Both => &[Way::Down, Way::Up],
     }
+}
+
+/// The propagation delay of [`whole_route`], one way.
+fn whole_delay(experiment: &Experiment) -> Duration {
+    let route = whole_route(experiment).unwrap_or_default();
+    route.delay(&experiment.links)
 }
 
 /// A queue's limit.
@@ -348,7 +373,7 @@ pub fn limit(experiment: &Experiment, place: &QueuePlace<'_>) -> Option<Limit> {
                 .iter()
                 .map(|traffic| traffic.rtt)
                 .max()
-                .unwrap_or(Duration::ZERO);
+                .unwrap_or_else(|| whole_delay(experiment) * 2);
             let rate = place.capacity.nominal();
             let bytes = rate.bytes_per_sec() * longest.as_secs_f64() * multiple;
             let frame = f64::from(frame(experiment, place.link));

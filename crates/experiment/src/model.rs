@@ -28,7 +28,7 @@ pub struct Experiment {
     pub links: Vec<Link>,
     /// The arms of the comparison; at least one.
     pub queues: Vec<Queue>,
-    /// The traffic groups; at least one.
+    /// The traffic groups; none if programs bring their own.
     pub traffic: Vec<Traffic>,
     /// What to record beyond the summary.
     pub record: Record,

@@ -266,10 +266,6 @@ fn a_missing_section_is_named() {
             "[[queue]]",
             "queue: missing; must be at least one table [[queue]] with an aqm",
         ),
-        (
-            "[[traffic]]",
-            "traffic: missing; must be at least one table [[traffic]] with a kind and an rtt",
-        ),
     ] {
         assert_eq!(
             message(&without(section), &[]),

@@ -37,7 +37,9 @@ mod _core {
     #[pymodule_export]
     use errors::{Cancelled, ExperimentError, RunError};
     #[pymodule_export]
-    use linux::{linux_job, linux_modules, linux_notes, linux_run};
+    use linux::{
+        linux_job, linux_modules, linux_notes, linux_run, path_check, path_job, shell_job,
+    };
     #[pymodule_export]
     use lists::{
         congestion_controls_json, design_json, disciplines_json, metrics_json, schema_json,

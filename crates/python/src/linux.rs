@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 
 use pyo3::prelude::*;
-use sojourn_agent::{Recording, Refusal, compile_job, compile_notes, summarise};
+use sojourn_agent::{
+    Recording, Refusal, ShellJob, compile_job, compile_notes, compile_path_job, summarise,
+};
 use sojourn_experiment::model::Experiment;
 
-use crate::errors::{RunError, wrong_input};
+use crate::errors::{ExperimentError, RunError, wrong_input};
+use crate::own;
 use crate::plan::Plan;
 use crate::run::Run;
 use crate::run_spec::RunSpec;
@@ -43,6 +46,65 @@ pub fn linux_modules(plan: &Plan) -> PyResult<Vec<String>> {
         }
     }
     Ok(modules.into_iter().collect())
+}
+
+/// The agent's job for a run whose packets pass Sojourn's own path, as JSON.
+#[pyfunction]
+pub fn path_job(spec: &RunSpec) -> PyResult<String> {
+    let RunSpec { inner, .. } = spec;
+    let document = spec.written()?.0.clone();
+    let compiled = compile_path_job(&inner.experiment, inner.queue, inner.seed, document)
+        .map_err(|refusal| failed(format!("{}: {}", refusal.key, refusal.must)))?;
+    serde_json::to_string(&compiled).map_err(failed)
+}
+
+/// Fails with the file's line if real packets cannot make one of a plan's runs.
+#[pyfunction]
+pub fn path_check(plan: &Plan) -> PyResult<()> {
+    for (number, cell) in plan.plan.cells.iter().enumerate() {
+        for queue in 0..cell.experiment.queues.len() {
+            let job = |of: &Experiment| compile_path_job(of, queue, of.seed, String::new());
+            let refused = |refusal: Refusal| {
+                let is_refused = |other: &Experiment| {
+                    queue < other.queues.len()
+                        && job(other).is_err_and(|other| other.key == refusal.key)
+                };
+                plan.plan
+                    .refuse(number, &refusal.key, &refusal.must, is_refused)
+            };
+            job(&cell.experiment).map_err(|refusal| wrong_input(&refused(refusal)))?;
+        }
+    }
+    for spec in plan.plan.specs() {
+        refuse_own(&spec)?;
+    }
+    Ok(())
+}
+
+/// Disciplines in Python belong to this process, not to the agent's.
+fn refuse_own(spec: &sojourn_experiment::RunSpec) -> PyResult<()> {
+    match own::digests(spec).into_iter().next() {
+        Some((name, _)) => Err(ExperimentError::new_err(format!(
+            "queue: got the discipline \"{name}\", which is defined in Python; real packets pass built-in disciplines; \
+             backends that have it: sim"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The agent's job for programs behind the path of a run, as JSON.
+#[pyfunction]
+pub fn shell_job(spec: &RunSpec, servers: Vec<String>) -> PyResult<String> {
+    refuse_own(&spec.inner)?;
+    let kinds = spec.inner.experiment.traffic.iter().map(|of| &of.kind);
+    let controls = kinds.filter_map(|kind| Some(kind.tcp()?.congestion_control.clone()));
+    let job = ShellJob {
+        version: env!("CARGO_PKG_VERSION").into(),
+        document: spec.written()?.0.clone(),
+        congestion_controls: controls.collect(),
+        servers,
+    };
+    serde_json::to_string(&job).map_err(failed)
 }
 
 /// Settings of an experiment that Linux implements differently, in lines for the user.

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
+use sojourn_agent::check_path_links;
+use sojourn_experiment::derived::whole_route;
 use sojourn_experiment::model::Record;
 use sojourn_experiment::{Cell, Source, notes, read, read_file, resolved_with, sha256};
-use sojourn_sim::{RunError, check, in_use};
+use sojourn_sim::{RunError, check, check_queues, in_use};
 
 use crate::errors::{ExperimentError, failed_run, is_refused, wrong_input};
 use crate::own;
@@ -39,17 +41,8 @@ impl Plan {
         for (cell, Cell { experiment, .. }) in plan.cells.iter().enumerate() {
             let queues = experiment.queues.len();
             for queue in 0..queues {
-                check(experiment, queue, &catalogue).map_err(|error| {
-                    // A Ctrl-C while a class was built is not an error in the file.
-                    let raised = failure.take();
-                    raised.unwrap_or_else(|| match &error {
-                        RunError::Settings { key, message } => {
-                            let is_refused = |other: &_| is_refused(other, queue, key);
-                            wrong_input(&plan.refuse(cell, key, message, is_refused))
-                        }
-                        _ => ExperimentError::new_err(error.to_string()),
-                    })
-                })?;
+                let error = check(experiment, queue, &catalogue);
+                error.map_err(|error| refusal(&plan, (cell, queue), &error, &failure))?;
             }
             for repeat in 0..u64::from(experiment.repeat) {
                 let seed = experiment.seed.wrapping_add(repeat);
@@ -64,6 +57,24 @@ impl Plan {
         let job = *job.ok_or_else(|| PyIndexError::new_err("no such run"))?;
         Ok((job, &self.plan.cells[job.cell]))
     }
+}
+
+/// The error for a queue that cannot be built.
+fn refusal(
+    plan: &sojourn_experiment::Plan,
+    (cell, queue): (usize, usize),
+    error: &RunError,
+    failure: &own::Failure,
+) -> PyErr {
+    // A Ctrl-C while a class was built is not an error in the file.
+    let raised = failure.take();
+    raised.unwrap_or_else(|| match error {
+        RunError::Settings { key, message } => {
+            let is_refused = |other: &_| is_refused(other, queue, key);
+            wrong_input(&plan.refuse(cell, key, message, is_refused))
+        }
+        _ => ExperimentError::new_err(error.to_string()),
+    })
 }
 
 #[pymethods]
@@ -82,6 +93,58 @@ impl Plan {
         let plan = read(Source { name, text }, &overrides, &own::names())
             .map_err(|error| wrong_input(&error))?;
         Self::checked(plan)
+    }
+
+    /// As `read_text`, for programs that bring the traffic: one run, of the arm with this label, or else of the first arm.
+    #[staticmethod]
+    fn for_programs(
+        text: &str,
+        name: &str,
+        overrides: Vec<(String, String)>,
+        label: Option<&str>,
+    ) -> PyResult<Self> {
+        let mut plan = read(Source { name, text }, &overrides, &own::names())
+            .map_err(|error| wrong_input(&error))?;
+        if plan.cells.len() != 1 {
+            let what = format!("{name}: sweep: must be left out where programs bring the traffic");
+            return Err(ExperimentError::new_err(what));
+        }
+        let experiment = Arc::clone(&plan.cells[0].experiment);
+        let labels = experiment.queues.iter().map(|arm| arm.label.as_str());
+        let queue = match label {
+            None => 0,
+            Some(label) => labels
+                .clone()
+                .position(|known| known == label)
+                .ok_or_else(|| {
+                    let known = labels.collect::<Vec<_>>().join("\", \"");
+                    ExperimentError::new_err(format!(
+                        "--queue: got \"{label}\"; must be one of \"{known}\""
+                    ))
+                })?,
+        };
+        let failure = own::Failure::default();
+        check_queues(&experiment, queue, &own::catalogue(&failure))
+            .map_err(|error| refusal(&plan, (0, queue), &error, &failure))?;
+        check_path_links(&experiment).map_err(|refusal| {
+            let is_refused = |other: &_| check_path_links(other).is_err();
+            wrong_input(&plan.refuse(0, &refusal.key, &refusal.must, is_refused))
+        })?;
+        whole_route(&experiment)
+            .map_err(|what| ExperimentError::new_err(format!("{name}: link: {what}")))?;
+        let alone = sojourn_experiment::RunSpec {
+            queue,
+            seed: experiment.seed,
+            set: Vec::new(),
+            experiment,
+        };
+        plan.cells[0].experiment = Arc::new(alone.alone());
+        let jobs = vec![Job {
+            cell: 0,
+            queue: 0,
+            seed: alone.seed,
+        }];
+        Ok(Self { plan, jobs })
     }
 
     /// The experiment's name.

@@ -28,12 +28,32 @@ use crate::wifi;
 /// # Errors
 /// [`RunError::Settings`] names the key at fault; the others name what is unknown.
 pub fn check(experiment: &Experiment, queue: usize, catalogue: &Catalogue) -> Result<(), RunError> {
-    links(experiment, queue, 0, &catalogue.disciplines).map(drop)?;
-    build_cells(experiment, queue, 0, catalogue).map(drop)?;
+    check_queues(experiment, queue, catalogue)?;
+    if experiment.traffic.is_empty() {
+        return Err(RunError::Settings {
+            key: "traffic".into(),
+            message: "must be at least one table [[traffic]] with a kind and an rtt; without any, programs bring it: \
+                      sojourn shell FILE -- COMMAND"
+                .into(),
+        });
+    }
     experiment
         .traffic
         .iter()
         .try_for_each(|traffic| algorithm(&traffic.kind, catalogue).map(drop))
+}
+
+/// Checks that the queues of arm number `queue` can be built, whatever the traffic.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_queues(
+    experiment: &Experiment,
+    queue: usize,
+    catalogue: &Catalogue,
+) -> Result<(), RunError> {
+    links(experiment, queue, 0, &catalogue.disciplines).map(drop)?;
+    build_cells(experiment, queue, 0, catalogue).map(drop)
 }
 
 /// The values that an experiment's disciplines use, defaults included, as their constructors request them.

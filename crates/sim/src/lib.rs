@@ -38,7 +38,7 @@ mod timers;
 mod traffic;
 mod wifi;
 
-pub use build::{check, document, in_use};
+pub use build::{check, check_queues, document, in_use};
 pub use catalogue::{Catalogue, catalogue};
 pub use names::{names, names_in};
 pub use packet::SimPacket;

@@ -23,6 +23,7 @@ COMMANDS = {
     "run": "run",
     "compare": "compare",
     "agree": "agree",
+    "shell": "shell",
     "evaluate": "evaluate",
     "sweep": "sweep",
     "worker": "worker",

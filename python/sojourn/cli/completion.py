@@ -12,6 +12,7 @@ import typer
 from sojourn import _core
 from sojourn.cli.app import HELPER
 from sojourn.cli.listing import studies
+from sojourn.runs.backends import BACKENDS
 
 FILES = ":files"
 """The candidate that stands for file names."""
@@ -90,7 +91,7 @@ def _formats() -> list[str]:
 _VALUES: dict[str, Callable[[], list[str]]] = {
     "--aqm": _aqms,
     "--tcp": lambda: _names(_core.congestion_controls_json()),
-    "--backend": lambda: ["sim", "linux"],
+    "--backend": lambda: list(BACKENDS),
     "--on": lambda: ["vm", "host"],
     "--format": _formats,
     "--width": lambda: ["column", "page"],

@@ -10,6 +10,7 @@ from typing import Any
 
 from sojourn import _core, linux
 from sojourn.cli.options import Json
+from sojourn.linux import datapath
 from sojourn.runs.executors import default_workers
 
 _PACKAGES = {
@@ -22,7 +23,6 @@ _PACKAGES = {
     "typer": "the command line",
     "pandas": "Results.to_pandas (optional)",
 }
-_PLANNED_BACKENDS = ("datapath",)
 
 
 def command(json: Json = False) -> None:
@@ -35,9 +35,9 @@ def command(json: Json = False) -> None:
         "backends": {
             "sim": {"available": True, "needs": "nothing beyond this package"},
             "linux": {"available": linux.is_available(), "needs": "the programs listed below"},
-            **{
-                name: {"available": False, "needs": "a later version: real packets through Sojourn's queues"}
-                for name in _PLANNED_BACKENDS
+            "datapath": {
+                "available": datapath.missing() is None,
+                "needs": datapath.missing() or "a TUN device; without root, user namespaces too",
             },
         },
         "linux": [asdict(check) for check in linux.checks()],

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypedDict
 
 from sojourn import _core
 from sojourn.figure.filenames import FORMATS, MOST_ARMS
-from sojourn.linux import Linux
+from sojourn.linux import Datapath, Linux
 from sojourn.runs.backends import Backend
 from sojourn.runs.executors import default_workers
 from sojourn.runs.footprint import FLOW_BYTES, FLOW_SUMMARY_BYTES, flows_of, queued_bytes, recording
@@ -149,7 +149,7 @@ def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int) -> _E
     looks = [plan[place] for place in range(0, runs, max(1, runs // MOST_LOOKS))]
     left = (runs - stored) / len(looks)
     alone_s = 0.0
-    if isinstance(backend, Linux):
+    if isinstance(backend, Linux | Datapath):
         simulated_s = sum(spec.duration_s for spec in looks) * left
         wall_s, summary_kb = backend.wall_s(simulated_s, runs - stored), None
     else:

@@ -127,7 +127,7 @@ Until = Annotated[
         "--until goodput_bps=2%. The file's repeat is then the maximum.",
     ),
 ]
-Backend = Annotated[str, typer.Option("--backend", help="Where to run it: sim or linux.")]
+Backend = Annotated[str, typer.Option("--backend", help="Where to run it: sim, linux, or datapath (real packets).")]
 On = Annotated[
     str | None,
     typer.Option("--on", metavar="PLACE", help="For linux: vm (default; virtual time, no root) or host (real time)."),

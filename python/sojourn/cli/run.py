@@ -240,7 +240,7 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
         results = Results({**results.summary, "runs": [run.summary for run in shown]}, shown)
     console = Console() if sys.stdout.isatty() else None
     width = PLAIN_WIDTH if console is None else console.width
-    tables, left_out = _tables(results, width, short=short)
+    tables, left_out = tables_of(results, width, short=short)
     if baseline is not None and any(run.label == baseline for run in whole.runs):
         all_in = f"all are in {out / 'differences.csv'}" if out is not None else "--out DIR writes all"
         tables.append(as_table(shortened(paired_sheet(whole, baseline), most, all_in)))
@@ -259,7 +259,7 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
     sys.stdout.flush()
 
 
-def _tables(results: Results, width: int, *, short: bool) -> tuple[list[Table], bool]:
+def tables_of(results: Results, width: int, *, short: bool) -> tuple[list[Table], bool]:
     """The tables to print, and whether they omit figures."""
     whole = results_table(results, width=width)
     if short:

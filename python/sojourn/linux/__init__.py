@@ -8,6 +8,8 @@ records the packets.
 | ``backend`` | ``Linux``: runs the jobs of a plan |
 | ``machine`` | a virtual machine for one run: ``emulated`` or ``user_mode``, followed by ``guest`` |
 | ``host`` | the running kernel, in real time |
+| ``datapath`` | ``Datapath``: the running kernel's hosts, with real packets on Sojourn's own path |
+| ``shell`` | a program with its network behind that path |
 | ``kernel``, ``programs``, ``cpio`` | kernels and their modules; QEMU and the agent; initial file systems |
 | ``build``, ``wifi/`` | builds kernels as User-Mode Linux; a radio that it adds to them |
 | ``doctor`` | the requirements, and whether they are met |
@@ -15,7 +17,8 @@ records the packets.
 """
 
 from sojourn.linux.backend import Linux, Place
+from sojourn.linux.datapath import Datapath
 from sojourn.linux.doctor import Check, checks, is_available, is_emulation_available
 from sojourn.linux.errors import LinuxError
 
-__all__ = ["Check", "Linux", "LinuxError", "Place", "checks", "is_available", "is_emulation_available"]
+__all__ = ["Check", "Datapath", "Linux", "LinuxError", "Place", "checks", "is_available", "is_emulation_available"]

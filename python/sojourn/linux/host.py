@@ -65,7 +65,7 @@ def run(told: str, monitor: _core.Monitor) -> bytes:
     job = json.loads(told)
     try:
         agent = programs.require_agent().read_bytes()
-        with _alone(monitor), tempfile.TemporaryDirectory(prefix="sojourn-host-") as temporary:
+        with alone(monitor), tempfile.TemporaryDirectory(prefix="sojourn-host-") as temporary:
             folder = Path(temporary)
             _load_modules(job["modules"])
             (folder / "job.json").write_text(told, encoding="utf-8")
@@ -74,16 +74,16 @@ def run(told: str, monitor: _core.Monitor) -> bytes:
             (folder / "sojourn-agent").chmod(0o755)
             command = [str(folder / "sojourn-agent"), "run", str(folder / "job.json"), str(folder / "recording")]
             with _restored(job):
-                _run_agent(command, folder / "said", monitor)
+                run_agent(command, folder / "said", monitor)
             return (folder / "recording").read_bytes()
     except OSError as error:
         raise LinuxError(f"{error.filename}: {error.strerror}") from None
 
 
 @contextmanager
-def _alone(monitor: _core.Monitor) -> Iterator[None]:
-    """Waits until no other run is in progress on this host, of this process or another."""
-    with LOCK.open("w") as lock:
+def alone(monitor: _core.Monitor, file: Path = LOCK) -> Iterator[None]:
+    """Waits until no other run that holds this file is in progress, of this process or another."""
+    with file.open("w") as lock:
         while True:
             try:
                 # The file was opened anew, so the lock also excludes other threads of this process.
@@ -103,7 +103,16 @@ def _load_modules(modules: list[str]) -> None:
         subprocess.run([str(modprobe), "-qa", *modules], check=False, stderr=subprocess.DEVNULL)
 
 
-def _run_agent(command: list[str], said: Path, monitor: _core.Monitor) -> None:
+def run_agent(command: list[str], said: Path, monitor: _core.Monitor) -> None:
+    """Runs the agent to its end.
+
+    Raises
+    ------
+    LinuxError
+        It failed or was killed.
+    Cancelled
+        The monitor was cancelled.
+    """
     console = Console(monitor)
     with (
         said.open("wb") as out,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from sojourn import _core
-from sojourn.linux import Linux
+from sojourn.linux import Datapath, Linux
 
-BACKENDS = ("sim", "linux")
+BACKENDS = ("sim", "linux", "datapath")
 """The backends that this version has."""
 
 
@@ -75,6 +75,8 @@ def backend_of(backend: str | Backend) -> Backend:
         return Simulator()
     if backend == "linux":
         return Linux()
+    if backend == "datapath":
+        return Datapath()
     raise _core.ExperimentError(
         f'backend: got "{backend}"; not available in this version; backends: {", ".join(BACKENDS)}'
     )

@@ -45,7 +45,7 @@ const MAIN: u8 = 254;
 const BOOT: u8 = 3;
 const UNICAST: u8 = 1;
 /// Length of the networks' prefixes, in bits.
-const PREFIX: u8 = 24;
+pub const PREFIX: u8 = 24;
 
 /// TCA_KIND, TCA_OPTIONS and TCA_STAB.
 const KIND: u16 = 1;
@@ -89,6 +89,17 @@ impl Link {
     /// The kernel refuses.
     pub fn up(&self, index: u32) -> Result<(), Failure> {
         self.ask(NEW_LINK, CHANGE, &interface(index, UP))
+    }
+
+    /// Sets the largest packet of a device and the length of its queue, and puts it up.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn up_with(&self, index: u32, mtu: u32, queue: u32) -> Result<(), Failure> {
+        // IFLA_MTU and IFLA_TXQLEN.
+        let sizes = Attributes::new().u32(4, mtu).u32(13, queue);
+        let body = [&interface(index, UP)[..], sizes.as_bytes()].concat();
+        self.ask(NEW_LINK, CHANGE, &body)
     }
 
     /// Gives a device an address in a network of so many bits.

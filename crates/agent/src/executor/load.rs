@@ -54,10 +54,10 @@ impl Load {
         self.latest_ns = self.latest_ns.max(late_ns);
     }
 
-    /// The problems found.
-    pub fn faults(&self) -> Vec<String> {
+    /// The problems found. `queues`: whether the kernel's queues are measured, whose packets wait for any processor.
+    pub fn faults(&self, queues: bool) -> Vec<String> {
         let mut faults = Vec::new();
-        if self.busy_seconds > 0 {
+        if queues && self.busy_seconds > 0 {
             let seconds = self.busy_seconds;
             faults.push(format!(
                 "a processor was saturated in {seconds} of the run's seconds: packets waited for it"

@@ -9,6 +9,9 @@
 //! | `tap` | the flow of each packet |
 //! | `diag` | TCP_INFO |
 //! | `clock` | the time of the run |
+//! | [`path`] | a run whose packets pass Sojourn's own path |
+//! | [`shell`] | a program with its network behind that path |
+//! | [`sandbox`] | namespaces that end with their last process, for both |
 //! | `load` | checks whether the processors kept up |
 //! | `radio`, `nl80211` | a run on the kernel's Wi-Fi queues |
 //! | [`init`] | the first process of a virtual machine |
@@ -22,10 +25,13 @@ mod load;
 mod namespace;
 mod nl80211;
 mod packets;
+pub mod path;
 mod radio;
 mod ring;
+pub mod sandbox;
 mod session;
 mod setup;
+pub mod shell;
 mod tap;
 mod tracing;
 mod traffic;
@@ -101,7 +107,7 @@ pub fn execute(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Fa
     }
     allow_files(&job.flows)?;
     let network = Network::build(job)?;
-    let mut recording = session::run(job, progress)?;
+    let mut recording = session::run(job, |_| Ok(()), progress)?;
     let lost = network.lost_in_delays()?;
     if lost > 0 {
         recording.faults.push(format!(
@@ -127,7 +133,12 @@ pub fn execute(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Fa
             "{oversize} packets larger than {frame} B arrived at a queue: segmentation offload was on"
         ));
     }
-    let release = uname().context(|| "asking for the kernel's release".into())?;
-    recording.kernel = release.release().to_string_lossy().into_owned();
+    recording.kernel = release()?;
     Ok(recording)
+}
+
+/// The kernel's release.
+fn release() -> Result<String, Failure> {
+    let name = uname().context(|| "asking for the kernel's release".into())?;
+    Ok(name.release().to_string_lossy().into_owned())
 }

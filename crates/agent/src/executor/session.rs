@@ -95,7 +95,8 @@ struct Session<'a> {
     receivers: Hosts,
     windows: Vec<Option<u32>>,
     shapers: Vec<Shaper<'a>>,
-    tracing: Tracing,
+    /// Of the kernel's queues, if they are observed.
+    tracing: Option<Tracing>,
     taps: Vec<Tap>,
     /// Whether the taps hold packets that have not been read yet.
     behind: bool,
@@ -154,12 +155,17 @@ impl<'a> Shaper<'a> {
     }
 }
 
-/// Runs a job's traffic over its network.
+/// Runs a job's traffic over its network. `begin` is told when the run begins, on the monotonic clock, before anything is sent.
 ///
 /// # Errors
 /// The kernel refuses an operation, or the trace has gaps.
-pub fn run(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Failure> {
+pub fn run(
+    job: &Job,
+    begin: impl FnOnce(u64) -> Result<(), Failure>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Recording, Failure> {
     let mut session = Session::prepare(job)?;
+    begin(session.clock.zero_ns)?;
     session.run(progress)?;
     session.finish()
 }
@@ -205,7 +211,8 @@ impl<'a> Session<'a> {
             shapers.push(Shaper::open(queue)?);
             taps.push(Tap::open(job, queue, index)?);
         }
-        let tracing = Tracing::begin(job)?;
+        let is_observed = !job.bottlenecks.is_empty();
+        let tracing = is_observed.then(|| Tracing::begin(job)).transpose()?;
         let first = flows.iter().filter_map(|flow| flow.opens()).min();
         let ahead = first.map_or(0, |first| first.min(0).unsigned_abs());
         let zero_ns = monotonic()? + SETTLE_NS + ahead;
@@ -369,7 +376,9 @@ impl<'a> Session<'a> {
         }
         if self.sample.is_due(now_ns) {
             self.observe(Some(now_ns))?;
-            self.tracing.drain()?;
+            if let Some(tracing) = &mut self.tracing {
+                tracing.drain()?;
+            }
             self.behind = true;
         }
         if self.bin.as_mut().is_some_and(|bin| bin.is_due(now_ns)) {
@@ -448,11 +457,13 @@ impl<'a> Session<'a> {
         }
         // Close the sockets before reading the trace, so that nothing more is added.
         drop(self.flows);
-        let events = self.tracing.finish(self.clock.zero_ns)?;
+        let zero_ns = self.clock.zero_ns;
+        let events = self.tracing.map(|tracing| tracing.finish(zero_ns));
+        let events = events.transpose()?.unwrap_or_default();
         Ok(Recording {
             flows: figures,
             queues,
-            faults: self.load.faults(),
+            faults: self.load.faults(!self.job.bottlenecks.is_empty()),
             events: events.len() as u64,
             captured,
             packets: settle(&events, &labels, end_ns as i64),

@@ -4,10 +4,12 @@ use std::fs;
 
 use nix::kmod::{ModuleInitFlags, finit_module};
 
-use super::link::{Link, connect, kind};
+use sojourn_datapath::tun::{self, Tun};
+
+use super::link::{Link, PREFIX, connect, index, kind};
 use super::namespace::{self, within};
 use super::{Context, Failure};
-use crate::job::{Action, Job, Step};
+use crate::job::{Action, Interface, Job, Step};
 use crate::netlink::{attribute, number};
 
 /// The network of a job. It is removed when this is dropped.
@@ -15,6 +17,8 @@ pub struct Network<'a> {
     job: &'a Job,
     /// The sysctls of the agent's own namespace before the setup, which are restored at the end.
     original: Vec<(String, String)>,
+    /// The TUN devices, in the order of the steps that made them.
+    pub tuns: Vec<Tun>,
 }
 
 impl<'a> Network<'a> {
@@ -26,6 +30,7 @@ impl<'a> Network<'a> {
         let mut network = Self {
             job,
             original: Vec::new(),
+            tuns: Vec::new(),
         };
         for step in &job.setup {
             if let (None, Action::Sysctl(values)) = (&step.namespace, &step.action) {
@@ -33,7 +38,10 @@ impl<'a> Network<'a> {
                     network.original.push((key.clone(), read_sysctl(key)?));
                 }
             }
-            carry_out(step)?;
+            match &step.action {
+                Action::Tun(port) => network.tuns.push(tun(port)?),
+                _ => carry_out(step)?,
+            }
         }
         Ok(network)
     }
@@ -92,6 +100,22 @@ impl Drop for Network<'_> {
     }
 }
 
+/// Makes a TUN device with its address, and puts it up.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn tun(port: &Interface) -> Result<Tun, Failure> {
+    let namespace = Some(port.namespace.as_str());
+    let made = within(namespace, || {
+        Tun::open(&port.device).context(|| format!("opening {}", tun::FILE))
+    })?;
+    let setting = || format!("setting up {}", port.device);
+    let (link, index) = (Link::open(namespace)?, index(namespace, &port.device)?);
+    link.address(index, port.address, PREFIX).context(setting)?;
+    link.up_with(index, port.mtu, tun::QUEUE).context(setting)?;
+    Ok(made)
+}
+
 fn carry_out(step: &Step) -> Result<(), Failure> {
     let namespace = step.namespace.as_deref();
     match &step.action {
@@ -100,6 +124,7 @@ fn carry_out(step: &Step) -> Result<(), Failure> {
             Link::open(Some(name))?.loopback_up()
         }
         Action::Connect(ends) => connect(ends),
+        Action::Tun(port) => tun(port).map(drop),
         Action::Route(route) => Link::open(namespace)?.route(route),
         Action::Add(scheduler) => Link::open(namespace)?.add(namespace, scheduler),
         Action::Sysctl(values) => within(namespace, || {

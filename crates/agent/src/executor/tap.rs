@@ -180,6 +180,22 @@ const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ECHO_REPLY: u8 = 0;
 
+/// The flow of a packet between two ports, and whether it returns to the sender of the data.
+pub fn flow_of_ports(from: u16, to: u16) -> Option<(u32, bool)> {
+    // The other port is lower: hosts assign only ports below FIRST_PORT.
+    let port = from.max(to);
+    let (number, returning) = match port.checked_sub(FIRST_PORT_OF_REQUESTED) {
+        Some(number) => (number, port == to),
+        None => (port.checked_sub(FIRST_PORT)?, port == from),
+    };
+    Some((number.into(), returning))
+}
+
+/// As [`flow_of_ports`], of an echo request or its reply.
+pub fn flow_of_echo(identifier: u16, is_reply: bool) -> Option<(u32, bool)> {
+    Some((identifier.checked_sub(FIRST_PORT)?.into(), is_reply))
+}
+
 /// The label of an IPv4 packet, from its headers.
 fn label(packet: &[u8]) -> Option<Label> {
     let first = *packet.first()?;
@@ -192,24 +208,13 @@ fn label(packet: &[u8]) -> Option<Label> {
             payload.get(at..at + 2)?.try_into().ok()?,
         ))
     };
-    let (number, returning) = match *packet.get(9)? {
-        TCP | UDP => {
-            // The other port is lower: hosts assign only ports below FIRST_PORT.
-            let (from, to) = (word(0)?, word(2)?);
-            let port = from.max(to);
-            match port.checked_sub(FIRST_PORT_OF_REQUESTED) {
-                Some(number) => (number, port == to),
-                None => (port.checked_sub(FIRST_PORT)?, port == from),
-            }
-        }
-        ICMP => (
-            word(4)?.checked_sub(FIRST_PORT)?,
-            *payload.first()? == ECHO_REPLY,
-        ),
+    let (flow, returning) = match *packet.get(9)? {
+        TCP | UDP => flow_of_ports(word(0)?, word(2)?)?,
+        ICMP => flow_of_echo(word(4)?, *payload.first()? == ECHO_REPLY)?,
         _ => return None,
     };
     Some(Label {
-        flow: u32::from(number),
+        flow,
         returning,
         ce: packet.get(1)? & 3 == 3,
     })

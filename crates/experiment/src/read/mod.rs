@@ -38,8 +38,8 @@ keys! {
         link: Vec<Link> = link::LinksForm, Required;
         /// One entry per arm of the comparison.
         queue: Vec<Queue> = queue::QueuesForm, Required;
-        /// One entry per group of flows of the same kind.
-        traffic: Vec<Vec<Traffic>> = TrafficsForm, Required;
+        /// One entry per group of flows of the same kind. A file without any describes the path of programs: sojourn shell.
+        traffic: Option<Vec<Vec<Traffic>>> = Maybe(TrafficsForm), Words("none");
         /// What to record beyond the summary.
         record: Option<Record> = Maybe(record::RECORD), Words("the summary only");
     }
@@ -73,7 +73,7 @@ impl Form for File {
             traffic: Vec::new(),
             record: file.record.unwrap_or_default(),
         };
-        across_sections::check(entry, &mut experiment, file.traffic)?;
+        across_sections::check(entry, &mut experiment, file.traffic.unwrap_or_default())?;
         Ok(experiment)
     }
 
@@ -87,7 +87,7 @@ impl Form for File {
                 seed: experiment.seed,
                 kernel: experiment.kernel,
             },
-            traffic: vec![experiment.traffic.clone()],
+            traffic: (!experiment.traffic.is_empty()).then(|| vec![experiment.traffic.clone()]),
             link: experiment.links.clone(),
             queue: experiment.queues.clone(),
             record: Some(experiment.record),

@@ -1,0 +1,208 @@
+//! A run whose packets pass Sojourn's own path: the kernel's hosts with their traffic, a TUN device at each, and between them
+//! the links of the experiment in a thread of their own.
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::thread::{self, JoinHandle};
+
+use sojourn_aqm::DropReason;
+use sojourn_datapath::datapath::Ends;
+use sojourn_datapath::ip::{Carried, Headers};
+use sojourn_datapath::network::{QueueState, Row, states};
+use sojourn_datapath::scheduling::{Priority, ask_for_real_time};
+use sojourn_datapath::{Clock, Datapath, network};
+use sojourn_experiment::RunSpec;
+use sojourn_experiment::derived;
+use sojourn_path::Route;
+use sojourn_units::{Time, Way};
+
+use super::setup::Network;
+use super::tap::{flow_of_echo, flow_of_ports};
+use super::{Context, Failure, allow_files, release, session};
+use crate::disciplines::Counters;
+use crate::job::{Action, Job, PathJob};
+use crate::recording::{Fate, Lateness, PacketRow, PathFigures, QueueFigures, Recording};
+
+/// The routes and the ports of the flows of a job.
+struct JobFlows {
+    /// By flow: the routes of data and of what returns, and the ports by which they leave.
+    flows: Vec<[(Route, u16); 2]>,
+}
+
+impl Ends for JobFlows {
+    fn came(&mut self, _: usize, headers: &Headers, _: Time) -> Option<(u32, bool, Route, u16)> {
+        let (flow, returning) = match headers.carried {
+            Carried::Echo {
+                reply, identifier, ..
+            } => flow_of_echo(identifier, reply)?,
+            _ => flow_of_ports(headers.source.port(), headers.destination.port())?,
+        };
+        let (route, port) = self.flows.get(flow as usize)?[usize::from(returning)];
+        Some((flow, returning, route, port))
+    }
+}
+
+/// The path's thread, which ends when the run does.
+struct Running {
+    /// Closed to end it earlier.
+    stop: UnixStream,
+    thread: JoinHandle<Result<Recording, Failure>>,
+}
+
+/// Carries out a job. Calls `progress` once a second with the seconds done so far.
+///
+/// # Errors
+/// The kernel does not support the job; everything that was set up is removed again.
+pub fn execute(told: &PathJob, progress: &mut dyn FnMut(u64)) -> Result<Recording, Failure> {
+    let job = &told.job;
+    allow_files(&job.flows)?;
+    let spec = read_run(&told.document, &told.congestion_controls)?;
+    let mut hosts = Network::build(job)?;
+    let mut running = None;
+    let begin = |zero_ns| {
+        running = Some(begin(job, &spec, &mut hosts, zero_ns)?);
+        // If it is refused, the path's thread says so.
+        let _ = ask_for_real_time(Priority::Traffic);
+        Ok(())
+    };
+    let done = session::run(job, begin, progress);
+    let Some(running) = running else {
+        return done;
+    };
+    drop(running.stop);
+    let ended = running.thread.join();
+    let of_path = ended.unwrap_or_else(|_| Err(Failure("the path's thread has failed".into())))?;
+    let mut recording = done?;
+    recording.faults.extend(of_path.faults);
+    recording.timeouts = hosts.counted("TCPTimeouts")?;
+    recording.kernel = release()?;
+    Ok(Recording {
+        queues: of_path.queues,
+        packets: of_path.packets,
+        events: of_path.events,
+        path: of_path.path,
+        ..recording
+    })
+}
+
+/// A run from its document.
+pub fn read_run(document: &str, congestion_controls: &[String]) -> Result<RunSpec, Failure> {
+    let names = network::names(congestion_controls.to_vec());
+    RunSpec::read(document, &names).map_err(|error| Failure(error.to_string()))
+}
+
+fn begin(
+    job: &Job,
+    spec: &RunSpec,
+    hosts: &mut Network<'_>,
+    zero_ns: u64,
+) -> Result<Running, Failure> {
+    let experiment = &spec.experiment;
+    let mut plan = network::Plan::new(experiment, spec.queue, spec.seed)
+        .map_err(|error| Failure(error.to_string()))?;
+    let named = |step: &crate::job::Step| match &step.action {
+        Action::Tun(port) => Some(port.namespace.clone()),
+        _ => None,
+    };
+    let ports: Vec<String> = job.setup.iter().filter_map(named).collect();
+    let port = |namespace: &String| {
+        let at = ports.iter().position(|known| known == namespace);
+        at.ok_or_else(|| Failure(format!("{namespace} has no device")))
+    };
+    let mut flows = Vec::new();
+    for (derived, flow) in derived::flows(experiment, spec.seed).zip(&job.flows) {
+        let [there, back] = plan.routes_of(derived.traffic, derived.way);
+        let (sender, receiver) = (port(&flow.sender)?, port(&flow.receiver)?);
+        flows.push([(there, receiver as u16), (back, sender as u16)]);
+    }
+    let (stop, stopped) = UnixStream::pair().context(|| "opening a pair of sockets".into())?;
+    let mut path = Datapath::new(
+        plan.build(),
+        JobFlows { flows },
+        std::mem::take(&mut hosts.tuns),
+        Clock::since(zero_ns),
+        experiment.links[0].overhead,
+        experiment.record.series,
+    );
+    let end = Time::ZERO + experiment.duration;
+    let run = move || {
+        let note = ask_for_real_time(Priority::Path);
+        let carrying = || "carrying packets".to_owned();
+        path.run(stopped.as_fd(), end).context(carrying)?;
+        Ok(record(&mut path, note))
+    };
+    let thread = thread::Builder::new().name("path".into()).spawn(run);
+    let thread = thread.context(|| "starting the path's thread".into())?;
+    Ok(Running { stop, thread })
+}
+
+/// What a path has recorded. `note`: what the user should know.
+pub fn record<E: Ends>(path: &mut Datapath<E>, note: Option<String>) -> Recording {
+    let bins = path.take_bins();
+    let at_end = states(&path.network);
+    let queue = |(number, state): (usize, &QueueState)| QueueFigures {
+        at_end: counters(state),
+        series: bins.iter().map(|bin| counters(&bin[number])).collect(),
+    };
+    let late = path.lateness();
+    let watch = &mut path.network.observer;
+    let mut faults: Vec<String> = late.fault().into_iter().collect();
+    if watch.unrecorded > 0 {
+        let (kept, lost) = (watch.rows.len(), watch.unrecorded);
+        faults.push(format!(
+            "only the first {kept} packets were recorded, not the last {lost}"
+        ));
+    }
+    let impaired = watch.impaired.iter();
+    let impaired = impaired.map(|(hop, lost, twice)| (hop.link, hop.way == Way::Up, *lost, *twice));
+    Recording {
+        queues: at_end.iter().enumerate().map(queue).collect(),
+        faults,
+        events: watch.rows.len() as u64,
+        path: Some(PathFigures {
+            lateness: Lateness {
+                n: late.n,
+                p50: late.p50,
+                p99: late.p99,
+                p99_9: late.p99_9,
+                max: late.max,
+            },
+            notes: note.into_iter().collect(),
+            impaired: impaired.collect(),
+            appeared: None,
+        }),
+        packets: std::mem::take(&mut watch.rows)
+            .into_iter()
+            .map(packet)
+            .collect(),
+        ..Recording::default()
+    }
+}
+
+fn counters(state: &QueueState) -> Counters {
+    Counters {
+        dropped: state.dropped.all,
+        overflow: state.dropped.overflow,
+        marked: Some(state.marked),
+        backlog_packets: state.backlog_packets,
+        probability: state.probability,
+    }
+}
+
+fn packet(row: Row) -> PacketRow {
+    PacketRow {
+        entered_ns: row.entered.as_nanos(),
+        settled_ns: row.settled.as_nanos(),
+        flow: row.flow,
+        bytes: row.bytes,
+        queue: row.queue,
+        returning: row.returning,
+        fate: match row.fate {
+            network::Fate::Delivered => Fate::Delivered,
+            network::Fate::Marked => Fate::Marked,
+            network::Fate::Dropped(DropReason::Overflow) => Fate::DroppedOverflow,
+            network::Fate::Dropped(_) => Fate::DroppedAqm,
+        },
+        refused: row.refused,
+    }
+}

@@ -1,0 +1,264 @@
+//! A program with its network behind Sojourn's own path.
+//!
+//! ```text
+//! servers ── [TUN 100.64.0.1] ── path, down ─▶ ── [TUN 100.64.0.2] ── the program
+//! ```
+
+use std::ffi::OsString;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use sojourn_datapath::datapath::Ends;
+use sojourn_datapath::flows::{Flow, Flows, Kind};
+use sojourn_datapath::ip::Headers;
+use sojourn_datapath::network::{Frame, Plan};
+use sojourn_datapath::scheduling::{Priority, ask_for_real_time};
+use sojourn_datapath::{Clock, Datapath};
+use sojourn_experiment::derived;
+use sojourn_path::Route;
+use sojourn_units::{Time, Way};
+
+use super::link::Link;
+use super::namespace::within;
+use super::path::{read_run, record};
+use super::sandbox::{PASSED_ON, as_plain, handled, network_namespace, status_of};
+use super::setup::tun;
+use super::{Context, Failure, release};
+use crate::job::{Interface, Route as To, ShellJob};
+use crate::recording::{Appeared, AppearedKind, FlowFigures, Recording};
+
+/// The addresses of the servers' end and of the program's, in the network set aside for providers (RFC 6598).
+const ENDS: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 64, 0, 1), Ipv4Addr::new(100, 64, 0, 2)];
+/// The variable that names the servers' address to the program.
+const SERVER: &str = "SOJOURN_SERVER";
+/// How long servers may take to listen.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The flows of a program and its servers.
+struct Appearing {
+    flows: Flows,
+    routes: [Route; 2],
+}
+
+impl Ends for Appearing {
+    fn came(
+        &mut self,
+        port: usize,
+        headers: &Headers,
+        now: Time,
+    ) -> Option<(u32, bool, Route, u16)> {
+        let way = [Way::Down, Way::Up][port];
+        let (flow, returning) = self.flows.came(headers, way, now);
+        Some((flow, returning, self.routes[port], 1 - port as u16))
+    }
+
+    fn delivered(&mut self, frame: &Frame, now: Time) {
+        self.flows.delivered(frame, now);
+    }
+
+    fn end_bin(&mut self) {
+        self.flows.end_bin();
+    }
+}
+
+/// A namespace at an end of the path, by a name under which the agent finds it.
+struct End {
+    _file: OwnedFd,
+    name: String,
+}
+
+impl End {
+    fn new() -> Result<Self, Failure> {
+        let file = network_namespace()?;
+        let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Ok(Self { _file: file, name })
+    }
+
+    /// Makes its device, and lets programs without rights use ports and echoes.
+    fn set_up(&self, address: Ipv4Addr, mtu: u32) -> Result<sojourn_datapath::tun::Tun, Failure> {
+        Link::open(Some(&self.name))?.loopback_up()?;
+        let port = Interface {
+            namespace: self.name.clone(),
+            device: "sojourn0".into(),
+            address,
+            mac: [0; 6],
+            mtu,
+        };
+        let made = tun(&port)?;
+        within(Some(&self.name), || {
+            for (key, value) in [
+                ("ipv4/ping_group_range", "0 0"),
+                ("ipv4/ip_unprivileged_port_start", "0"),
+                ("ipv6/conf/all/disable_ipv6", "1"),
+            ] {
+                // A kernel without the key has other rules.
+                let _ = fs::write(format!("/proc/sys/net/{key}"), value);
+            }
+            Ok(())
+        })?;
+        Ok(made)
+    }
+
+    fn start(&self, user: (u32, u32), program: &[OsString]) -> Result<Pid, Failure> {
+        within(Some(&self.name), || {
+            let child = as_plain(user, program)
+                .env(SERVER, ENDS[0].to_string())
+                .spawn();
+            let child = child.context(|| "starting a program".into())?;
+            Ok(Pid::from_raw(child.id() as i32))
+        })
+    }
+
+    /// Waits until as many sockets listen as there are servers. One that takes longer, or does not listen, is not waited for.
+    fn await_listeners(&self, servers: usize) -> Result<(), Failure> {
+        let listening = |name: &str| {
+            let text =
+                fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
+            let is_open = |line: &&str| match line.split_whitespace().nth(3) {
+                Some("0A") => true,
+                Some("07") => name.starts_with("udp"),
+                _ => false,
+            };
+            text.lines().filter(is_open).count()
+        };
+        let began = Instant::now();
+        within(Some(&self.name), || {
+            while ["tcp", "tcp6", "udp", "udp6"]
+                .map(listening)
+                .iter()
+                .sum::<usize>()
+                < servers
+                && began.elapsed() < PATIENCE
+            {
+                sleep(Duration::from_millis(10));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Runs a program behind the path; returns its exit status and what was recorded.
+///
+/// # Errors
+/// The path cannot be built, or the kernel refuses.
+pub fn execute(
+    told: &ShellJob,
+    user: (u32, u32),
+    program: &[OsString],
+) -> Result<(u8, Recording), Failure> {
+    let spec = read_run(&told.document, &told.congestion_controls)?;
+    let experiment = &spec.experiment;
+    let mut plan =
+        Plan::new(experiment, spec.queue, spec.seed).map_err(|error| Failure(error.to_string()))?;
+    let routes = plan.routes_over(&derived::whole_route(experiment).map_err(Failure)?);
+    let ends = [End::new()?, End::new()?];
+    let mtu = derived::mtu(experiment);
+    let ports = vec![ends[0].set_up(ENDS[0], mtu)?, ends[1].set_up(ENDS[1], mtu)?];
+    for (end, other) in [(0, 1), (1, 0)] {
+        Link::open(Some(&ends[end].name))?.route(&To::new(None, ENDS[other]))?;
+    }
+    let signals = SignalFd::with_flags(&handled(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+        .context(|| "opening signals".into())?;
+    for server in &told.servers {
+        let words = ["/bin/sh", "-c", server].map(OsString::from);
+        ends[0].start(user, &words)?;
+    }
+    ends[0].await_listeners(told.servers.len())?;
+    let child = ends[1].start(user, program)?;
+    // Programs are started before, so that they have the usual scheduling.
+    let note = ask_for_real_time(Priority::Path);
+    let clock = Clock::begin()?;
+    let flows = Appearing {
+        flows: Flows::default(),
+        routes,
+    };
+    let overhead = experiment.links[0].overhead;
+    let mut path = Datapath::new(
+        plan.build(),
+        flows,
+        ports,
+        clock,
+        overhead,
+        experiment.record.series,
+    );
+    let status = loop {
+        path.run(signals.as_fd(), Time::MAX)?;
+        if let Some(status) = attend(&signals, child)? {
+            break status;
+        }
+    };
+    let length = clock.now()?;
+    let mut recording = record(&mut path, note);
+    let flows = std::mem::take(&mut path.ends.flows.all);
+    if let Some(figures) = &mut recording.path {
+        figures.appeared = Some((length.as_nanos(), flows.iter().map(appeared).collect()));
+    }
+    recording.flows = flows.into_iter().map(figures).collect();
+    recording.kernel = release()?;
+    Ok((status, recording))
+}
+
+/// Passes on signals, and reaps processes. Returns the program's exit status once it has ended.
+fn attend(signals: &SignalFd, child: Pid) -> Result<Option<u8>, Failure> {
+    while let Some(signal) = signals
+        .read_signal()
+        .context(|| "reading a signal".into())?
+    {
+        let signal = Signal::try_from(signal.ssi_signo as i32);
+        if let Some(signal) = signal.ok().filter(|signal| PASSED_ON.contains(signal)) {
+            // It may have ended.
+            let _ = kill(child, signal);
+        }
+    }
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(None),
+            Ok(ended) if ended.pid() == Some(child) => {
+                if let Some(status) = status_of(ended) {
+                    return Ok(Some(status));
+                }
+            }
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno).context(|| "waiting for programs".into()),
+        }
+    }
+}
+
+fn appeared(flow: &Flow) -> Appeared {
+    Appeared {
+        service: flow.key.service(ENDS[0].into()),
+        kind: match flow.kind {
+            Kind::Tcp => AppearedKind::Tcp,
+            Kind::Echo => AppearedKind::Ping,
+            Kind::Datagrams => AppearedKind::Udp,
+        },
+        up: flow.way == Way::Up,
+        dscp: flow.dscp,
+        span_ns: (flow.span.0.as_nanos(), flow.span.1.as_nanos()),
+    }
+}
+
+fn figures(flow: Flow) -> FlowFigures {
+    FlowFigures {
+        sent: flow.sent,
+        received: flow.received,
+        retransmits: flow.retransmits,
+        datagrams: (flow.kind != Kind::Tcp).then_some(flow.packets),
+        round_trips: flow.round_trips,
+        one_way_us: flow.one_way_us,
+        series: flow
+            .series
+            .into_iter()
+            .map(|received| (received, None))
+            .collect(),
+        ..FlowFigures::default()
+    }
+}

@@ -1,0 +1,147 @@
+"""``sojourn shell``: a program with its network behind a described link, over real packets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sojourn import _core, schema
+from sojourn.cli.options import BY_DEFAULT, Figures, Out, Set, formats_of, overrides
+from sojourn.cli.outcome import FAILED, Stopped, complain
+from sojourn.cli.run import tables_of
+from sojourn.files import bounded
+from sojourn.frame.results import Results, Run
+from sojourn.linux.shell import Shell
+from sojourn.page.tables import PLAIN_WIDTH, plain
+from sojourn.runs.comparison import overrides_for_queues
+from sojourn.runs.execution import as_run
+from sojourn.store.journal import Journal
+from sojourn.store.saving import Unsaved, run_into
+
+
+def command(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[FILE] -- COMMAND...", help="The experiment, TOML, and the program with its arguments."
+        ),
+    ],
+    rate: Annotated[str | None, typer.Option(help="Without FILE: the rate of the link, down.")] = None,
+    up: Annotated[str | None, typer.Option(help="Without FILE: its rate up; default: no queue that way.")] = None,
+    delay: Annotated[str, typer.Option(help="Without FILE: propagation delay of the link, each way.")] = "0 ms",
+    aqm: Annotated[str, typer.Option(help="Without FILE: its discipline, as codel or codel:target=10ms.")] = "pfifo",
+    queue: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="Which [[queue]] of FILE; default: the first.")
+    ] = None,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Start a server at the other end first, where its address is $SOJOURN_SERVER; may be repeated.",
+        ),
+    ] = None,
+    set: Set = None,
+    out: Out = None,
+    figures: Figures = BY_DEFAULT,
+) -> None:
+    """Run a program with its network behind a link, and show what the queue did.
+
+    The program is at the end to which the link leads down: downloads pass the queue of FILE's [link]. Its terminal,
+    signals and exit status are passed on; the tables go to standard error. FILE's traffic, if it has any, is not sent.
+    """
+    formats = formats_of(figures)
+    file, program = _split(words, given=rate is not None)
+    if file is None:
+        text, name = _text(str(rate), up, delay, aqm), "shell"
+        replaced = [*overrides_for_queues([aqm], "shell"), *overrides(set)]
+    else:
+        text, name, replaced = bounded.read_text(Path(file), bounded.LARGEST_TEXT), file, overrides(set)
+    plan = _core.Plan.for_programs(text, name, replaced, queue)
+    shell = Shell(program, server or ())
+    shell.check(plan)
+
+    def runner(
+        keep: Callable[[Run], Run] | None = None, journal: Journal | None = None
+    ) -> tuple[Results, BaseException | None]:
+        run = as_run(shell.run(plan[0], _core.Monitor()))
+        runs = [run if keep is None else keep(run)]
+        summary: schema.Summary = {
+            "format": schema.FORMAT,
+            "sojourn": _core.version,
+            "experiment": plan.name,
+            "backend": shell.name,
+            "runs": [one.summary for one in runs],
+        }
+        return Results(summary, runs, plan.resolved_json()), None
+
+    if out is None:
+        results, _ = runner()
+    else:
+        try:
+            results = run_into(out, plan, shell, runner, resume=False, figures=formats, say=complain).results
+        except Unsaved as unsaved:
+            raise Stopped(FAILED, f"{out}: {unsaved.cause}") from None
+    _show(results)
+    raise typer.Exit(shell.status or 0)
+
+
+def _split(words: list[str], *, given: bool) -> tuple[str | None, list[str]]:
+    """The file, if the link is not given by options, and the program.
+
+    Raises
+    ------
+    ExperimentError
+        One of them is missing.
+    """
+    file, program = (None, words) if given else (words[0], words[1:])
+    if not program:
+        raise _core.ExperimentError(
+            "shell: no program; must be sojourn shell FILE -- COMMAND, or --rate in place of FILE"
+        )
+    return file, program
+
+
+def _text(rate: str, up: str | None, delay: str, aqm: str) -> str:
+    """The experiment for a link given by options, as TOML."""
+    quoted = {
+        key: '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        for key, value in {"rate": rate, "delay": delay, "aqm": aqm.partition(":")[0], "up": up or ""}.items()
+    }
+    lines = [
+        'experiment = { duration = "1 s" }',
+        "[link]",
+        f"rate = {quoted['rate']}",
+        f"delay = {quoted['delay']}",
+        *([f"up = {{ rate = {quoted['up']} }}"] if up is not None else []),
+        "[[queue]]",
+        f"aqm = {quoted['aqm']}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _show(results: Results) -> None:
+    """Prints the tables and what the user should know on standard error."""
+    console = Console(stderr=True) if sys.stderr.isatty() else None
+    width = PLAIN_WIDTH if console is None else console.width
+    sys.stdout.flush()
+    run = results.runs[0].summary
+    if run["flows"]:
+        for table in tables_of(results, width, short=False)[0]:
+            if console is None:
+                print(plain(table), file=sys.stderr)
+            else:
+                console.print(table)
+    else:
+        complain("no packet has come")
+    late = run.get("lateness_ms")
+    if late is not None:
+        complain(f"packets were delivered late by {late['p50']:.3f} ms (median), {late['p99']:.3f} ms (99 %)")
+    for note in run.get("notes", []):
+        complain(f"note: {note}")
+    for fault in run.get("invalid", []):
+        complain(f"invalid: {fault}")

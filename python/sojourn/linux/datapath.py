@@ -1,0 +1,132 @@
+"""Real packets: the kernel's hosts with their traffic, and between them Sojourn's own links, in real time.
+
+The agent makes namespaces that end with it, so that nothing is left on the host. It needs neither root nor any
+discipline of the kernel, only user namespaces and a TUN device.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from sojourn import _core
+from sojourn.linux import host, programs
+from sojourn.linux.errors import LinuxError
+
+TUN = Path("/dev/net/tun")
+"""The file by which the agent makes its devices."""
+
+
+def missing() -> str | None:
+    """What real packets lack on this machine, with the remedy; None if nothing is known to be missing."""
+    if programs.agent() is None:
+        return "the agent is not built; in the source tree: make install, or name it in SOJOURN_AGENT"
+    if not TUN.exists():
+        return f"{TUN} is missing; as root: modprobe tun"
+    if not os.access(TUN, os.R_OK | os.W_OK):
+        return f"{TUN} may not be opened; run as root, or as root: chmod 666 {TUN}"
+    if os.geteuid() != 0 and not _allows_user_namespaces():
+        return "there are no user namespaces; run as root, or as root: sysctl user.max_user_namespaces=10000"
+    return None
+
+
+def _allows_user_namespaces() -> bool:
+    switches = ("/proc/sys/kernel/unprivileged_userns_clone", "/proc/sys/user/max_user_namespaces")
+    return all(Path(switch).read_text().strip() != "0" for switch in switches if Path(switch).exists())
+
+
+def require() -> None:
+    """Checks the requirements.
+
+    Raises
+    ------
+    LinuxError
+        One is not met; the message has the remedy.
+    """
+    what = missing()
+    if what is not None:
+        raise LinuxError(f"real packets: {what}")
+
+
+@dataclass(frozen=True)
+class Datapath:
+    """Runs a plan's traffic over the kernel's TCP, with its packets on Sojourn's own path."""
+
+    name: ClassVar[str] = "datapath"
+
+    def wall_s(self, simulated_s: float, runs: int) -> float:
+        """Wall time of successive runs: a second more than they simulate."""
+        return runs + simulated_s
+
+    def check(self, plan: _core.Plan) -> None:
+        """Checks, as far as possible before a run, that every job of a plan can be run.
+
+        Raises
+        ------
+        ExperimentError
+            An option of the experiment is not supported; the message names the file's line.
+        LinuxError
+            A requirement is not met.
+        """
+        _core.path_check(plan)
+        require()
+
+    def notes(self, plan: _core.Plan) -> list[str]:
+        """Differences from the plan's requirements, a line each for the user."""
+        return [*plan.notes, *_core.linux_notes(plan)]
+
+    def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
+        """Makes one run, in real time. Only one is made at a time, as each would delay the other.
+
+        Raises
+        ------
+        LinuxError
+            The run failed.
+        Cancelled
+            The monitor was cancelled.
+        """
+        began = time.monotonic()
+        told = _core.path_job(spec)
+        with host.alone(monitor, _lock()), prepared(told) as folder:
+            command = [*apart(folder), "path", str(folder / "job.json"), str(folder / "recording")]
+            host.run_agent(command, folder / "said", monitor)
+            recording = (folder / "recording").read_bytes()
+        return _core.linux_run(spec, recording, time.monotonic() - began)
+
+
+def _lock() -> Path:
+    """The file held by the current run of this user."""
+    return host.LOCK if os.geteuid() == 0 else Path(tempfile.gettempdir(), f"sojourn-{os.geteuid()}.lock")
+
+
+@contextmanager
+def prepared(told: str) -> Iterator[Path]:
+    """A folder with a job and the agent.
+
+    Raises
+    ------
+    LinuxError
+        The agent was not built, or the folder cannot be written.
+    """
+    try:
+        agent = programs.require_agent().read_bytes()
+        with tempfile.TemporaryDirectory(prefix="sojourn-path-") as temporary:
+            folder = Path(temporary)
+            (folder / "job.json").write_text(told, encoding="utf-8")
+            # Packages do not always keep a file executable.
+            (folder / "sojourn-agent").write_bytes(agent)
+            (folder / "sojourn-agent").chmod(0o755)
+            yield folder
+    except OSError as error:
+        raise LinuxError(f"{error.filename}: {error.strerror}") from None
+
+
+def apart(folder: Path) -> list[str]:
+    """The beginning of a command of the agent in namespaces of its own, which end with this process."""
+    return [str(folder / "sojourn-agent"), "apart", str(os.getpid())]

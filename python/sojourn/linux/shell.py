@@ -1,0 +1,99 @@
+"""A program with its network behind Sojourn's own path; the terminal, signals and exit status are the program's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from sojourn import _core
+from sojourn.linux.datapath import apart, prepared, require
+from sojourn.linux.errors import LinuxError
+
+_OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT}
+"""Signals that a terminal sends to all processes: they are the program's alone."""
+_PASSED_ON = {signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
+POLL_S = 0.5
+"""Wall time after which the agent is looked at, although no signal has come."""
+
+
+@dataclass
+class Shell:
+    """A program as a backend: its packets are the traffic of the only run of a plan."""
+
+    program: Sequence[str]
+    servers: Sequence[str] = ()
+    """Commands for a shell, each a server at the other end of the path."""
+    status: int | None = field(default=None, repr=False)
+    """The program's exit status, once it has ended; 128 and the signal's number if a signal has ended it."""
+    name: ClassVar[str] = "datapath"
+
+    def check(self, plan: _core.Plan) -> None:
+        """Checks the requirements; the plan was checked when it was read.
+
+        Raises
+        ------
+        LinuxError
+            One is not met.
+        """
+        require()
+
+    def notes(self, plan: _core.Plan) -> list[str]:
+        """Nothing: the program brings its own traffic."""
+        return []
+
+    def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
+        """Runs the program to its end, and returns what was measured.
+
+        Raises
+        ------
+        LinuxError
+            The agent cannot be started, or it has failed and said why.
+        """
+        began = time.monotonic()
+        with prepared(_core.shell_job(spec, list(self.servers))) as folder:
+            recording = folder / "recording"
+            command = [*apart(folder), "shell", str(folder / "job.json"), str(recording), *self.program]
+            with _signals_held() as held, subprocess.Popen(command) as agent:
+                while agent.poll() is None:
+                    came = signal.sigtimedwait(held, POLL_S)
+                    if came is not None and came.si_signo in _PASSED_ON:
+                        agent.send_signal(came.si_signo)
+            _take_terminal_back()
+            self.status = agent.returncode if agent.returncode >= 0 else 128 - agent.returncode
+            if not recording.exists():
+                raise LinuxError("the shell has failed")
+            return _core.linux_run(spec, recording.read_bytes(), time.monotonic() - began)
+
+
+@contextmanager
+def _signals_held() -> Iterator[set[signal.Signals]]:
+    """Holds the signals back from this process, which reads those it passes on; forgets those of the terminal."""
+    held = {*_OF_TERMINAL, *_PASSED_ON, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    try:
+        yield held
+    finally:
+        while signal.sigtimedwait(held, 0) is not None:
+            pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _take_terminal_back() -> None:
+    """An interactive shell leaves the terminal to a group of processes that has ended."""
+    with suppress(OSError):
+        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        try:
+            terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+            try:
+                if os.tcgetpgrp(terminal) != os.getpgrp():
+                    os.tcsetpgrp(terminal, os.getpgrp())
+            finally:
+                os.close(terminal)
+        finally:
+            signal.signal(signal.SIGTTOU, before)

@@ -1,0 +1,188 @@
+"""Real packets: programs behind a link, the kernel's TCP on Sojourn's own path, and that nothing is left of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sojourn import _core
+from sojourn.linux import datapath
+
+LACKING = datapath.missing()
+real = pytest.mark.skipif(LACKING is not None, reason=f"real packets: {LACKING}")
+SOJOURN = [sys.executable, "-m", "sojourn"]
+PATH = """
+experiment = { duration = "2 s" }
+link = { rate = "50 Mbit/s", delay = "2 ms" }
+queue = [{ aqm = "fq_codel" }, { aqm = "pfifo", label = "fifo", limit = "50 packets" }]
+"""
+TRAFFIC = """
+traffic = [{ kind = "bulk", flows = 2, rtt = "10 ms" }, { kind = "ping", rtt = "10 ms", interval = "100 ms" }]
+"""
+SERVE = (
+    "import os, socket; s = socket.create_server((os.environ['SOJOURN_SERVER'], 9)); "
+    "c, _ = s.accept(); c.sendall(bytes(500_000)); c.close()"
+)
+FETCH = (
+    "import os, socket; s = socket.create_connection((os.environ['SOJOURN_SERVER'], 9)); "
+    "print(sum(map(len, iter(lambda: s.recv(65536), b''))))"
+)
+
+
+def sojourn(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*SOJOURN, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "path.toml"
+    file.write_text(PATH)
+    return file
+
+
+# ---- Without real packets ----
+
+
+def test_the_simulator_refuses_a_file_without_traffic(path: Path):
+    done = sojourn("run", path)
+    assert (done.returncode, done.stdout) == (2, "")
+    table = "traffic: not given; must be at least one table [[traffic]] with a kind and an rtt"
+    assert done.stderr == f"{path}: {table}; without any, programs bring it: sojourn shell FILE -- COMMAND\n"
+
+
+def test_a_plan_for_programs_has_one_run_of_the_named_arm():
+    plan = _core.Plan.for_programs(PATH, "path.toml", [("experiment.repeat", "3")], "fifo")
+    assert [job[3] for job in plan.jobs] == ["fifo"]
+    assert _core.RunSpec.read(plan[0].document) == plan[0]
+    assert json.loads(plan.resolved_json())[0]["queue"][0]["limit"] == "50 packets"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "label", "message"),
+    [
+        ([], "red", '--queue: got "red"; must be one of "fq_codel", "fifo"'),
+        ([("link.rate", "5 ms")], None, '--set link.rate: got "5 ms"; must be a rate'),
+        ([("record.pcap", "true")], None, "--set record.pcap: got true; must be left out for real packets"),
+        ([("queue.0.target", "-1 s")], None, "--set queue.0.target: "),
+    ],
+)
+def test_what_programs_cannot_have_is_refused(overrides: list[tuple[str, str]], label: str | None, message: str):
+    with pytest.raises(_core.ExperimentError) as refused:
+        _core.Plan.for_programs(PATH, "path.toml", overrides, label)
+    assert message in str(refused.value)
+
+
+def test_a_shell_needs_a_program(path: Path):
+    done = sojourn("shell", path)
+    assert done.returncode == 2
+    assert "no program; must be sojourn shell FILE -- COMMAND" in done.stderr
+
+
+def test_wifi_and_own_disciplines_do_not_carry_real_packets():
+    wifi = """
+    experiment = { duration = "2 s" }
+    link = [{ name = "air", kind = "wifi", standard = "802.11n", from = "ap", to = ["pc"] }]
+    queue = [{ aqm = "fq_codel" }]
+    traffic = [{ kind = "bulk", rtt = "10 ms", from = "ap", to = "pc" }]
+    """
+    with pytest.raises(_core.ExperimentError, match="a Wi-Fi link needs sim"):
+        _core.path_check(_core.Plan.read_text(wifi, "wifi.toml", []))
+
+
+# ---- With real packets ----
+
+
+@real
+def test_the_status_of_the_program_is_that_of_the_shell(path: Path):
+    for words, status in [("exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM)]:
+        done = sojourn("shell", path, "--", "sh", "-c", words)
+        assert (done.returncode, done.stdout) == (status, "")
+    missing = sojourn("shell", path, "--", "no-such-program")
+    assert missing.returncode == 127
+    assert "no-such-program: No such file or directory" in missing.stderr
+
+
+@real
+def test_a_download_is_measured(path: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    served = f'{sys.executable} -c "{SERVE}"'
+    words = ["--server", served, "--out", out, "--figures", "none", "--", sys.executable, "-c", FETCH]
+    done = sojourn("shell", path, *words)
+    assert (done.returncode, done.stdout) == (0, "500000\n")
+    (run,) = json.loads((out / "summary.json").read_text())["runs"]
+    down, up = run["groups"]
+    assert (down["name"], down["kind"], down["direction"], up["direction"]) == ("tcp 9", "tcp", "down", "up")
+    (flow,) = [flow for flow in run["flows"] if flow["direction"] == "down"]
+    assert flow["received_bytes"] == 500_000
+    queue = run["bottleneck"]["down"]
+    # 346 full segments, and the connection's own packets.
+    assert queue["delivered_packets"] >= 346
+    assert queue["delivered_packets"] + queue["dropped_aqm"] + queue["dropped_overflow"] <= 400 + flow["retransmits"]
+    assert run["lateness_ms"]["n"] >= queue["delivered_packets"]
+
+
+@real
+def test_a_signal_to_the_shell_reaches_the_program(path: Path, tmp_path: Path):
+    ready = tmp_path / "ready"
+    words = f"trap 'exit 5' TERM; : > {ready}; while :; do sleep 0.05; done"
+    with subprocess.Popen([*SOJOURN, "shell", str(path), "--", "sh", "-c", words], stderr=subprocess.DEVNULL) as shell:
+        while not ready.exists():
+            time.sleep(0.02)
+        shell.terminate()
+        assert shell.wait() == 5
+
+
+@real
+def test_the_kernels_tcp_passes_the_path(path: Path):
+    path.write_text(PATH + TRAFFIC)
+    done = sojourn("run", path, "--backend", "datapath", "--json")
+    summary = json.loads(done.stdout)
+    assert (summary["backend"], len(summary["runs"])) == ("datapath", 2)
+    for run in summary["runs"]:
+        queue = run["bottleneck"]["down"]
+        assert queue["delivered_packets"] > 1000
+        assert {flow["kind"]: flow["received_bytes"] > 0 for flow in run["flows"]} == {"bulk": True, "ping": True}
+        # Propagation alone takes 10 ms.
+        assert all(flow["rtt_ms"]["p5"] >= 10.0 for flow in run["flows"])
+        assert run["kernel"] == os.uname().release
+    fifo = summary["runs"][1]["bottleneck"]["down"]
+    assert fifo["dropped_overflow"] > 0
+    assert fifo["dropped_aqm"] == 0
+
+
+def _agents(folder: Path) -> list[str]:
+    """The command lines of processes that were started from below a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = process.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in words:
+            found.append(words)
+    return found
+
+
+@real
+@pytest.mark.parametrize("after_s", [0.0, 0.3, 0.6, 1.0])
+def test_nothing_is_left_of_a_shell_that_is_killed(path: Path, tmp_path: Path, after_s: float):
+    sleeper = tmp_path / "sleeper"
+    sleeper.write_text("#!/bin/sh\nsleep 1000 & sleep 1000\n")
+    sleeper.chmod(0o755)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    shell = subprocess.Popen([*SOJOURN, "shell", str(path), "--", str(sleeper)], env=environment)
+    time.sleep(after_s)
+    shell.kill()
+    shell.wait()
+    until = time.monotonic() + 20
+    while _agents(tmp_path) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert _agents(tmp_path) == []
+    assert not Path("/sys/class/net/sojourn0").exists()
