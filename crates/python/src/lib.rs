@@ -42,8 +42,8 @@ mod _core {
     };
     #[pymodule_export]
     use lists::{
-        congestion_controls_json, design_json, disciplines_json, metrics_json, schema_json,
-        traffic_json,
+        congestion_controls_json, design_json, disciplines_json, metrics_json, quantity,
+        schema_json, traffic_json,
     };
     #[pymodule_export]
     use own::{

@@ -51,6 +51,12 @@ pub fn metrics_json() -> String {
     json!(METRICS).to_string()
 }
 
+/// A text of an experiment file as a number and its unit; None if it is not numeric.
+#[pyfunction]
+pub fn quantity(text: &str) -> Option<(f64, &'static str)> {
+    sojourn_units::quantity(text)
+}
+
 /// Every congestion control.
 #[pyfunction]
 pub fn congestion_controls_json() -> String {

@@ -24,4 +24,4 @@ pub use hint::cold_path;
 pub use hop::{Hop, Way};
 pub use rate::Rate;
 pub use time::{Duration, Time};
-pub use value::{Kind, UnitError, Value};
+pub use value::{Kind, UnitError, Value, quantity};

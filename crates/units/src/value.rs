@@ -148,6 +148,34 @@ impl Kind {
     }
 }
 
+/// A text as a number with the unit in which columns have it: a time in `ms`, a rate in `bps`, an amount of data in
+/// `bytes`, `packets`, `bdp`, `percent`, or no unit. `None` if it is none of these, such as a name.
+///
+/// ```
+/// use sojourn_units::quantity;
+///
+/// assert_eq!(quantity("1.5 s"), Some((1500.0, "ms")));
+/// assert_eq!(quantity("10mbit"), Some((1e7, "bps")));
+/// assert_eq!(quantity("150 KiB"), Some((153_600.0, "bytes")));
+/// assert_eq!(quantity("codel"), None);
+/// ```
+pub fn quantity(text: &str) -> Option<(f64, &'static str)> {
+    let text = text.trim();
+    let suffixed = |suffix| {
+        text.strip_suffix(suffix)
+            .and_then(|n| n.trim().parse().ok())
+    };
+    parse_duration(text)
+        .map(|time| (time.as_nanos() as f64 / 1e6, "ms"))
+        .or_else(|| parse_rate(text).map(|rate| (rate.as_bps() as f64, "bps")))
+        .or_else(|| parse_bytes(text).map(|bytes| (bytes as f64, "bytes")))
+        .or_else(|| parse_packets(text).map(|packets| (packets as f64, "packets")))
+        .or_else(|| suffixed("bdp").map(|multiple| (multiple, "bdp")))
+        .or_else(|| suffixed("%").map(|share| (share, "percent")))
+        .or_else(|| text.parse().ok().map(|number: f64| (number, "")))
+        .filter(|(number, _)| number.is_finite())
+}
+
 /// A whole number that is not negative.
 fn whole(number: f64) -> Option<u64> {
     let is_whole = number >= 0.0 && number <= u64::MAX as f64 && number as u64 as f64 == number;
@@ -268,6 +296,26 @@ mod tests {
             (Kind::Choice(&["linux", "rfc8289"]), "bsd"),
         ] {
             assert!(kind.parse(text).is_err(), "{kind:?} {text:?}");
+        }
+    }
+
+    /// What a file accepts in any place is a number, in the unit of its column.
+    #[test]
+    fn every_notation_is_a_quantity() {
+        for (text, expected) in [
+            ("250 us", (0.25, "ms")),
+            ("2 min", (120_000.0, "ms")),
+            ("1 Gbps", (1e9, "bps")),
+            ("1514 B", (1514.0, "bytes")),
+            ("21 packets", (21.0, "packets")),
+            ("0.5 bdp", (0.5, "bdp")),
+            ("1 %", (1.0, "percent")),
+            ("-2.5e-3", (-0.0025, "")),
+        ] {
+            assert_eq!(quantity(text), Some(expected), "{text}");
+        }
+        for text in ["", "codel", "0 bit/s", "inf", "nan", "bdp", "5 apples"] {
+            assert_eq!(quantity(text), None, "{text}");
         }
     }
 

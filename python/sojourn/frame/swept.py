@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S*)\s*")
-_RATES = {"bit": 1.0, "bps": 1.0, "bit/s": 1.0}
-_TIMES = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "ms": 1.0, "s": 1e3, "min": 60e3, "h": 3600e3}
-_BYTES = {
-    **dict.fromkeys(("b", "byte", "bytes"), 1.0),
-    **{"kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30},
-}
-_PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
-
+from sojourn import _core
 
 class Quantity(NamedTuple):
     """A value as a number, with the unit for the suffix of a column's name."""
@@ -41,23 +32,8 @@ def quantity(value: object) -> Quantity | None:
         return None
     if isinstance(value, int | float):
         return Quantity(float(value), "")
-    found = _NUMBER.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
-        return None
-    number, unit = float(found[1]), found[2].lower()
-    if not unit:
-        return Quantity(number, "")
-    for prefix, factor in _PREFIXES.items():
-        if unit.startswith(prefix) and unit[len(prefix) :] in _RATES:
-            return Quantity(number * factor, "bps")
-    for units, name in ((_TIMES, "ms"), (_BYTES, "bytes")):
-        if unit in units:
-            return Quantity(number * units[unit], name)
-    if unit in ("packet", "packets"):
-        return Quantity(number, "packets")
-    if unit == "bdp":
-        return Quantity(number, "bdp")
-    return Quantity(number, "percent") if unit == "%" else None
+    found = _core.quantity(value) if isinstance(value, str) else None
+    return None if found is None else Quantity(*found)
 
 
 def number_columns(settings: Mapping[str, object]) -> dict[str, float]:

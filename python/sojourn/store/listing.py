@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -51,11 +51,13 @@ class Listing:
     documents: tuple[str, ...]
     backend: str = "sim"
     """``keys.backend_key`` of the backend that makes them."""
+    specs: tuple[_core.RunSpec, ...] = field(default=(), compare=False, repr=False)
+    """The runs, if this process planned them. A document has every default, which Linux may refuse as a given value."""
 
     @classmethod
     def of(cls, name: str, specs: Sequence[_core.RunSpec], backend: str = "sim") -> Listing:
         """The listing of these runs."""
-        return cls(name, tuple(spec.document for spec in specs), backend)
+        return cls(name, tuple(spec.document for spec in specs), backend, tuple(specs))
 
     @classmethod
     def read(cls, folder: Path, name: str, backend: str = "sim") -> Listing:
@@ -98,4 +100,4 @@ class Listing:
         return len(self.documents)
 
     def __getitem__(self, place: int, /) -> _core.RunSpec:
-        return _core.RunSpec.read(self.documents[place])
+        return self.specs[place] if self.specs else _core.RunSpec.read(self.documents[place])

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 from sojourn.frame.results import Run
+from sojourn.frame.swept import quantity
 from sojourn.studies.grid import AxisValue, Cell, Grid
 from sojourn.studies.measures import Measure
 from sojourn.studies.recipe import Part, Published, Study
 
 _NUMBER = r"(?P<{name}>\d+(?:\.\d+)?|true|false)"
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
-_BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6}
-_BITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
+_IN_AXIS = {"ms": ("ms", 1.0), "s": ("ms", 1e3), "kbps": ("bps", 1e3), "mbps": ("bps", 1e6), "bytes": ("bytes", 1.0)}
+"""The unit of ``quantity`` for the suffix of an axis' name, and how many of it are one of the axis'."""
 
 
 def grids_of(
@@ -71,13 +71,6 @@ def in_axis_unit(value: object, axis: str) -> AxisValue:
         return value
     if isinstance(value, int | float):
         return float(value)
-    text = str(value)
-    number, _, unit = text.partition(" ")
-    suffix = axis.rpartition("_")[2]
-    if unit in _SECONDS and suffix in ("ms", "s"):
-        return round(float(number) * _SECONDS[unit] / _SECONDS[suffix], 9)
-    if unit in _BITS and suffix in ("kbps", "mbps"):
-        return round(float(number) * _BITS[unit] / {"kbps": 1e3, "mbps": 1e6}[suffix], 9)
-    if unit in _BYTES and suffix == "bytes":
-        return float(number) * _BYTES[unit]
-    return text
+    found = quantity(value)
+    unit, per = _IN_AXIS.get(axis.rpartition("_")[2], ("", 1.0))
+    return round(found.value / per, 9) if found is not None and unit and found.unit == unit else str(value)
