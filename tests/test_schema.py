@@ -28,7 +28,8 @@ traffic = [
   { kind = "ping", rtt = "20 ms", interval = "100 ms" },
 ]
 """
-LINUX_ONLY = {"kernel", "invalid"}
+LINUX_ONLY = {"kernel", "invalid", "lateness_ms", "notes"}
+"""Of runs on Linux, and of real packets."""
 OF_THE_COMMAND = {"partial", "planned_runs", "until"}
 
 

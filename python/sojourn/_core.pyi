@@ -35,6 +35,7 @@ __all__ = [
     "metrics_json",
     "path_check",
     "path_job",
+    "quantity",
     "register_aqm",
     "register_congestion_control",
     "schema_json",

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sojourn import _core
 
+
 class Quantity(NamedTuple):
     """A value as a number, with the unit for the suffix of a column's name."""
 
