@@ -104,6 +104,9 @@ def test_the_status_of_the_program_is_that_of_the_shell(path: Path):
     for words, status in [("exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM)]:
         done = sojourn("shell", path, "--", "sh", "-c", words)
         assert (done.returncode, done.stdout) == (status, "")
+    # The program decides how long the run is, so a file need not say.
+    path.write_text(PATH.replace('experiment = { duration = "2 s" }', ""))
+    assert sojourn("shell", path, "--", "sh", "-c", "exit 3").returncode == 3
     missing = sojourn("shell", path, "--", "no-such-program")
     assert missing.returncode == 127
     assert "no-such-program: No such file or directory" in missing.stderr

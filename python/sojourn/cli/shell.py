@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -60,7 +62,8 @@ def command(
         text, name = _text(str(rate), up, delay, aqm), "shell"
         replaced = [*overrides_for_queues([aqm], "shell"), *overrides(set)]
     else:
-        text, name, replaced = bounded.read_text(Path(file), bounded.LARGEST_TEXT), file, overrides(set)
+        text, name = bounded.read_text(Path(file), bounded.LARGEST_TEXT), file
+        replaced = [*_duration(text), *overrides(set)]
     plan = _core.Plan.for_programs(text, name, replaced, queue)
     shell = Shell(program, server or ())
     shell.check(plan)
@@ -88,6 +91,14 @@ def command(
             raise Stopped(FAILED, f"{out}: {unsaved.cause}") from None
     _show(results)
     raise typer.Exit(shell.status or 0)
+
+
+def _duration(text: str) -> list[tuple[str, str]]:
+    """A duration for a file without one: the program decides how long the run is."""
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        if "experiment" not in tomllib.loads(text):
+            return [("experiment.duration", "1 s")]
+    return []
 
 
 def _split(words: list[str], *, given: bool) -> tuple[str | None, list[str]]:
