@@ -135,6 +135,16 @@ def test_an_own_discipline_of_another_source_is_not_mistaken(own_file: Path):
         _core.RunSpec.read(document)
 
 
+def test_a_copy_of_a_file_takes_its_place(own_file: Path, tmp_path: Path):
+    user_aqm.load(own_file)
+    count = len(user_aqm.registered().files)
+    copy = tmp_path / "copy.py"
+    copy.write_bytes(own_file.read_bytes())
+    user_aqm.load(copy)
+    files = user_aqm.registered().files
+    assert (len(files), str(copy) in files, str(own_file) in files) == (count, True, False)
+
+
 def test_a_process_that_dies_fails_its_runs_in_one_line():
     class Dying(Processes):
         def start(self, index: int, spec: _core.RunSpec) -> None:

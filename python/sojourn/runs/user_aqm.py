@@ -205,7 +205,13 @@ def load(file: Path) -> tuple[str, ...]:
         raise _core.ExperimentError(f"{file}:{_line(error, file)}: {type(error).__name__}: {error}") from error
 
     names = {name for name, registered in _classes.items() if before.get(name) is not registered}
-    _files[str(file.absolute())] = names
+    # The names of a copy are the copy's alone: a store that has a file would otherwise be given it twice.
+    for other, own in list(_files.items()):
+        own -= names
+        if not own:
+            del _files[other]
+    if names:
+        _files[str(file.absolute())] = names
     return tuple(sorted(names))
 
 
