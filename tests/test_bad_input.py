@@ -70,7 +70,7 @@ def test_an_output_that_cannot_be_created(sojourn: Cli, experiment: Path):
     wrong(sojourn("run", experiment, "--out", "/proc/sojourn"), "--out", "/proc/sojourn")
 
 
-@pytest.mark.parametrize("backend", ["datapath", "ns3"])
+@pytest.mark.parametrize("backend", ["testbed", "ns3"])
 def test_a_backend_that_is_not_there(sojourn: Cli, experiment: Path, backend):
     wrong(sojourn("run", experiment, "--backend", backend), backend, "not available", "sim")
 

@@ -11,6 +11,7 @@ import pytest
 
 from conftest import EXPERIMENT, Cli, visible
 from sojourn import load
+from sojourn.linux import datapath
 from test_bad_input import wrong
 
 COMPARE = ("compare", "--rate", "10mbit", "--rtt", "40ms", "--flows", "2", "--duration", "4s")
@@ -254,7 +255,9 @@ def test_lists_are_there_as_table_and_json(sojourn: Cli, what):
 def test_doctor_tells_what_is_there(sojourn: Cli):
     report = json.loads(sojourn("doctor", "--json").stdout)
     assert report["backends"]["sim"]["available"] is True
-    assert report["backends"]["datapath"]["available"] is False
+    real = report["backends"]["datapath"]
+    assert real["available"] is (datapath.missing() is None)
+    assert real["needs"]
     assert {check["name"] for check in report["linux"]} >= {"qemu-system-x86_64", "agent", "kernel"}
     assert all(check["found"] or check["remedy"] for check in report["linux"])
     assert report["packages"]["numpy"]["version"]
