@@ -132,15 +132,10 @@ class Staging:
         self._ended: set[str] = set()
         self._made: list[Path] = []
 
-    def reserve(self, name: str, made_of: str | None = None) -> tuple[Path, Path]:
-        """Returns a temporary path to be written before the block ends, and its final path.
-
-        ``made_of`` is a hash of everything that determines the content, for ``has``.
-        """
+    def reserve(self, name: str) -> tuple[Path, Path]:
+        """Returns a temporary path to be written before the block ends, and its final path."""
         name, temporary, final = self._paths(name)
         self._complete[name] = temporary
-        if made_of is not None:
-            self._made_of[name] = made_of
         return temporary, final
 
     def has(self, name: str, made_of: str) -> Path | None:
@@ -155,7 +150,8 @@ class Staging:
     def add(self, name: str, write: Callable[[Path], object], made_of: str | None = None) -> Path:
         """Calls ``write`` with the path of the temporary file that becomes ``name``; returns the final path.
 
-        A file whose writing is interrupted is removed, independently of the others. ``made_of`` as in ``reserve``.
+        A file whose writing is interrupted is removed, independently of the others. ``made_of`` is a hash of everything
+        that determines the content, for ``has``.
         """
         name, temporary, final = self._paths(name)
         try:

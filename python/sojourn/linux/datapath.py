@@ -60,6 +60,11 @@ class Datapath:
 
     name: ClassVar[str] = "datapath"
 
+    @property
+    def release(self) -> str:
+        """The release of the kernel whose TCP it uses."""
+        return os.uname().release
+
     def wall_s(self, simulated_s: float, runs: int) -> float:
         """Wall time of successive runs: a second more than they simulate."""
         return runs + simulated_s

@@ -211,7 +211,7 @@ class Batches:
     known
         Runs of other sweeps by hash; they are not repeated.
     wait
-        Whether it is over only when every batch is done, by whichever worker, or when all are claimed.
+        Whether to go on until every batch is done, by whichever worker; otherwise, until all are claimed.
     only
         The one batch to make; by default all.
     stopping
