@@ -14,12 +14,13 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates python studies suites -type f -not -name '*.pyc' -not -path '*/target/*' -not -name '*.so' \
 	-not -name sojourn-agent)
 
-.PHONY: help demo test lint bench bench-tools validate studies docs site install agent
+.PHONY: help demo test lint bench bench-tools instructions validate studies docs site install agent
 help:
 	@echo "make demo      one home line behind four queues: a table, a picture, what to try next"
 	@echo "make test      all tests, Rust and Python"
 	@echo "make lint      formatters and linters, nothing is changed"
 	@echo "make bench     speed of the simulator beside ns-3, and of the disciplines: docs/results/speed.md, wifi-speed.md, aqm-speed.md"
+	@echo "make instructions  what a packet costs in each scenario against benches/instructions.toml"
 	@echo "make validate  the simulator against measurements of Linux, Wi-Fi against ns-3: docs/results/fidelity.md, wifi-ns3.md"
 	@echo "make studies   every study in full: published against measured"
 	@echo "make install   into .venv, with the agent, the program that the Linux backend runs"
@@ -54,6 +55,10 @@ bench: bench-tools
 	$(PYTHON) benches/speed.py
 	$(PYTHON) benches/wifi.py
 	$(PYTHON) benches/aqm.py
+
+instructions: bench-tools
+	$(RUST) cargo build --release -p sojourn-sim --example run_file
+	$(PYTHON) benches/instructions.py
 
 # What peers are built from and instructions counted with; speed.py does without what is missing, and says so.
 bench-tools:

@@ -21,13 +21,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 
+import instructions
 import ns3
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-OURS = ROOT / "target" / "release" / "examples" / "run_file"
+OURS = instructions.PROGRAM
 RESULT = ROOT / "docs" / "results" / "speed.md"
 
 
@@ -88,11 +90,9 @@ SCENARIOS = (
 )
 LARGE_WINDOWS, SMALL_WINDOW = ("cubic1-bdp", "reno1-bdp"), "cubic10-bdp"
 COUNTED = ("reno10-pie", "cubic10-bdp")
-"""Scenarios whose instructions are counted."""
-IN_A_ROW = {1: "cubic10-1link", 5: "cubic10-5links"}
-"""Further scenarios whose instructions are counted, by their links in a row. The first link is the bottleneck."""
-COUNTED_S = (30, 90)
-"""Simulated seconds of two runs. The difference of their counts leaves the start-up out."""
+"""Scenarios whose instructions stand beside other simulators'."""
+IN_A_ROW = {1: "cubic10-1link", 5: "cubic10-5links", 20: "cubic10-20links"}
+"""Scenarios by their links in a row. The first link is the bottleneck."""
 MEMORY_S = (60, 600)
 
 
@@ -139,7 +139,7 @@ def main() -> int:
     try:
         if given.counts:
             before, _, _ = RESULT.read_text(encoding="utf-8").partition(COUNTS_BEGIN)
-            RESULT.write_text(before + counts_sections(instructions(), memory()), encoding="utf-8")
+            RESULT.write_text(before + counts_sections(counted_instructions(), memory()), encoding="utf-8")
             print(f"renewed: {RESULT}")
             return 0
         with tempfile.TemporaryDirectory() as directory:
@@ -148,9 +148,9 @@ def main() -> int:
             speeds = [compare(scenario, program, given.rounds) for scenario in chosen]
         if not given.scenarios:
             RESULT.parent.mkdir(parents=True, exist_ok=True)
-            RESULT.write_text(page(speeds, instructions(), memory()), encoding="utf-8")
+            RESULT.write_text(page(speeds, counted_instructions(), memory()), encoding="utf-8")
             print(f"written: {RESULT}")
-    except (BenchError, ns3.BuildError) as error:
+    except (BenchError, instructions.CountError, ns3.BuildError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
@@ -225,25 +225,14 @@ def timed(command: Sequence[str]) -> Measured:
     return Measured(0, usage.ru_utime, 0.0, output=text)
 
 
-def instructions() -> dict[str, float] | None:
-    """Instructions per data packet, by scenario, counted by callgrind; None without valgrind."""
+def counted_instructions() -> dict[str, float] | None:
+    """Instructions per data packet, by scenario; None without valgrind."""
     if not shutil.which("valgrind"):
         print("valgrind is missing: instructions are not counted; on Debian: apt-get install valgrind", file=sys.stderr)
         return None
-    wrapper = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    found = {}
-    for name in (*COUNTED, *IN_A_ROW.values()):
-        scenario = Scenario(name, name, 1, None)
-        counts = []
-        for seconds in COUNTED_S:
-            run = run_ours(scenario, f"experiment.duration={seconds} s", wrapper=wrapper, seeds=1)
-            counted = re.search(r"Collected : (\d+)", run.output)
-            if counted is None:
-                raise BenchError("valgrind did not say what it counted")
-            counts.append((int(counted[1]), run.packets))
-        (few, few_packets), (many, many_packets) = counts
-        found[name] = (many - few) / (many_packets - few_packets)
-        print(f"{name}: {found[name]:,.0f} instructions per data packet", flush=True)
+    found = instructions.count([*instructions.COUNTED_S, instructions.WHOLE])
+    for name, count in found.items():
+        print(f"{name}: {count:,.0f} instructions", flush=True)
     return found
 
 
@@ -350,8 +339,7 @@ def instruction_lines(counted: dict[str, float] | None) -> list[str]:
     """The section on instructions. The other simulators' were counted in the same way in July 2026."""
     lines = [
         "Per data packet, everything included (its acknowledgement, timers, statistics), by callgrind: the",
-        f"difference of runs of {COUNTED_S[0]} and {COUNTED_S[1]} simulated seconds. Sojourn's were counted on "
-        f"{date.today().isoformat()} ({rust()}),",
+        f"difference of two runs of different length. Sojourn's were counted on {date.today().isoformat()} ({rust()}),",
         "the others' once, in the same way.",
         "",
         "| simulator | TCP | queue | instructions per data packet |",
@@ -366,7 +354,21 @@ def instruction_lines(counted: dict[str, float] | None) -> list[str]:
         "| ns-2.35 | Linux's CUBIC, SACK | drop-tail | 6,200 |",
         "| ns-3.37 | Reno, SACK | drop-tail | 160,000 |",
         "| ns-3.37 | Reno, SACK | PIE | 164,000 |",
+        *scenario_lines(counted),
         *further_link_lines(counted),
+    ]
+
+
+def scenario_lines(counted: Mapping[str, float]) -> list[str]:
+    """Every scenario's count."""
+    return [
+        "",
+        "By scenario, the files of `benches/scenarios`; `cubic1-second` is a whole run of one second:",
+        "",
+        "| scenario | instructions per data packet |",
+        "| --- | --: |",
+        *(f"| `{name}` | {count:,.0f} |" for name, count in counted.items() if name != instructions.WHOLE),
+        *(f"| `{name}`, the whole run | {counted[name]:,.0f} |" for name in [instructions.WHOLE] if name in counted),
     ]
 
 
@@ -374,21 +376,23 @@ def further_link_lines(counted: Mapping[str, float]) -> list[str]:
     """The cost of each further link in a row."""
     if not all(name in counted for name in IN_A_ROW.values()):
         return []
-    (few, less), (many, more) = sorted((links, counted[name]) for links, name in IN_A_ROW.items())
-    each = (more - less) / (many - few)
-    verdict = "met" if each <= 0.15 * less else "**missed**"
-    return [
+    costs = [(links, counted[name]) for links, name in sorted(IN_A_ROW.items())]
+    (few, less), (many, more) = costs[:2]
+    verdict = "met" if (more - less) / (many - few) <= 0.15 * less else "**missed**"
+    lines = [
         "",
-        f"What each further link of {many} in a row adds to a packet (goal: at most 15 %, {verdict}). The first link "
-        "is the bottleneck.",
+        f"What each further link in a row adds to a packet (goal up to {many} links: at most 15 %, {verdict}). The "
+        "first link is the bottleneck.",
         "Each is a `[[link]]` with a delay of its own, unlike the link of the table above.",
         "",
-        "| CUBIC, drop-tail | instructions per data packet | share of a packet over one link |",
-        "| --- | --: | --: |",
-        f"| {few} link | {less:,.0f} | – |",
-        f"| {many} links in a row | {more:,.0f} | {more / less:.0%} |",
-        f"| each further link | {each:,.0f} | {each / less:.0%} |",
+        "| links in a row | instructions per data packet | each further link | share of a packet over one link |",
+        "| --: | --: | --: | --: |",
+        f"| {few} | {less:,.0f} | – | – |",
     ]
+    for (few, before), (many, after) in pairwise(costs):
+        each = (after - before) / (many - few)
+        lines.append(f"| {many} | {after:,.0f} | {each:,.0f} | {each / less:.0%} |")
+    return lines
 
 
 def memory_line(peaks: dict[int, int]) -> str:
