@@ -147,12 +147,26 @@ def test_a_verdict_needs_the_whole_interval_on_one_side_of_the_tolerance():
     assert judge(low, [value + 3.0 for value in low], LIMIT, 1).verdict == "differs"
     both = judge(low, [value + 1.0 for value in low], LIMIT, 1)
     assert both.verdict == "not enough repeats to say"
-    assert both.repeats is None, "the difference is the tolerance itself: no number of repeats will do"
+    # The true difference is as likely beyond 0.6745 standard deviations from the end as nearer; the interval has 1.96.
+    assert both.repeats == pytest.approx(6 * (1.96 / 0.6745) ** 2, abs=2)
     near = judge(low, [value + 0.8 for value in low], LIMIT, 1)
     assert near.verdict == "not enough repeats to say"
     # The differences are 0.3 to 1.3, the sixth of 36 is 0.5: the interval reaches 0.3 from its middle, 0.2 is wanted.
     assert near.difference.low == pytest.approx(0.5)
     assert near.repeats == math.ceil(6 * (0.3 / 0.2) ** 2 - 1e-9)
+
+
+def test_repeats_are_estimated_within_a_factor_of_five():
+    """Equal distributions whose scatter is 1.5 tolerances: about 40 repeats decide half of the time."""
+    draw = random.Random(3)
+
+    def judged(repeats):
+        one, other = ([draw.gauss(20.0, 1.5) for _ in range(repeats)] for _ in range(2))
+        return judge(one, other, LIMIT, 1)
+
+    assert 10 <= sum(judged(40).verdict == "agrees" for _ in range(40)) <= 30
+    estimates = [one.repeats for one in (judged(6) for _ in range(100)) if one.verdict == "not enough repeats to say"]
+    assert sum(8 <= repeats <= 200 for repeats in estimates) >= 0.9 * len(estimates) > 80
 
 
 def test_more_figures_need_more_certainty_before_one_of_them_differs():

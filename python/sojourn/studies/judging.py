@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from statistics import median
+from statistics import NormalDist, median
 from typing import TypeAlias
 
 from sojourn.frame.ranks import fewest, shift
@@ -65,19 +65,28 @@ def judge(first: Sample, second: Sample, tolerance: Tolerance, figures: int, loo
     if surer.low > bound or surer.high < -bound:
         return Judgement(Verdict.DIFFERS, difference, None)
     least = _fewest(strict if abs(difference.middle) > bound else 1.0 - chance)
-    return Judgement(Verdict.UNDECIDED, difference, _needed(difference, bound, least))
+    return Judgement(Verdict.UNDECIDED, difference, _needed(difference, 1.0 - chance, bound, least))
 
 
-def _needed(difference: Interval, bound: float, least: int) -> int | None:
-    """Repeats after which the interval no longer contains the tolerance's end; it narrows with their root."""
+def _needed(difference: Interval, confidence: float, bound: float, least: int) -> int | None:
+    """Repeats after which the interval no longer contains the tolerance's end, with even chances.
+
+    The interval narrows with the root of the repeats. How far the true difference is from the tolerance's end is not
+    known better than the difference itself: the median of that distance over the values that the scatter allows
+    counts, not the distance of the middle, which may be next to the end by chance.
+    """
     if not math.isfinite(difference.low):
         return max(least, difference.n + 1)
-    gap = abs(abs(difference.middle) - bound)
     reach = max(difference.high - difference.middle, difference.middle - difference.low)
+    deviation = reach / NormalDist().inv_cdf(0.5 + confidence / 2)
+    gap = median(abs(abs(difference.middle + deviation * step) - bound) for step in _STEPS)
     if gap * math.sqrt(MOST) <= reach * math.sqrt(difference.n):
         return None
     return max(least, difference.n + 1, math.ceil(difference.n * (reach / gap) ** 2))
 
+
+_STEPS = NormalDist().quantiles(100)
+"""Values of a normal distribution that are equally likely to lie between each other."""
 
 _fewest = lru_cache(maxsize=64)(fewest)
 
