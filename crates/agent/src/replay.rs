@@ -133,7 +133,8 @@ impl<'a> Queue<'a> {
     /// Handles the arrival of a packet.
     fn enter(&mut self, row: &PacketRow) {
         let packet = self.seen(row);
-        self.probe.on_arrival(&packet);
+        let came = Time::from_nanos(row.entered_ns);
+        self.probe.on_arrival(&packet, came);
         if !row.refused {
             self.backlog_packets += 1;
             self.backlog_bytes += u64::from(packet.bytes);

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{Origin, ReadError};
+use crate::error::{Origin, Place, ReadError};
 
 /// A value and its origin.
 #[derive(Clone, PartialEq, Debug)]
@@ -68,10 +68,10 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Node, ReadError> {
     let root = DeTable::parse(text).map_err(|error| {
         let message = error.message().lines().collect::<Vec<_>>().join(", ");
         match error.span().map(|span| lines.origin(span.start)) {
-            Some(Origin::Line(line)) => {
-                let given = shortened(text.lines().nth(line - 1).unwrap_or_default().trim());
+            Some(Origin::Text(place)) => {
+                let given = shortened(text.lines().nth(place.line - 1).unwrap_or_default().trim());
                 let what = format!("got `{given}`; not TOML: {message}");
-                ReadError::new(file, Origin::Line(line), "", what)
+                ReadError::new(file, Origin::Text(place), "", what)
             }
             _ => ReadError::new(file, Origin::File, "", format!("not TOML: {message}")),
         }
@@ -133,7 +133,9 @@ impl Lines {
     }
 
     fn origin(&self, offset: usize) -> Origin {
-        Origin::Line(self.0.partition_point(|begin| *begin <= offset))
+        let line = self.0.partition_point(|begin| *begin <= offset);
+        let column = offset - self.0[line - 1] + 1;
+        Origin::Text(Place { line, column })
     }
 }
 
@@ -241,9 +243,9 @@ impl Node {
 
     /// This value and all below it, with the sweep over `key` as their origin.
     pub fn into_swept(mut self, key: &str) -> Self {
-        if let Origin::Line(line) = self.origin {
+        if let Origin::Text(at) = self.origin {
             let key = key.into();
-            self.origin = Origin::Sweep { line, key };
+            self.origin = Origin::Sweep { at, key };
         }
         self.item = match self.item {
             Item::Array(items) => {
@@ -352,13 +354,14 @@ mod tests {
     #[test]
     fn every_value_knows_its_line() {
         let root = root("a = 1\n\n[link]\nrate = [\n  1,\n  2,\n]\n[[queue]]\nx = 1\n[[queue]]\n");
-        assert_eq!(at(&root, "a").origin, Origin::Line(1));
-        assert_eq!(at(&root, "link").origin, Origin::Line(3));
+        let place = |line, column| Origin::Text(Place { line, column });
+        assert_eq!(at(&root, "a").origin, place(1, 1));
+        assert_eq!(at(&root, "link").origin, place(3, 2));
         let rate = at(at(&root, "link"), "rate");
-        assert_eq!(rate.origin, Origin::Line(4));
-        assert_eq!(at(rate, "1").origin, Origin::Line(6));
-        assert_eq!(at(at(&root, "queue"), "0").origin, Origin::Line(8));
-        assert_eq!(at(at(&root, "queue"), "1").origin, Origin::Line(10));
+        assert_eq!(rate.origin, place(4, 1));
+        assert_eq!(at(rate, "1").origin, place(6, 3));
+        assert_eq!(at(at(&root, "queue"), "0").origin, place(8, 1));
+        assert_eq!(at(at(&root, "queue"), "1").origin, place(10, 1));
     }
 
     #[test]

@@ -2,15 +2,24 @@
 
 use std::fmt;
 
+/// A place in a text: a line, and a byte of the line; both counted from 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The line.
+    pub line: usize,
+    /// The byte.
+    pub column: usize,
+}
+
 /// The origin of a value.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Origin {
     /// The file as a whole, without a line.
     File,
-    /// A line of the file, counted from 1.
-    Line(usize),
-    /// A value of the sweep over `key`, at this line of the file.
-    Sweep { line: usize, key: String },
+    /// A place in the file.
+    Text(Place),
+    /// A value of the sweep over `key`, at this place in the file.
+    Sweep { at: Place, key: String },
     /// An override: `key` set to `text`.
     Set { key: String, text: String },
 }
@@ -37,17 +46,22 @@ impl ReadError {
         }
     }
 
-    /// The line of the file, counted from 1, if the mistake has one.
-    pub fn line(&self) -> Option<usize> {
+    /// Where the mistake is in the file, if it has a place: where the key begins, or a value in an array.
+    pub const fn place(&self) -> Option<Place> {
         match &self.origin {
-            Origin::Line(line) | Origin::Sweep { line, .. } => Some(*line),
+            Origin::Text(at) | Origin::Sweep { at, .. } => Some(*at),
             Origin::File | Origin::Set { .. } => None,
         }
     }
 
+    /// The line of the file, counted from 1, if the mistake has one.
+    pub fn line(&self) -> Option<usize> {
+        self.place().map(|at| at.line)
+    }
+
     /// This error with the swept values that caused it, if any, unless it names them already.
     pub(crate) fn within_sweep(mut self, values: &str) -> Self {
-        if !values.is_empty() && matches!(self.origin, Origin::File | Origin::Line(_)) {
+        if !values.is_empty() && matches!(self.origin, Origin::File | Origin::Text(_)) {
             self.what = format!("{} (in the sweep, with {values})", self.what);
         }
         self
@@ -61,12 +75,12 @@ impl fmt::Display for ReadError {
                 write!(f, "{}: ", self.file)?;
                 ""
             }
-            Origin::Line(line) => {
-                write!(f, "{}:{line}: ", self.file)?;
+            Origin::Text(at) => {
+                write!(f, "{}:{}: ", self.file, at.line)?;
                 ""
             }
-            Origin::Sweep { line, key } => {
-                write!(f, "{}:{line}: sweep.{key}: ", self.file)?;
+            Origin::Sweep { at, key } => {
+                write!(f, "{}:{}: sweep.{key}: ", self.file, at.line)?;
                 key
             }
             Origin::Set { key, .. } => {

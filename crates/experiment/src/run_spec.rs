@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use sojourn_units::{Capacity, Trace};
@@ -43,7 +44,29 @@ pub struct RunSpec {
     pub set: Vec<(String, Json)>,
 }
 
+/// An element of `runs` in summary.json.
+#[derive(Serialize)]
+struct Element<'a, T> {
+    #[serde(flatten)]
+    result: &'a T,
+    set: &'a Json,
+}
+
+/// A run's result as an element of `runs` in summary.json; `set` holds the swept values of its cell.
+///
+/// # Errors
+/// The result does not serialise as an object.
+pub fn summary_json<T: Serialize>(result: &T, set: &Json) -> serde_json::Result<String> {
+    serde_json::to_string(&Element { result, set })
+}
+
 impl RunSpec {
+    /// The swept keys and their values, as an object.
+    pub fn set_json(&self) -> Json {
+        let set = self.set.iter().cloned();
+        set.collect::<serde_json::Map<_, _>>().into()
+    }
+
     /// The arm.
     pub fn arm(&self) -> &Queue {
         &self.experiment.queues[self.queue]

@@ -76,10 +76,46 @@ pub struct QueueProbe {
     /// Packets that had left at the last sample.
     delivered_before: u64,
     packets: Option<PacketRows>,
+    /// What has happened to packets since the events were taken, if anybody watches.
+    events: Option<Vec<PacketEvent>>,
     /// The discipline's inner queues, if it has several.
     inner: Vec<Inner>,
-    /// Whether packets are also recorded in rows or counted by inner queue.
+    /// Whether packets are also recorded in rows, watched, or counted by inner queue.
     has_more_to_note: bool,
+}
+
+/// What happened to a packet at a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Happened {
+    /// It left.
+    Delivered = 0,
+    /// It left with Congestion Experienced.
+    Marked = 1,
+    /// The algorithm dropped it.
+    DroppedAqm = 2,
+    /// It was dropped for lack of room.
+    DroppedOverflow = 3,
+    /// It was dropped for an unknown reason.
+    Dropped = 4,
+    /// It arrived; it may be dropped or leave at the same instant.
+    Arrived = 5,
+}
+
+/// Something that happened to a packet at a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketEvent {
+    /// When.
+    pub time: Time,
+    /// When the packet arrived. With the flow and the direction it tells which packet it is.
+    pub entered: Time,
+    /// The number of its flow over all groups.
+    pub flow: u32,
+    /// Bytes on the link.
+    pub bytes: u32,
+    /// True if it travels towards the sender of the data.
+    pub returning: bool,
+    /// What happened.
+    pub what: Happened,
 }
 
 /// One of several queues of a discipline.
@@ -132,16 +168,6 @@ struct PacketRows {
     fate: Vec<u8>,
 }
 
-/// The fate of a recorded packet, in the column `fate`.
-#[derive(Clone, Copy)]
-enum Fate {
-    Delivered = 0,
-    Marked = 1,
-    DroppedAqm = 2,
-    DroppedOverflow = 3,
-    Dropped = 4,
-}
-
 impl Recent {
     fn add(&mut self, later: Self) {
         self.packets += later.packets;
@@ -171,6 +197,7 @@ impl QueueProbe {
             since: Since::default(),
             delivered_before: 0,
             packets: record.then(PacketRows::default),
+            events: None,
             inner: Vec::new(),
             has_more_to_note: record,
         }
@@ -189,11 +216,36 @@ impl QueueProbe {
         self.has_more_to_note |= !names.is_empty();
     }
 
+    /// Notes every event of a packet from now on, for [`QueueProbe::take_events`].
+    pub fn watch(&mut self) {
+        self.events.get_or_insert_default();
+        self.has_more_to_note = true;
+    }
+
+    /// Takes the events since the last call, in order of time; none unless the queue is watched.
+    pub fn take_events(&mut self) -> Vec<PacketEvent> {
+        self.events.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// Counts a packet that arrives at the queue.
     #[inline(always)]
-    pub fn on_arrival(&mut self, packet: &impl Packet) {
+    pub fn on_arrival(&mut self, packet: &impl Packet, now: Time) {
         if !packet.is_returning() {
             self.flows[packet.flow() as usize].arrived += 1;
+        }
+        if self.has_more_to_note {
+            self.note_arrival(packet, now);
+        }
+    }
+
+    #[cold]
+    fn note_arrival(&mut self, packet: &impl Packet, now: Time) {
+        if let Some(events) = &mut self.events {
+            // The packet learns the time of its arrival behind this call.
+            events.push(PacketEvent {
+                entered: now,
+                ..event(packet, now, Happened::Arrived)
+            });
         }
     }
 
@@ -242,9 +294,9 @@ impl QueueProbe {
             }
         }
         let fate = if is_marked {
-            Fate::Marked
+            Happened::Marked
         } else {
-            Fate::Delivered
+            Happened::Delivered
         };
         self.record(packet, now, fate);
     }
@@ -269,9 +321,9 @@ impl QueueProbe {
             inner.dropped += 1;
         }
         let fate = match reason {
-            Reason::Aqm | Reason::Deterministic => Fate::DroppedAqm,
-            Reason::Overflow => Fate::DroppedOverflow,
-            Reason::Unknown => Fate::Dropped,
+            Reason::Aqm | Reason::Deterministic => Happened::DroppedAqm,
+            Reason::Overflow => Happened::DroppedOverflow,
+            Reason::Unknown => Happened::Dropped,
         };
         self.record(packet, now, fate);
     }
@@ -331,7 +383,10 @@ impl QueueProbe {
         named.collect()
     }
 
-    fn record(&mut self, packet: &impl Packet, now: Time, fate: Fate) {
+    fn record(&mut self, packet: &impl Packet, now: Time, fate: Happened) {
+        if let Some(events) = &mut self.events {
+            events.push(event(packet, now, fate));
+        }
         if let Some(rows) = &mut self.packets {
             rows.time.push(now.as_nanos());
             rows.sojourn.push((now - packet.entered()).as_nanos());
@@ -377,5 +432,16 @@ impl QueueProbe {
             ("fate", Column::U8(rows.fate)),
         ]);
         Some(Table { columns })
+    }
+}
+
+fn event(packet: &impl Packet, now: Time, what: Happened) -> PacketEvent {
+    PacketEvent {
+        time: now,
+        entered: packet.entered(),
+        flow: packet.flow(),
+        bytes: packet.bytes(),
+        returning: packet.is_returning(),
+        what,
     }
 }

@@ -46,7 +46,7 @@ pub struct RunResult {
     pub lost_packets: BTreeMap<String, u64>,
     /// Simulated seconds.
     pub simulated_s: f64,
-    /// Wall-clock seconds that the run took.
+    /// Wall-clock seconds that the run took, measured by whoever ran it.
     pub wall_s: f64,
     /// Events handled.
     pub events: u64,

@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyTraceback;
 use sojourn_experiment::ReadError;
 use sojourn_experiment::model::Experiment;
-use sojourn_sim::check;
 
 use crate::own;
 
@@ -27,9 +26,7 @@ pub fn wrong_input(error: &ReadError) -> PyErr {
 /// True if the simulator cannot build queue `queue` of an experiment because of the same key.
 pub fn is_refused(experiment: &Experiment, queue: usize, key: &str) -> bool {
     let failure = own::Failure::default();
-    let catalogue = own::catalogue(&failure);
-    queue < experiment.queues.len()
-        && matches!(check(experiment, queue, &catalogue), Err(sojourn_sim::RunError::Settings { key: other, .. }) if other == key)
+    sojourn_sim::is_refused(experiment, queue, key, &own::catalogue(&failure))
 }
 
 /// The error for an exception that an algorithm in Python raised. The exception becomes the error's cause, and the message

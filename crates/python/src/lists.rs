@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use serde_json::{Value as Json, json};
-use sojourn_experiment::{TrafficSummary, traffic_kinds};
+use serde_json::json;
 use sojourn_measure::metrics::METRICS;
-use sojourn_sim::SimPacket;
-use sojourn_tcp::cc::Algorithm;
+use sojourn_sim::lists;
 
 use crate::errors::wrong_input;
 use crate::own;
@@ -22,27 +20,7 @@ pub fn design_json(path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<
 /// Every discipline with its keys.
 #[pyfunction]
 pub fn disciplines_json() -> String {
-    let key = |key: &sojourn_aqm::Key| {
-        json!({
-            "name": key.name,
-            "accepts": key.kind.accepts(),
-            "default": key.default,
-            "summary": key.doc,
-        })
-    };
-    let discipline = |discipline: &sojourn_aqm::Discipline<SimPacket>| {
-        json!({
-            "name": discipline.name,
-            "summary": discipline.summary,
-            "source": discipline.source,
-            "keys": discipline.keys().iter().map(key).collect::<Vec<_>>(),
-        })
-    };
-    own::disciplines(&own::Failure::default())
-        .iter()
-        .map(discipline)
-        .collect::<Json>()
-        .to_string()
+    lists::disciplines(&own::catalogue(&own::Failure::default())).to_string()
 }
 
 /// The registry of metrics.
@@ -60,37 +38,13 @@ pub fn quantity(text: &str) -> Option<(f64, &'static str)> {
 /// Every congestion control.
 #[pyfunction]
 pub fn congestion_controls_json() -> String {
-    let control = |control: &Algorithm| {
-        json!({
-            "name": control.name,
-            "summary": control.summary,
-            "source": control.source,
-        })
-    };
-    own::catalogue(&own::Failure::default())
-        .congestion_controls
-        .iter()
-        .map(control)
-        .collect::<Json>()
-        .to_string()
+    lists::congestion_controls(&own::catalogue(&own::Failure::default())).to_string()
 }
 
 /// Every traffic model with the names of its keys.
 #[pyfunction]
 pub fn traffic_json() -> String {
-    let kind = |kind: TrafficSummary| {
-        let key = |name: &&str| json!({"name": name});
-        json!({
-            "name": kind.name,
-            "summary": kind.doc,
-            "keys": kind.keys.iter().map(key).collect::<Vec<_>>(),
-        })
-    };
-    traffic_kinds()
-        .into_iter()
-        .map(kind)
-        .collect::<Json>()
-        .to_string()
+    lists::traffic().to_string()
 }
 
 /// The JSON Schema of the experiment file.

@@ -12,7 +12,7 @@ use sojourn_experiment::model::Record;
 use sojourn_experiment::{Cell, Source, notes, read, read_file, resolved_with, sha256};
 use sojourn_sim::{RunError, check, check_queues, in_use};
 
-use crate::errors::{ExperimentError, failed_run, is_refused, wrong_input};
+use crate::errors::{ExperimentError, failed_run, wrong_input};
 use crate::own;
 use crate::run_spec::RunSpec;
 
@@ -68,12 +68,12 @@ fn refusal(
 ) -> PyErr {
     // A Ctrl-C while a class was built is not an error in the file.
     let raised = failure.take();
-    raised.unwrap_or_else(|| match error {
-        RunError::Settings { key, message } => {
-            let is_refused = |other: &_| is_refused(other, queue, key);
-            wrong_input(&plan.refuse(cell, key, message, is_refused))
+    raised.unwrap_or_else(|| {
+        let catalogue = own::catalogue(&own::Failure::default());
+        match sojourn_sim::refusal(plan, (cell, queue), error, &catalogue) {
+            Some(refused) => wrong_input(&refused),
+            None => ExperimentError::new_err(error.to_string()),
         }
-        _ => ExperimentError::new_err(error.to_string()),
     })
 }
 

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde::Serialize;
 use serde_json::Value as Json;
+use sojourn_experiment::summary_json;
 use sojourn_sim::RunResult;
 use sojourn_sim::result::{Column, Table};
 
@@ -20,14 +21,6 @@ pub struct Run {
     tables: Mutex<BTreeMap<&'static str, Option<Table>>>,
     /// The capture, until it is taken.
     capture: Mutex<Option<Vec<u8>>>,
-}
-
-/// An element of `runs` in summary.json.
-#[derive(Serialize)]
-struct Element<T> {
-    #[serde(flatten)]
-    result: T,
-    set: Json,
 }
 
 impl Run {
@@ -44,8 +37,8 @@ impl Run {
             ("completions", result.completions.take()),
             ("histogram", result.histogram.take()),
         ]);
-        let summary_json = serde_json::to_string(&Element { result: run, set })
-            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let summary_json =
+            summary_json(&run, &set).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         Ok(Self {
             summary_json,
             tables: Mutex::new(tables),

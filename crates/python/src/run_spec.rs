@@ -4,6 +4,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
@@ -82,8 +83,7 @@ impl RunSpec {
 
     /// The swept keys and their values.
     pub fn set_json(&self) -> Json {
-        let set = self.inner.set.iter().cloned();
-        set.collect::<serde_json::Map<_, _>>().into()
+        self.inner.set_json()
     }
 }
 
@@ -169,6 +169,7 @@ impl RunSpec {
     /// Runs it in the simulator; other threads continue meanwhile.
     fn run(&self, py: Python<'_>, monitor: &Monitor) -> PyResult<Run> {
         let failure = own::Failure::default();
+        let began = Instant::now();
         let run = py.detach(|| {
             let mut session = Session::new(self.inner.clone(), &own::catalogue(&failure))
                 .map_err(|error| failed_run(&error))?;
@@ -188,7 +189,8 @@ impl RunSpec {
             return Err(failed_algorithm(raised));
         }
         let session = run?;
-        let result = py.detach(|| session.finish());
+        let mut result = py.detach(|| session.finish());
+        result.wall_s = began.elapsed().as_secs_f64();
         Run::new(result, self.set_json())
     }
 

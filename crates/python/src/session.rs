@@ -1,6 +1,8 @@
 //! One run that Python drives step by step.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -25,6 +27,8 @@ pub struct Session {
     /// The names of the queues, in the order of observations.
     queues: Vec<String>,
     end_s: f64,
+    /// Wall time so far, in nanoseconds.
+    wall_ns: AtomicU64,
     set_json: serde_json::Value,
 }
 
@@ -42,6 +46,11 @@ impl Session {
         Ok(act(session))
     }
 
+    fn spent(&self, since: Instant) {
+        let nanos = since.elapsed().as_nanos() as u64;
+        self.wall_ns.fetch_add(nanos, Ordering::Relaxed);
+    }
+
     fn raised(&self) -> PyResult<()> {
         self.failure
             .take()
@@ -53,6 +62,7 @@ impl Session {
 impl Session {
     #[new]
     fn py_new(spec: &RunSpec) -> PyResult<Self> {
+        let began = Instant::now();
         let failure = own::Failure::default();
         let built = sojourn_sim::Session::new(spec.inner.clone(), &own::catalogue(&failure));
         let inner = built.map_err(|error| match failure.take() {
@@ -69,6 +79,7 @@ impl Session {
             end_s: inner.end().as_secs_f64(),
             inner: Mutex::new(Some(inner)),
             queues: named.collect(),
+            wall_ns: AtomicU64::new(began.elapsed().as_nanos() as u64),
             set_json: spec.set_json(),
             failure,
         })
@@ -102,7 +113,9 @@ impl Session {
         loop {
             let now = py.detach(|| {
                 self.with(|session| {
+                    let began = Instant::now();
                     session.advance(until, EVENTS_PER_CHECK);
+                    self.spent(began);
                     session.now()
                 })
             });
@@ -144,7 +157,10 @@ impl Session {
         self.step(py, self.end_s.into_pyobject(py)?.as_any())?;
         let session = self.lock().take();
         let session = session.ok_or_else(|| RunError::new_err("the session has finished"))?;
-        let result = py.detach(|| session.finish());
+        let began = Instant::now();
+        let mut result = py.detach(|| session.finish());
+        self.spent(began);
+        result.wall_s = self.wall_ns.load(Ordering::Relaxed) as f64 / 1e9;
         self.raised()?;
         Run::new(result, self.set_json.clone())
     }

@@ -9,7 +9,7 @@ use sojourn_experiment::model::{CapturePoint, Experiment, Hop, Kind, Way};
 use sojourn_experiment::network::{
     RunError, Topology, at, discipline, impairments, links, settings,
 };
-use sojourn_experiment::{InUse, RunSpec, Values};
+use sojourn_experiment::{InUse, Plan, ReadError, RunSpec, Values};
 use sojourn_measure::meter::Measures;
 use sojourn_path::{Builder, Route, Stage};
 use sojourn_tcp::cc;
@@ -41,6 +41,27 @@ pub fn check(experiment: &Experiment, queue: usize, catalogue: &Catalogue) -> Re
         .traffic
         .iter()
         .try_for_each(|traffic| algorithm(&traffic.kind, catalogue).map(drop))
+}
+
+/// The mistake in the file because of which arm number `queue` of cell number `cell` cannot be built, if `error` names a
+/// key.
+pub fn refusal(
+    plan: &Plan,
+    (cell, queue): (usize, usize),
+    error: &RunError,
+    catalogue: &Catalogue,
+) -> Option<ReadError> {
+    let RunError::Settings { key, message } = error else {
+        return None;
+    };
+    let is_refused = |other: &Experiment| is_refused(other, queue, key, catalogue);
+    Some(plan.refuse(cell, key, message, is_refused))
+}
+
+/// True if arm number `queue` of an experiment cannot be built because of the same key.
+pub fn is_refused(experiment: &Experiment, queue: usize, key: &str, catalogue: &Catalogue) -> bool {
+    queue < experiment.queues.len()
+        && matches!(check(experiment, queue, catalogue), Err(RunError::Settings { key: other, .. }) if other == key)
 }
 
 /// Checks that the queues of arm number `queue` can be built, whatever the traffic.

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`Session`], [`run()`] | one run: driven step by step, or to its end |
 //! | `build` | builds the simulation of one arm of an experiment |
+//! | [`lists`] | the names accepted in a file with their descriptions, as JSON |
 //! | [`Catalogue`] | the disciplines and congestion controls that it finds by name |
 //! | [`result`] | what a run gives: the summary's figures and the recorded tables, as on every backend |
 //! | [`packet`] | a packet in the simulator |
@@ -26,6 +27,7 @@
 mod build;
 mod capture;
 mod catalogue;
+pub mod lists;
 mod names;
 mod network;
 pub mod packet;
@@ -38,12 +40,13 @@ mod timers;
 mod traffic;
 mod wifi;
 
-pub use build::{check, check_queues, document, in_use};
+pub use build::{check, check_queues, document, in_use, is_refused, refusal};
 pub use catalogue::{Catalogue, catalogue};
 pub use names::{names, names_in};
 pub use packet::SimPacket;
 pub use path::{PathFileError, path_from_toml};
 pub use session::{Observation, Session, run};
 pub use sojourn_experiment::network::RunError;
+pub use sojourn_measure::probe::{Happened, PacketEvent};
 pub use sojourn_measure::result::{self, RunResult};
 pub use sojourn_measure::series::{FlowSample, QueueSample};

@@ -47,8 +47,8 @@ impl Watch {
 
 impl Observer<SimPacket> for Watch {
     #[inline(always)]
-    fn on_arrival(&mut self, link: usize, packet: &SimPacket, _now: Time) {
-        self.probes[link].on_arrival(packet);
+    fn on_arrival(&mut self, link: usize, packet: &SimPacket, now: Time) {
+        self.probes[link].on_arrival(packet, now);
     }
 
     #[inline(always)]

@@ -4,6 +4,7 @@ use sojourn_aqm::Settings;
 use sojourn_experiment::RunSpec;
 use sojourn_experiment::derived::{self, Owner};
 use sojourn_experiment::network::{RunError, discipline, settings};
+use sojourn_measure::probe::{PacketEvent, QueueProbe};
 use sojourn_measure::series::{FlowSample, Looker, QueueSample};
 use sojourn_units::{Kind, Time, Value};
 
@@ -49,7 +50,6 @@ pub struct Session {
     end: Time,
     /// When it was last observed.
     observed: Time,
-    wall: std::time::Duration,
 }
 
 /// The state of a run at one instant.
@@ -70,7 +70,6 @@ impl Session {
     /// # Errors
     /// A discipline refuses its settings, or a name is missing from `catalogue`.
     pub fn new(spec: RunSpec, catalogue: &Catalogue) -> Result<Self, RunError> {
-        let began = std::time::Instant::now();
         let simulation = build(&spec.experiment, spec.queue, spec.seed, catalogue)?;
         let places = derived::queues(&spec.experiment, spec.queue);
         let settings = places.iter().map(|place| settings(&spec.experiment, place));
@@ -81,7 +80,6 @@ impl Session {
             end: Time::ZERO + spec.experiment.duration,
             spec,
             simulation,
-            wall: began.elapsed(),
         })
     }
 
@@ -116,9 +114,21 @@ impl Session {
         if until <= self.now {
             return;
         }
-        let began = std::time::Instant::now();
         self.now = self.simulation.advance(until, self.end, events);
-        self.wall += began.elapsed();
+    }
+
+    /// Notes what happens to every packet at the queues from now on, for [`Session::take_events`].
+    pub fn watch_packets(&mut self) {
+        for probe in &mut self.simulation.network.observer.probes {
+            probe.watch();
+        }
+    }
+
+    /// What has happened to packets since the last call, a list per queue in the order of [`Observation::queues`]; empty
+    /// lists without [`Session::watch_packets`].
+    pub fn take_events(&mut self) -> Vec<Vec<PacketEvent>> {
+        let probes = self.simulation.network.observer.probes.iter_mut();
+        probes.map(QueueProbe::take_events).collect()
     }
 
     /// Samples all queues and flows, with what has happened since the last observation.
@@ -215,10 +225,10 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the results. Runs to the end first if it has not got there yet.
+    /// Returns the results. Runs to the end first if it has not got there yet. `wall_s` is the caller's to measure: the
+    /// simulator has no clock.
     pub fn finish(mut self) -> RunResult {
         self.step(self.end);
-        let began = std::time::Instant::now();
         let RunSpec {
             experiment,
             queue,
@@ -226,20 +236,16 @@ impl Session {
             ..
         } = self.spec;
         let arm = &experiment.queues[queue];
-        let result = RunResult {
+        RunResult {
             queue: arm.aqm.clone(),
             label: arm.label.clone(),
             seed,
             ..summarise(self.simulation)
-        };
-        RunResult {
-            wall_s: (self.wall + began.elapsed()).as_secs_f64(),
-            ..result
         }
     }
 }
 
-/// Executes a run to its end.
+/// Executes a run to its end. `wall_s` is the caller's to measure.
 ///
 /// # Errors
 /// As [`Session::new`].

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sojourn_experiment::{RunSpec, Source, read};
-use sojourn_sim::{RunResult, Session, catalogue, document, names, run};
+use sojourn_sim::{Happened, RunResult, Session, catalogue, document, names, run};
 use sojourn_units::{Duration, Time};
 
 const TEXT: &str = r#"
@@ -264,4 +264,38 @@ fn a_refused_setting_changes_nothing() {
     let error = fixed.set("queue.probability", "0.5", &catalogue());
     let told = "queue.probability: this discipline cannot be changed while it runs";
     assert_eq!(error.expect_err("red").to_string(), told);
+}
+
+#[test]
+fn events_tell_every_packet_and_do_not_affect_the_run() {
+    use std::collections::BTreeMap;
+    for spec in specs() {
+        let mut session = Session::new(spec.clone(), &catalogue()).expect("it is built");
+        session.watch_packets();
+        let mut counts = BTreeMap::new();
+        let mut waiting = 0_i64;
+        while !session.is_finished() {
+            session.step(session.now() + Duration::from_millis(10));
+            let events = session.take_events();
+            for event in &events[0] {
+                assert!(event.time <= session.now() && event.entered <= event.time);
+                *counts.entry(event.what as u8).or_insert(0) += 1;
+                let arrived = event.what == Happened::Arrived;
+                waiting += if arrived { 1 } else { -1 };
+            }
+            let seen = session.observe();
+            assert_eq!(waiting, seen.queues[0].backlog_packets as i64);
+        }
+        let count = |what: Happened| counts.get(&(what as u8)).copied().unwrap_or(0);
+        let result = session.finish();
+        let figures_of = &result.bottleneck["down"];
+        let left = count(Happened::Delivered) + count(Happened::Marked);
+        assert_eq!(left, figures_of.delivered_packets);
+        assert_eq!(count(Happened::DroppedAqm), figures_of.dropped_aqm);
+        assert_eq!(
+            count(Happened::DroppedOverflow),
+            figures_of.dropped_overflow
+        );
+        assert_eq!(figures(result), whole(spec));
+    }
 }

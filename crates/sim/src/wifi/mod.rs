@@ -153,10 +153,10 @@ const fn side(sender: Node) -> usize {
 }
 
 impl Observer<SimPacket> for Seen<'_> {
-    fn on_arrival(&mut self, sender: Node, packet: &SimPacket, _now: Time) {
+    fn on_arrival(&mut self, sender: Node, packet: &SimPacket, now: Time) {
         let side = side(sender);
         self.counts.backlog[side].add(packet);
-        self.watch.probes[self.counts.queue + side].on_arrival(packet);
+        self.watch.probes[self.counts.queue + side].on_arrival(packet, now);
     }
 
     fn on_dequeue(&mut self, sender: Node, packet: &SimPacket, now: Time) {
