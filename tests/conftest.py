@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 # Who runs the tests in the background may ignore Ctrl-C; the programs that they start are to hear it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+ROOT = Path(__file__).parents[1]
 SOJOURN = Path(sys.executable).with_name("sojourn")
 
 EXPERIMENT = """\
@@ -41,12 +43,44 @@ rtt = "40 ms"
 start = "0..100 ms"
 """
 
+SWEEP = """
+experiment = { name = "grid", duration = "2 s", repeat = 3 }
+link = { rate = "4 Mbit/s" }
+queue = [{ aqm = "pfifo" }, { aqm = "codel", label = "CoDel" }]
+traffic = [{ kind = "bulk", flows = 2, rtt = "20 ms" }]
+[sweep]
+"link.rate" = ["2 Mbit/s", "1000 kbit/s", "20 Mbit/s"]
+"traffic.0.flows" = [1, 3]
+"traffic.0.tcp" = ["reno", "cubic"]
+"""
+"""Eighteen cells with three repeats each."""
+
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that boot kernels come first, as the longest."""
+    items.sort(key=lambda item: item.path.parent.name != "linux")
 
 
 def visible(folder: Path) -> set[str]:
     """The names in a folder, without Sojourn's own list and workspaces."""
     return {path.name for path in folder.iterdir() if not path.name.startswith(".sojourn-")}
+
+
+def wrong(result, *parts: str) -> None:
+    """Checks the form of a refusal, and that it names these parts."""
+    assert result.returncode == 2, result.stderr
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert "Traceback" not in result.stderr
+    for part in parts:
+        assert part in result.stderr
+
+
+def blocks(language: str, page: str) -> list[tuple[str, str]]:
+    """Code blocks of a page's text, with the name of their file."""
+    return re.findall(rf"^```{language}(?: (\S+))?\n(.*?)^```", page, re.M | re.S)
 
 
 @pytest.fixture

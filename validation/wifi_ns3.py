@@ -291,7 +291,8 @@ runs each, the access point got 17.1 and 18.0 Mbit/s in ns-3 and 18.7 and 17.7 h
 
 **Access to an idle medium.** With 802.11g a node of ns-3 3.37 waits DIFS (28 us) before a frame that comes when the
 medium has been idle for longer than that; by the standard it may send at once (IEEE 802.11-2020 §10.3.4.2), and does
-so here. With one station this is the whole difference: 254 us, as worked out by hand in `tests/test_wifi.py`, against
+so here. With one station this is the whole difference: 254 us, as worked out by hand in
+`tests/runs/test_wifi_cells.py`, against
 282 us. With several stations it is nearly all of it.
 
 **Delay, 802.11n.** The difference depends on the load (us, ours less ns-3's, of ns-3's mean delay; load in shares of

@@ -52,6 +52,8 @@ pub struct Metric {
     pub not_of: Option<&'static str>,
     /// Whether zero means that there is no figure.
     pub zero_is_none: bool,
+    /// Whether tables and comparisons leave it out, so that only files, frames, studies and whoever names it have it.
+    pub detail: bool,
 }
 
 const MS: (&str, f64) = ("ms", 1.0);
@@ -82,7 +84,13 @@ const fn metric(
         counted_by: None,
         not_of: None,
         zero_is_none: false,
+        detail: false,
     }
+}
+
+const fn detail(mut figure: Metric) -> Metric {
+    figure.detail = true;
+    figure
 }
 
 /// A quantile of the times of an application, of which there may be few.
@@ -116,6 +124,21 @@ pub const METRICS: &[Metric] = {
         metric(Queue, "marked_packets", &["marked"], "marks", NUMBER, 0, "marked packets"),
         metric(Queue, "lost_packets", &["lost_packets"], "lost", NUMBER, 0, "packets lost on the wire"),
         metric(Run, "jain_goodput", &["jain_goodput"], "Jain", NUMBER, 2, "Jain's index over goodput"),
+        detail(metric(Queue, "sojourn_p99_ms", &["sojourn_ms.p99"], "p99", MS, 2, "p99 of the sojourn time")),
+        detail(metric(Queue, "startup_peak_ms", &["startup_peak_ms"], "start-up", MS, 2, "longest sojourn time of the warm-up")),
+        detail(metric(Queue, "dropped_aqm", &["dropped_aqm"], "by the AQM", NUMBER, 0, "packets dropped by the algorithm")),
+        detail(metric(Queue, "dropped_overflow", &["dropped_overflow"], "overflow", NUMBER, 0, "packets dropped for lack of room")),
+        detail(metric(Queue, "delivered_packets", &["delivered_packets"], "packets", NUMBER, 0, "delivered packets")),
+        detail(metric(Queue, "delivered_bytes", &["delivered_bytes"], "bytes", NUMBER, 0, "delivered bytes")),
+        detail(metric(Queue, "loss_synchronization", &["loss_synchronization"], "synchronization", NUMBER, 2, "loss synchronization")),
+        detail(metric(Direction, "sent_bytes", &["sent_bytes"], "sent", NUMBER, 0, "payload sent, in bytes")),
+        detail(metric(Direction, "received_bytes", &["received_bytes"], "received", NUMBER, 0, "payload received, in bytes")),
+        detail(metric(Direction, "retransmits", &["retransmits"], "retransmits", NUMBER, 0, "segments retransmitted")),
+        detail(metric(Direction, "flow_dropped_packets", &["dropped_packets"], "flows' drops", NUMBER, 0, "packets of data dropped anywhere on their route")),
+        detail(metric(Run, "timeouts", &["timeouts"], "timeouts", NUMBER, 0, "retransmission timeouts")),
+        detail(metric(Run, "jain_drop_share", &["jain_drop_share"], "Jain of drops", NUMBER, 2, "Jain's index over drop shares")),
+        detail(metric(Run, "power_bps_per_s", &["power_bps_per_s"], "power", NUMBER, 0, "network power, in bit/s per second")),
+        detail(metric(Run, "transferred_kilobytes", &["transferred_kilobytes"], "transferred", NUMBER, 0, "payload received, in units of 1000 bytes")),
 
         metric(InnerQueue, "sojourn_p50_ms", &["sojourn_ms.p50"], "p50", MS, 2, "median sojourn time"),
         metric(InnerQueue, "sojourn_p95_ms", &["sojourn_ms.p95"], "p95", MS, 2, "p95 of the sojourn time"),

@@ -70,12 +70,16 @@ def queues(run: Run) -> dict[str, Bottleneck]:
 
 def queue_at(run: Run, place: str) -> Bottleneck:
     """The queue at a place; ``down`` and ``up`` are those of the first link under test, even with several links."""
-    return run["bottleneck"][place] if place in run["bottleneck"] else queues(run)[place]
+    link, _, way = place.rpartition("/")
+    queues_: Any = run["links"][link] if link else run["bottleneck"]
+    found: Bottleneck = queues_[way]
+    return found
 
 
 def has_queue(run: Run, place: str) -> bool:
     """True if the run has a queue at a place."""
-    return place in run["bottleneck"] or place in queues(run)
+    link, _, way = place.rpartition("/")
+    return way in (run["links"].get(link, ()) if link else run["bottleneck"])
 
 
 def stations(run: Run) -> dict[str, Station]:
@@ -106,7 +110,11 @@ METRICS: tuple[Metric, ...] = tuple(
 
 
 def of_queues(results: Results) -> list[Metric]:
-    """``METRICS`` without ``lost_packets`` if no link loses packets on the wire."""
+    """``METRICS`` without details, and without ``lost_packets`` if no link loses packets on the wire."""
+    return [metric for metric in _known(results) if not metric.declared.detail]
+
+
+def _known(results: Results) -> list[Metric]:
     impaired = any("lost_packets" in queue for run in results.runs for queue in queues(run.summary).values())
     return [metric for metric in METRICS if impaired or metric.name != "lost_packets"]
 
@@ -161,7 +169,7 @@ def station_metrics(results: Results) -> list[Metric]:
 def columns(results: Results) -> list[Metric]:
     """Every number of a run and direction: of the queue, its inner queues, the stations and the groups of flows."""
     inner = [metric for name in inner_queues(results) for metric in inner_metrics(name)]
-    return [*of_queues(results), *inner, *station_metrics(results), *group_metrics(results)]
+    return [*_known(results), *inner, *station_metrics(results), *group_metrics(results)]
 
 
 def samples_note(results: Results, metric: Metric) -> str:

@@ -41,6 +41,8 @@ class Declared(msgspec.Struct, frozen=True):
     not_of: str | None
     """A kind of traffic that has no such figure."""
     zero_is_none: bool
+    detail: bool
+    """True if tables and comparisons leave it out."""
 
     @property
     def heading(self) -> str:

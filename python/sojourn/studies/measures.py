@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from sojourn import schema
 from sojourn.frame import series
+from sojourn.frame.metrics import has_queue, queue_at, stations
+from sojourn.frame.registry import Declared, declared
 from sojourn.frame.results import Direction, Run
 from sojourn.frame.series import Series
 from sojourn.frame.statistics import FloatArray, quantile, quantile_curve, quantiles
@@ -29,7 +31,8 @@ QUEUE_COLUMNS = frozenset(
     | {"p_drop", "p_max", "p_prime", "probability", "probability_l", "qdelay_ms", "sparse_flows"}
 )
 """The columns of the queue's series that a metric may use."""
-DROP_REASONS = frozenset({"aqm", "deterministic", "overflow"})
+DROP_REASONS = frozenset({"aqm", "deterministic", "overflow", "unknown"})
+_OF_RUNS = declared("run", "direction", "queue")
 
 
 @dataclass(frozen=True)
@@ -137,11 +140,60 @@ class Part:
     """For ``queue_series``: the column."""
     reason: str = ""
     """For drops: the reason, as in ``drop_delay_ms`` of a summary."""
+    link: str = ""
+    """The link of the queue; empty for the bottleneck."""
+    queue: str = ""
+    """The inner queue, of a discipline with several."""
+    station: str = ""
+    """The Wi-Fi station, as ``metrics.stations`` calls it."""
 
     @property
     def directions(self) -> tuple[Direction, ...]:
         """The directions that are summed."""
         return ("down", "up") if self.direction == "both" else (self.direction,)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The queues that are summed, as ``Results.places``."""
+        return tuple(f"{self.link}/{way}" if self.link else way for way in self.directions)
+
+    @property
+    def place(self) -> str:
+        """The queue, if it is a single one."""
+        return self.places[0]
+
+    @property
+    def metrics(self) -> tuple[Declared, ...]:
+        """The metrics of the registry that the part has."""
+        return declared("station") if self.station else declared("inner_queue") if self.queue else _OF_RUNS
+
+    def metric(self, name: str) -> Declared | None:
+        """One of ``metrics``."""
+        return next((metric for metric in self.metrics if metric.name == name), None)
+
+    def can_add(self, source: str) -> bool:
+        """True if the source is of flows, or a rate or count of queues."""
+        metric = self.metric(source)
+        return source not in _OF_ONE_QUEUE if metric is None else metric.unit not in ("ms", "%")
+
+    def elements(self, run: Run, metric: Declared) -> list[Any]:
+        """The elements of a summary that have a metric."""
+        summary = run.summary
+        match metric.over:
+            case "run":
+                return [summary]
+            case "direction":
+                return self.flows(run)
+            case "station":
+                return [station for name, station in stations(summary).items() if name == self.station]
+            case _:
+                queues: list[Any] = [queue_at(summary, place) for place in self.places]
+                inner = [queue["queues"][self.queue] for queue in queues if self.queue in queue.get("queues", {})]
+                return queues if metric.over == "queue" else inner
+
+    def is_in(self, run: Run) -> bool:
+        """True if a run has the queues."""
+        return all(has_queue(run.summary, place) for place in self.places)
 
     def flows(self, run: Run) -> list[schema.Flow]:
         """The flows that the metric measures."""
@@ -165,7 +217,7 @@ class Measure:
 
     name: str
     source: str
-    """One of ``SOURCES``."""
+    """One of ``SOURCES``, or a metric of the registry that the part has."""
     unit: str
     label: str
     """Its name in figures."""
@@ -184,7 +236,8 @@ class Measure:
     def sample(self, run: Run) -> Sample:
         """The measurements of a run, in the source's unit."""
         if self.at_least is None:
-            return SOURCES[self.source](run, self.part)
+            read = SOURCES.get(self.source)
+            return _number(run, self.part, self.source) if read is None else read(run, self.part)
         found = self.part.of(SERIES[self.source](run, self.part))
         if found is None or not found.value.size:
             return Single(math.nan)
@@ -203,9 +256,8 @@ class Measure:
         return Single(float(found.t_s[at[self.tell]]))
 
     def applies_to(self, run: Run, place: Mapping[str, float | bool | str]) -> bool:
-        """True if a run has the bottleneck to measure, and its place has the values to add."""
-        has_bottleneck = all(direction in run.summary["bottleneck"] for direction in self.part.directions)
-        return has_bottleneck and self._is_known_at(place)
+        """True if a run has the queue to measure, and its place has the values to add."""
+        return self.part.is_in(run) and self._is_known_at(place)
 
     def statistic(self, run: Run, name: str, place: Mapping[str, float | bool | str]) -> float:
         """A statistic in ``unit``, for a run at a place of the grid; NaN if the run does not have it."""
@@ -229,7 +281,7 @@ class Measure:
         Quantiles of sojourn times are from the run's histogram, whose buckets are about 1 % wide, because its summary
         has only a dozen.
         """
-        found = series.histogram(run, self.part.directions[0]) if self.source == "sojourn_ms" else None
+        found = series.histogram(run, self.part.place) if self.source == "sojourn_ms" else None
         if found is not None and found[1].size:
             edges, upto = found
             values = edges[np.searchsorted(upto, levels * upto[-1]).clip(max=edges.size - 1)]
@@ -279,7 +331,7 @@ def _is_location(statistic: str) -> bool:
 
 
 def _sojourn_ms(run: Run, part: Part) -> Sample:
-    distribution = run.sojourn_ms(part.directions[0])
+    distribution = run.sojourn_ms(part.place)
     if not distribution["n"]:
         return Quantiles(np.empty(0), np.empty(0), math.nan)
     values, levels = quantile_curve(distribution)
@@ -359,7 +411,7 @@ def _round_trips(run: Run, part: Part) -> Series | None:
 
 
 def _queue_series(run: Run, part: Part) -> Series | None:
-    return series.queue(run, part.column, part.directions[0])
+    return series.queue(run, part.column, part.place)
 
 
 def _first_flow_sojourn(run: Run, _part: Part) -> Series | None:
@@ -373,12 +425,12 @@ def _first_flow_jitter_ms(run: Run, part: Part) -> Sample:
 
 
 def _packet_sojourn_ms(run: Run, part: Part) -> Sample:
-    found = series.steady_sojourn(run, part.directions[0], traffic=part.traffic)
+    found = series.steady_sojourn(run, part.place, traffic=part.traffic)
     return Values(np.empty(0) if found is None else found)
 
 
 def _drop_delay_ms(run: Run, part: Part) -> Sample:
-    found = part.of(series.delay_at_drops(run, part.directions[0]))
+    found = part.of(series.delay_at_drops(run, part.place))
     return Values(np.empty(0) if found is None else found.value)
 
 
@@ -393,25 +445,23 @@ def _drop_reason(run: Run, part: Part) -> Sample:
 
 
 def _dropped_for(run: Run, part: Part) -> schema.Spread | None:
-    bottleneck = run.summary["bottleneck"][part.directions[0]]
-    return bottleneck["drop_delay_ms"].get(part.reason)
+    return queue_at(run.summary, part.place)["drop_delay_ms"].get(part.reason)
 
 
-def _or_nan(value: float | None) -> Single:
-    return Single(math.nan if value is None else value)
+def _drop_rate(run: Run, part: Part) -> Sample:
+    queue = queue_at(run.summary, part.place)
+    dropped = queue["dropped_aqm"] + queue["dropped_overflow"]
+    arrived = dropped + queue["delivered_packets"]
+    return Single(dropped / arrived if arrived else math.nan)
 
 
-def _count(read: Callable[[schema.Bottleneck], float]) -> Callable[[Run, Part], Sample]:
-    return lambda run, part: Single(float(sum(read(run.summary["bottleneck"][way]) for way in part.directions)))
-
-
-def _drops(bottleneck: schema.Bottleneck) -> int:
-    return bottleneck["dropped_aqm"] + bottleneck["dropped_overflow"]
-
-
-def _drop_rate(bottleneck: schema.Bottleneck) -> float:
-    arrived = _drops(bottleneck) + bottleneck["delivered_packets"]
-    return _drops(bottleneck) / arrived if arrived else math.nan
+def _number(run: Run, part: Part, name: str) -> Sample:
+    """A metric of the registry, summed over the part."""
+    metric = part.metric(name)
+    elements = [] if metric is None else part.elements(run, metric)
+    if metric is None or not (elements or metric.over == "direction"):
+        return Single(math.nan)
+    return Single(float(sum(metric.of(one) for one in elements)))
 
 
 SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
@@ -423,38 +473,26 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "page_load_ms": _page_load_ms,
     "mos": _mos,
     "download_ms": _download_ms,
-    "goodput_bps": lambda run, part: Single(float(sum(flow["goodput_bps"] for flow in part.flows(run)))),
     "goodput_share": _goodput_share,
-    "received_bytes": lambda run, part: Single(float(sum(flow["received_bytes"] for flow in part.flows(run)))),
     "goodput_series_bps": _values(_goodput_series),
     "received_series_bytes": _values(_received_series),
     "rtt_series_ms": _values(_rtt_series),
     "recorded_rtt_ms": _values(_round_trips),
     "queue_series": _values(_queue_series),
-    "timeouts": lambda run, _part: Single(float(run.summary["timeouts"])),
-    "utilization": lambda run, part: Single(run.summary["bottleneck"][part.directions[0]]["utilization"]),
-    "drops": _count(_drops),
-    "flow_drops": lambda run, part: Single(float(sum(flow["dropped_packets"] for flow in part.flows(run)))),
-    "drop_rate": lambda run, part: Single(_drop_rate(run.summary["bottleneck"][part.directions[0]])),
-    "marks": _count(lambda bottleneck: bottleneck["marked"]),
-    "aqm_drops": _count(lambda bottleneck: bottleneck["dropped_aqm"]),
-    "overflows": _count(lambda bottleneck: bottleneck["dropped_overflow"]),
-    "delivered_packets": _count(lambda bottleneck: bottleneck["delivered_packets"]),
-    "delivered_bytes": _count(lambda bottleneck: bottleneck["delivered_bytes"]),
+    "drop_rate": _drop_rate,
     "drops_for_reason": _drop_reason,
     "drop_reason_delay_ms": _drop_reason_ms,
-    "jain_goodput": lambda run, _part: _or_nan(run.summary["jain_goodput"]),
-    "loss_synchronization": lambda run, part: _or_nan(
-        run.summary["bottleneck"][part.directions[0]]["loss_synchronization"]
-    ),
-    "jain_drop_share": lambda run, _part: _or_nan(run.summary["jain_drop_share"]),
     "packet_sojourn_ms": _packet_sojourn_ms,
     "drop_delay_ms": _drop_delay_ms,
     "first_flow_sojourn_ms": _values(_first_flow_sojourn),
     "first_flow_jitter_ms": _first_flow_jitter_ms,
 }
-"""The sources of metrics, by their names in recipes."""
+"""The sources of metrics besides the numbers of the registry, by their names in recipes."""
 
+_OF_ONE_QUEUE = frozenset(
+    {"sojourn_ms", "queue_series", "drop_rate", "drops_for_reason", "drop_reason_delay_ms", "packet_sojourn_ms"}
+    | {"drop_delay_ms", "first_flow_sojourn_ms", "first_flow_jitter_ms"}
+)
 VALUES = frozenset(
     {"download_ms", "goodput_series_bps", "rtt_series_ms", "recorded_rtt_ms", "queue_series", "packet_sojourn_ms"}
     | {"drop_delay_ms", "first_flow_sojourn_ms", "first_flow_jitter_ms"}
@@ -462,13 +500,13 @@ VALUES = frozenset(
 """The sources with individual values, which can be pooled over repeats."""
 
 SERIES: dict[str, Callable[[Run, Part], Series | None]] = {
-    "sojourn_ms": lambda run, part: series.sojourn(run, part.directions[0]),
+    "sojourn_ms": lambda run, part: series.sojourn(run, part.place),
     "goodput_series_bps": _goodput_series,
     "received_series_bytes": _received_series,
     "rtt_series_ms": _rtt_series,
     "recorded_rtt_ms": _round_trips,
     "queue_series": _queue_series,
     "first_flow_sojourn_ms": _first_flow_sojourn,
-    "drop_delay_ms": lambda run, part: series.delay_at_drops(run, part.directions[0]),
+    "drop_delay_ms": lambda run, part: series.delay_at_drops(run, part.place),
 }
 """The sources that can be drawn over time."""

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from sojourn.files import typed
 from sojourn.files.typed import Strict, Texts, must_be
+from sojourn.frame.registry import declared
 from sojourn.studies import exhibits, texts
 from sojourn.studies.claims import Claim, load_claims
 from sojourn.studies.exhibits import FigureSpec, TableSpec
@@ -24,6 +25,9 @@ from sojourn.studies.measures import Part as RunPart
 from sojourn.studies.relation import RelationError
 from sojourn.studies.variants import Variant
 
+_ALL_SOURCES = sorted(
+    {*SOURCES, *(one.name for one in declared("run", "direction", "queue", "inner_queue", "station"))}
+)
 UNEXPLAINED = "unexplained"
 CAUSES: dict[str, str] = {
     "set-up": "the paper's set-up is not stated or ambiguous, and the outcome depends on it",
@@ -134,7 +138,7 @@ class Elsewhere(Strict, frozen=True):
 class Metric(Strict, frozen=True, kw_only=True):
     """How a metric is measured: a ``Measure`` as written in the recipe, under its name."""
 
-    source: Annotated[str, Meta(extra_json_schema={"enum": sorted(SOURCES)})] = msgspec.field(name="from")
+    source: Annotated[str, Meta(extra_json_schema={"enum": _ALL_SOURCES})] = msgspec.field(name="from")
     unit: str = "1"
     label: str | None = None
     factor: int | float | str = 1.0
@@ -148,10 +152,13 @@ class Metric(Strict, frozen=True, kw_only=True):
     to_s: int | float | None = None
     column: str | None = None
     reason: str | None = None
+    link: str = ""
+    queue: str = ""
+    station: str = ""
     pooled: bool = False
 
     def __post_init__(self) -> None:
-        must_be(self.source, SOURCES, "from")
+        self._check_source()
         for key, accepted, sources in (
             ("column", QUEUE_COLUMNS, ("queue_series",)),
             ("reason", DROP_REASONS, ("drops_for_reason", "drop_reason_delay_ms")),
@@ -170,6 +177,15 @@ class Metric(Strict, frozen=True, kw_only=True):
             raise ValueError("at_least: missing; tell needs it")
         self.number()
 
+    def _check_source(self) -> None:
+        part = RunPart(link=self.link, queue=self.queue, station=self.station)
+        numbers = [one.name for one in part.metrics]
+        must_be(self.source, numbers if self.queue or self.station else [*SOURCES, *numbers], "from")
+        if self.queue and self.station:
+            raise ValueError("station: unknown key; a metric is of a queue or of a station")
+        if self.direction == "both" and not part.can_add(self.source):
+            raise ValueError(f'direction: got "both"; must be one of down, up for {self.source}, which cannot be added')
+
     def number(self) -> float:
         """The factor."""
         numerator, _, denominator = str(self.factor).partition("/")
@@ -182,7 +198,17 @@ class Metric(Strict, frozen=True, kw_only=True):
         """The measure."""
         plus = (self.plus,) if isinstance(self.plus, str) else self.plus
         to_s = math.inf if self.to_s is None else self.to_s
-        part = RunPart(self.traffic, self.direction, self.from_s, to_s, self.column or "", self.reason or "")
+        part = RunPart(
+            self.traffic,
+            self.direction,
+            self.from_s,
+            to_s,
+            self.column or "",
+            self.reason or "",
+            self.link,
+            self.queue,
+            self.station,
+        )
         return Measure(
             name,
             self.source,

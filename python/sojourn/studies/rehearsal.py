@@ -63,6 +63,7 @@ def rehearse(study: Study, plans: Plans) -> None:
         names = {id_: _names(study, grid, id_) for id_, grid in grids.items()}
         _check_words(study, grids)
         _check_traffic(study, plans)
+        _check_links(study, plans)
         for claim in study.claims:
             _check_claim(claim, study, grids, names)
         _check_texts(study, names)
@@ -135,6 +136,21 @@ def _check_traffic(study: Study, plans: Plans) -> None:
         index = measure.part.traffic
         if most and index is not None and not 0 <= index < most:
             raise ValueError(f"metrics.{measure.name}: traffic: got {index}; must be 0 to {most - 1}")
+
+
+def _check_links(study: Study, plans: Plans) -> None:
+    """Checks the links and stations of metrics."""
+    links: list[dict[str, Any]] = []
+    for _, _, plan in plans:
+        for cell in json.loads(plan.resolved_json()):
+            links += cell["link"] if isinstance(cell["link"], list) else []
+    names = {link["name"] for link in links}
+    stations = {station for link in links for station in link.get("station", ())}
+    stations |= {f"{link['name']}/{station}" for link in links for station in link.get("station", ())}
+    for measure in study.measures.values() if plans else ():
+        for key, name, known in (("link", measure.part.link, names), ("station", measure.part.station, stations)):
+            if name:
+                must_be(name, known, f"metrics.{measure.name}: {key}")
 
 
 def _axes_and_constants(study: Study, id_: str) -> set[str]:

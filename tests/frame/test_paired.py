@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import sojourn as sj
-from conftest import EXPERIMENT, Cli
+from conftest import EXPERIMENT, Cli, wrong
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.pairs import differences
 from sojourn.frame.statistics import mean_interval, student_t
-from test_bad_input import wrong
 
 
 @pytest.fixture(scope="module")

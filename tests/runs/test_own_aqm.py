@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +11,10 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from conftest import SOJOURN, Cli
+from conftest import ROOT, SOJOURN, Cli, blocks
 from sojourn import _core
 from sojourn.runs import user_aqm
 
-ROOT = Path(__file__).parent.parent
 TUTORIAL = (ROOT / "docs" / "tutorial-aqm.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
@@ -39,11 +37,6 @@ ecn = true
 """
 
 
-def blocks(language: str, page: str = TUTORIAL) -> list[tuple[str, str]]:
-    """Code blocks of a page with the name of their file."""
-    return re.findall(rf"^```{language}(?: (\S+))?\n(.*?)^```", page, re.M | re.S)
-
-
 def down(aqm: str, keys: str = "", **options) -> dict:
     """The bottleneck's figures with a discipline."""
     run = sj.run_text(EXPERIMENT.format(aqm=aqm, keys=keys), jobs=1, **options).runs[0]
@@ -51,11 +44,11 @@ def down(aqm: str, keys: str = "", **options) -> dict:
 
 
 def test_the_tutorial_runs(tmp_path: Path):
-    for name, text in blocks("python") + blocks("toml"):
+    for name, text in blocks("python", TUTORIAL) + blocks("toml", TUTORIAL):
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "events.txt").write_text("E 0 0\nE 1 10\nD 0 1000\nD 1 2000000\n")
     environment = {**os.environ, "PATH": f"{SOJOURN.parent}{os.pathsep}{os.environ['PATH']}", "MPLBACKEND": "agg"}
-    commands = [line for _, text in blocks("sh") for line in text.splitlines()]
+    commands = [line for _, text in blocks("sh", TUTORIAL) for line in text.splitlines()]
     assert len(commands) == 4
     for command in [*commands, f"{sys.executable} try_it.py"]:
         result = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
@@ -66,14 +59,14 @@ def test_the_tutorial_runs(tmp_path: Path):
 
 
 def test_the_tutorials_class_is_short():
-    (source,) = [text for name, text in blocks("python") if name == "my_madpie.py"]
+    (source,) = [text for name, text in blocks("python", TUTORIAL) if name == "my_madpie.py"]
     assert len(source.splitlines()) < 40
 
 
 def test_the_tutorials_rust_is_that_of_the_example():
-    for name, text in blocks("rust"):
+    for name, text in blocks("rust", TUTORIAL):
         assert text in (ROOT / "examples" / "my-aqm" / name).read_text(encoding="utf-8")
-    (experiment,) = [text for name, text in blocks("toml") if name == "experiment.toml"]
+    (experiment,) = [text for name, text in blocks("toml", TUTORIAL) if name == "experiment.toml"]
     assert experiment in (ROOT / "examples" / "my-aqm" / "experiment.toml").read_text(encoding="utf-8")
 
 

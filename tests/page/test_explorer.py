@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from conftest import SOJOURN, Cli
+from browser import PHONE, titled
+from conftest import SOJOURN, SWEEP, Cli
 from sojourn.frame.columns import short
 from sojourn.store.cells import Grid
-from test_grids import EXPERIMENT
-from test_report import PHONE, titled
 
 # Waits for the page, does what the test says, and puts what it returns into the title.
 DRIVER = """<script>(async () => {
@@ -33,7 +32,7 @@ DRIVER = """<script>(async () => {
 def explored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a store and its explorer."""
     folder = tmp_path_factory.mktemp("explored")
-    (folder / "grid.toml").write_text(EXPERIMENT)
+    (folder / "grid.toml").write_text(SWEEP)
     for arguments in (
         ["sweep", "grid.toml", "--store", "store"],
         ["explore", "--store", "store", "--out", "page.html"],

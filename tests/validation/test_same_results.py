@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).parents[1] / "validation" / "same_results.py"
+from conftest import ROOT
+
+TOOL = ROOT / "validation" / "same_results.py"
 
 
 def compare(tmp_path: Path, before: object, after: object) -> subprocess.CompletedProcess[str]:

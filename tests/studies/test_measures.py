@@ -6,7 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import sojourn as sj
 from sojourn.frame import series
+from sojourn.frame.registry import declared
 from sojourn.frame.results import Run
 from sojourn.studies.measures import Measure, Part, Quantiles
 
@@ -162,3 +164,79 @@ def test_a_packets_passage_is_when_it_came_and_went():
     assert found.arrival_s == pytest.approx([1.0, 1.001])
     assert found.departure_s == pytest.approx([1.0, 1.01])
     assert found.bits.tolist() == [12000.0, 12000.0]
+
+
+CHAIN = """
+experiment = { name = "chain", duration = "2 s" }
+link = [
+  { name = "router", from = "home", to = "modem", rate = "9 Mbit/s" },
+  { name = "line", from = "modem", to = "internet", rate = "8 Mbit/s", queue = { aqm = "dualpi2" } },
+]
+queue = [{ aqm = "codel" }]
+traffic = [{ kind = "bulk", from = "home", to = "internet", rtt = "20 ms" }]
+"""
+CELL = """
+experiment = { name = "cell", duration = "2 s" }
+queue = [{ aqm = "fq_codel" }]
+[[link]]
+kind = "wifi"
+name = "wifi"
+standard = "802.11n"
+from = "ap"
+to = ["near", "far"]
+station = { far = { rate = "6500 kbit/s" } }
+[[traffic]]
+kind = "bulk"
+from = "ap"
+to = "near"
+rtt = "20 ms"
+[[traffic]]
+kind = "bulk"
+from = "ap"
+to = "far"
+rtt = "20 ms"
+"""
+
+
+@pytest.fixture(scope="module")
+def chain():
+    return sj.run_text(CHAIN).runs[0]
+
+
+def number(run, source, **part):
+    measure = Measure("one", source, "1", "one", part=Part(**part))
+    return measure.statistic(run, "value", {}) if measure.applies_to(run, {}) else None
+
+
+def test_a_metric_is_of_the_first_queue_under_test_or_of_the_link_that_it_names(chain):
+    links = chain.summary["links"]
+    assert number(chain, "dropped_aqm") == links["router"]["down"]["dropped_aqm"]
+    assert number(chain, "sojourn_p95_ms", link="line") == links["line"]["down"]["sojourn_ms"]["p95"]
+    assert number(chain, "sojourn_p95_ms", link="line", direction="up") is None
+    delay = Measure("delay", "sojourn_ms", "ms", "delay", part=Part(link="line"))
+    assert delay.statistic(chain, "p95", {}) == links["line"]["down"]["sojourn_ms"]["p95"]
+
+
+def test_a_metric_of_an_inner_queue(chain):
+    classic = chain.summary["links"]["line"]["down"]["queues"]["c"]
+    assert number(chain, "delivered_packets", link="line", queue="c") == classic["delivered_packets"] > 0
+    assert math.isnan(number(chain, "delivered_packets", link="line", queue="sparse"))
+
+
+def test_a_metric_of_a_station():
+    run = sj.run_text(CELL).runs[0]
+    stations = run.summary["links"]["wifi"]["stations"]
+    assert number(run, "airtime_share", station="far") == stations["far"]["airtime_share"] > 0
+    assert number(run, "down_goodput_bps", station="near") == stations["near"]["down"]["goodput_bps"]
+    assert number(run, "sojourn_p50_ms", link="wifi") == run.sojourn_ms()["p50"]
+
+
+def test_every_number_of_the_registry_is_a_source(chain):
+    for metric in declared("run", "direction", "queue"):
+        assert number(chain, metric.name) is not None
+
+
+def test_rates_and_counts_are_added_over_both_directions_and_quantiles_are_not():
+    added = [name for name in ("goodput_bps", "dropped_packets", "rtt_ms", "timeouts") if Part().can_add(name)]
+    assert len(added) == 4
+    assert not any(map(Part().can_add, ("sojourn_ms", "sojourn_p95_ms", "utilization", "queue_series")))

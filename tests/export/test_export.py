@@ -16,11 +16,10 @@ import pyarrow.parquet
 import pytest
 
 import sojourn as sj
-from conftest import EXPERIMENT, Cli
+from conftest import EXPERIMENT, Cli, wrong
 from sojourn.export.flent import data_file
 from sojourn.export.latex import escaped
 from sojourn.page.tables import results_sheet
-from test_bad_input import wrong
 
 SERIES = '\n[record]\nseries = "200 ms"\n'
 PING = '\n[[traffic]]\nkind = "ping"\ninterval = "50 ms"\nrtt = "40 ms"\n'

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_verdicts import Fake
 
 from sojourn.studies import available, tabulate
 from sojourn.studies.exhibits import FigureSpec, TableSpec, Value
@@ -17,7 +18,6 @@ from sojourn.studies.grid import Alias, Cell, Grid
 from sojourn.studies.measures import Measure, Single, Values
 from sojourn.studies.published import marks
 from sojourn.studies.recipe import Published, Reading, Study
-from test_verdicts import Fake
 
 FOUR = {"flows": 4.0}
 SIXTEEN = {"flows": 16.0}

@@ -9,10 +9,9 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from conftest import EXPERIMENT, Cli, visible
+from conftest import EXPERIMENT, Cli, visible, wrong
 from sojourn import load
 from sojourn.linux import datapath
-from test_bad_input import wrong
 
 COMPARE = ("compare", "--rate", "10mbit", "--rtt", "40ms", "--flows", "2", "--duration", "4s")
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import sojourn as sj
+from conftest import ROOT
 from sojourn.frame.transmissions import transmissions
 
-ROOT = Path(__file__).parents[1]
 FILE = ROOT / "examples" / "wifi.toml"
 SHORT = {"experiment.duration": "4 s", "experiment.warmup": "1 s", "experiment.repeat": "1"}
 FLAGS = [part for key, value in SHORT.items() for part in ("--set", f"{key}={value}")]

@@ -197,4 +197,7 @@ def test_a_run_counts_with_the_mean_over_its_repeats():
 
 def test_runs_are_read_by_measures():
     summary = {"bottleneck": {"down": {"dropped_aqm": 3, "dropped_overflow": 2}}}
-    assert Measure("drops", "drops", "packets", "drops").statistic(Run(summary, lambda _: None), "value", {}) == 5
+    assert (
+        Measure("drops", "dropped_packets", "packets", "drops").statistic(Run(summary, lambda _: None), "value", {})
+        == 5
+    )

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import SOJOURN, Cli
+from conftest import SOJOURN, SWEEP, Cli, wrong
 from sojourn import ExperimentError
 from sojourn.figure.panels import spread
 from sojourn.figure.pareto import front
@@ -19,25 +19,13 @@ from sojourn.frame.columns import measure, short
 from sojourn.frame.intervals import median_intervals
 from sojourn.frame.statistics import median_interval
 from sojourn.store.cells import Grid
-from test_bad_input import wrong
-
-EXPERIMENT = """
-experiment = { name = "grid", duration = "2 s", repeat = 3 }
-link = { rate = "4 Mbit/s" }
-queue = [{ aqm = "pfifo" }, { aqm = "codel", label = "CoDel" }]
-traffic = [{ kind = "bulk", flows = 2, rtt = "20 ms" }]
-[sweep]
-"link.rate" = ["2 Mbit/s", "1000 kbit/s", "20 Mbit/s"]
-"traffic.0.flows" = [1, 3]
-"traffic.0.tcp" = ["reno", "cubic"]
-"""
 
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with the runs of a sweep over three keys: numbers with units, numbers and names."""
     folder = tmp_path_factory.mktemp("swept")
-    (folder / "grid.toml").write_text(EXPERIMENT)
+    (folder / "grid.toml").write_text(SWEEP)
     made = subprocess.run(
         [SOJOURN, "sweep", "grid.toml", "--store", "store"], cwd=folder, capture_output=True, text=True
     )
@@ -191,7 +179,7 @@ def test_a_wrong_suffix_a_missing_store_and_too_many_panels_are_told(sojourn: Cl
     assert failed.stderr == '--out: got "a.jpg"; must end with .png, .svg, .pdf\n'
     failed = sojourn("plot", "--store", "none", "--kind", "pareto", "--out", "a.png")
     assert failed.stderr.startswith('store: got "none"; there is no such folder')
-    text = EXPERIMENT.replace("[1, 3]", str(list(range(1, 14)))).replace("repeat = 3", "repeat = 1")
+    text = SWEEP.replace("[1, 3]", str(list(range(1, 14)))).replace("repeat = 3", "repeat = 1")
     (tmp_path / "more.toml").write_text(text.replace('"2 s"', '"1 s"'))
     assert sojourn("sweep", "more.toml", "--store", "more").returncode == 0
     failed = sojourn("plot", "--store", "more", "--kind", "lines", "--x", "link.rate", "--out", "a.png")
@@ -203,7 +191,7 @@ def test_a_wrong_suffix_a_missing_store_and_too_many_panels_are_told(sojourn: Cl
 
 def test_two_experiments_with_the_same_values_are_not_mixed(swept: Path, tmp_path: Path, sojourn: Cli):
     shutil.copytree(swept, tmp_path / "store")
-    (tmp_path / "grid.toml").write_text(EXPERIMENT.replace('"2 s"', '"1 s"'))
+    (tmp_path / "grid.toml").write_text(SWEEP.replace('"2 s"', '"1 s"'))
     assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
     with pytest.raises(ExperimentError, match="the runs of this cell differ in more than their seeds"):
         Grid(str(tmp_path / "store"))
@@ -211,14 +199,14 @@ def test_two_experiments_with_the_same_values_are_not_mixed(swept: Path, tmp_pat
     assert [len(Grid(str(tmp_path / "store"), f"plan = '{sweep}'")) for sweep in sweeps] == [24, 24]
     shutil.rmtree(tmp_path / "store")
     shutil.copytree(swept, tmp_path / "store")
-    (tmp_path / "grid.toml").write_text(EXPERIMENT.replace('"2 s"', '"1 s"').replace('"grid"', '"short"'))
+    (tmp_path / "grid.toml").write_text(SWEEP.replace('"2 s"', '"1 s"').replace('"grid"', '"short"'))
     assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
     assert list(Grid(str(tmp_path / "store")).axes)[:2] == ["label", "experiment"]
 
 
 def test_other_seeds_do_not_mix_two_experiments(swept: Path, tmp_path: Path, sojourn: Cli):
     shutil.copytree(swept, tmp_path / "store")
-    (tmp_path / "grid.toml").write_text(EXPERIMENT)
+    (tmp_path / "grid.toml").write_text(SWEEP)
     seeds = ("--set", "experiment.seed=100", "--store", "store")
     assert sojourn("sweep", "grid.toml", *seeds).returncode == 0
     whole = Grid(str(tmp_path / "store"))
@@ -240,7 +228,7 @@ def test_an_edited_discipline_does_not_mix_with_what_it_was(tmp_path: Path, sojo
         "import sojourn as sj\n@sj.aqm('own')\nclass Own:\n"
         "    def enqueue(self, packet, queue, now):\n        return {}\n"
     )
-    text = EXPERIMENT.partition("[sweep]")[0].replace('"pfifo"', '"own"')
+    text = SWEEP.partition("[sweep]")[0].replace('"pfifo"', '"own"')
     (tmp_path / "grid.toml").write_text(text)
     for seed, verdict in ((1, "'pass'"), (50, "'drop' if queue.random() < 0.1 else 'pass'")):
         (tmp_path / "own.py").write_text(own.format(verdict))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
+from conftest import ROOT
 from sojourn.figure.style import COLORS, figure
 from sojourn.frame.series import histogram
 from sojourn.studies import find, run_study
@@ -19,7 +20,7 @@ from sojourn.studies.figures import draw
 
 @pytest.fixture(scope="module")
 def pages() -> ModuleType:
-    file = Path(__file__).parents[1] / "docs/results/studies/write.py"
+    file = ROOT / "docs/results/studies/write.py"
     spec = importlib.util.spec_from_file_location("write_studies", file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import typing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sojourn as sj
+from conftest import ROOT
 from sojourn import schema
 
 COMMON = """
@@ -35,7 +35,7 @@ OF_THE_COMMAND = {"partial", "planned_runs", "until"}
 
 @pytest.fixture(scope="module")
 def summaries() -> list[Any]:
-    texts = (COMMON + WIRED, (Path(__file__).parents[1] / "examples" / "wifi.toml").read_text())
+    texts = (COMMON + WIRED, (ROOT / "examples" / "wifi.toml").read_text())
     return [sj.run_text(text, set={"experiment.repeat": 1}).summary for text in texts]
 
 
@@ -77,6 +77,6 @@ def test_every_key_is_declared_and_none_that_does_not_occur(seen: dict[type, set
 
 
 def test_the_page_of_results_names_every_key(seen: dict[type, set[str]]):
-    page = (Path(__file__).parents[1] / "docs" / "results.md").read_text()
+    page = (ROOT / "docs" / "results.md").read_text()
     named = set(re.findall(r"[a-z0-9_]+", page))
     assert {key for keys in seen.values() for key in keys} - named == set()

@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from conftest import SOJOURN
+from conftest import ROOT, SOJOURN, blocks
 from sojourn import _core
-from test_own_aqm import blocks
 
-ROOT = Path(__file__).parent.parent
 TUTORIAL = (ROOT / "docs" / "tutorial-cc.md").read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "my-cc"
 

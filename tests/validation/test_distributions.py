@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from math import comb
-from pathlib import Path
 
 import pytest
 
-VALIDATION = Path(__file__).parent.parent / "validation"
+from conftest import ROOT
+
+VALIDATION = ROOT / "validation"
 sys.path.insert(0, str(VALIDATION))
 
 from comparison import JUDGED  # noqa: E402

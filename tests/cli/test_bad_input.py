@@ -6,17 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import EXPERIMENT, Cli
-
-
-def wrong(result, *parts: str) -> None:
-    """Checks the form of a refusal, and that it names these parts."""
-    assert result.returncode == 2, result.stderr
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1, result.stderr
-    assert "Traceback" not in result.stderr
-    for part in parts:
-        assert part in result.stderr
+from conftest import EXPERIMENT, Cli, wrong
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from test_verdicts import Fake
 
-from conftest import Cli
+from conftest import Cli, wrong
 from sojourn.studies import texts
 from sojourn.studies.evaluate import Names
 from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.measures import Single
 from sojourn.studies.relation import RelationError
-from test_bad_input import wrong
-from test_verdicts import Fake
 
 NAMES = Names(frozenset({"a", "b"}), frozenset({"delay"}), frozenset({"flows", "rtt"}))
 DERIVED = {"double": "2 * each.delay"}

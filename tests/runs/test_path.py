@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
-from pathlib import Path
 
 import pytest
 
 import sojourn as sj
-from test_own_aqm import blocks
+from conftest import ROOT, blocks
 
-PAGE = Path(__file__).parent.parent / "docs" / "python.md"
+PAGE = ROOT / "docs" / "python.md"
 
 
 def drain(path: sj.Path) -> list[sj.Delivery]:

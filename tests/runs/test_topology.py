@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
+from conftest import ROOT
 
-ROOT = Path(__file__).parents[1]
 SHORT = {"experiment.duration": "6 s", "experiment.warmup": "2 s", "experiment.repeat": "1"}
 PARKING_LOT = ROOT / "examples" / "parking-lot.toml"
 MODEM = ROOT / "examples" / "modem.toml"

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from conftest import ROOT
 from sojourn import _core
 
-ROOT = Path(__file__).parent.parent
 VALIDATION = ROOT / "validation"
 sys.path.insert(0, str(VALIDATION))
 
 from comparison import JUDGED, Comparison, Departures, Metric, compare, mean_distance  # noqa: E402
 from from_linux import marked_apart, queue  # noqa: E402
 from onset import begins_s, begins_with, jump  # noqa: E402
+
 from page import Outcome, tally  # noqa: E402
 
 P50 = next(metric for metric in JUDGED if metric.key == "p50_ms")

@@ -49,7 +49,7 @@ unit = "ms"
 better = "lower"
 
 [metrics.marks]
-from = "marks"
+from = "marked_packets"
 unit = "packets"
 
 [metrics.ratio]

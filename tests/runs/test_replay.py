@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from conftest import Cli
+from conftest import ROOT, Cli
 
-RECORDED = Path(__file__).parent.parent / "crates" / "aqm" / "tests" / "data"
+RECORDED = ROOT / "crates" / "aqm" / "tests" / "data"
 
 # Three packets enter; the first and the third leave, so the second was dropped.
 EVENTS = "E 0 0\nE 1 100\nE 2 200 60\nD 0 1000\nD 2 2000\n"

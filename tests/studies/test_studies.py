@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from conftest import STUDY, Cli
+from conftest import ROOT, STUDY, Cli, wrong
 from sojourn import _core
 from sojourn.runs.plan import read_plan
 from sojourn.studies import available, find, kept, run_study
 from sojourn.studies.figures import draw
 from sojourn.studies.runner import plan_study
 from sojourn.studies.verdict import judge
-from test_bad_input import wrong
 
 
 def test_every_claim_is_judged_once(sojourn: Cli, study: Path, tmp_path: Path):
@@ -209,13 +208,16 @@ METRIC = "\n[metrics.more]\n{}\n"
      (READING.format("").replace("shorter", "shorterr"), ("reading: claim", '"shorterr"', "air, exact, shorter")),
      (METRIC.format('from = "queue_series"\ncolumn = "backlog"'), ("metrics.more: column", "backlog_packets")),
      (METRIC.format('from = "queue_series"'), ("metrics.more: column: missing",)),
-     (METRIC.format('from = "drops"\ndirection = "left"'), ("metrics.more: direction", "down, up")),
-     (METRIC.format('from = "drops"\ncolumn = "packets"'), ("metrics.more: column: unknown key",)),
+     (METRIC.format('from = "dropped_packets"\ndirection = "left"'), ("metrics.more: direction", "down, up")),
+     (METRIC.format('from = "dropped_packets"\ncolumn = "packets"'), ("metrics.more: column: unknown key",)),
      (METRIC.format('from = "sojourn_ms"\nat_least = 3\ntell = "frist"'), ("metrics.more: tell", "first")),
      (METRIC.format('from = "sojourn_ms"\ntell = "first"'), ("metrics.more: at_least: missing",)),
+     (METRIC.format('from = "sojourn_ms"\ndirection = "both"'), ("metrics.more: direction", "down, up")),
+     (METRIC.format('from = "sojourn_ms"\nlink = "modem"'), ("metrics.more: link", '"modem"')),
+     (METRIC.format('from = "goodput_bps"\nstation = "far"'), ("metrics.more: from", "airtime_share")),
      (METRIC.format('from = "goodput_bps"\ntraffic = 1'), ("metrics.more: traffic: got 1; must be 0 to 0",)),
      (METRIC.format('from = "goodput_bps"\nplus = "rtt"'), ("metrics.more: plus", '"rtt"', "flows")),
-     (METRIC.format('from = "drops"\n[labels]\ncodle = "CoDel"'), ("labels", '"codle"', "codel, pfifo"))],
+     (METRIC.format('from = "dropped_packets"\n[labels]\ncodle = "CoDel"'), ("labels", '"codle"', "codel, pfifo"))],
 )  # fmt: skip
 def test_a_misspelt_name_in_a_recipe_is_told_before_anything_is_run(study: Path, more, parts):
     path = study / "study.toml"
@@ -298,7 +300,7 @@ def test_the_light_load_of_khademi2013_runs_on_linux_as_it_is():
 
 
 def test_the_page_of_khademi2013_has_the_verdicts_on_what_was_kept_of_linux():
-    folder = Path(__file__).parents[1] / "docs" / "results" / "studies"
+    folder = ROOT / "docs" / "results" / "studies"
     recipe = find("khademi2013")
     found = kept.read(folder / "khademi2013-linux.json", recipe)
     assert (found.backend, found.runs) == ("linux", 151)

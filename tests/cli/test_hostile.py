@@ -10,11 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_interruption import RUN, killed
 
 import sojourn as sj
-from conftest import EXPERIMENT, Cli, visible
-from test_bad_input import wrong
-from test_interruption import RUN, killed
+from conftest import EXPERIMENT, Cli, visible, wrong
 
 SHORT = EXPERIMENT.replace("repeat = 2", "repeat = 1").replace('"4 s"', '"2 s"')
 OWN = """\

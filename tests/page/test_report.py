@@ -12,15 +12,9 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from conftest import EXPERIMENT, SOJOURN, Cli
-from test_bad_input import wrong
+from browser import PHONE, titled
+from conftest import EXPERIMENT, SOJOURN, Cli, wrong
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
-    "--window-size=1280,900",
-)  # fmt: skip
 # Put into a copy of the page; what it finds becomes the page's title.
 PROBE = """<script>addEventListener("load", () => { document.title = JSON.stringify({
   images: [...document.images].map(image => image.naturalWidth),
@@ -37,21 +31,6 @@ def seen_by_browser(page: Path, more: str = "") -> dict:
     copy = page.with_name("probed.html")
     copy.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{more}{PROBE}</body>"), encoding="utf-8")
     return titled(copy)
-
-
-def titled(page: Path, *flags: str) -> dict:
-    """The page's title, which its script makes JSON."""
-    if BROWSER is None:
-        pytest.skip("no chromium to open the page with")
-    profile = page.with_name("profile")
-    result = subprocess.run(
-        [BROWSER, *FLAGS, *flags, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    title = re.search(r"<title>(.*?)</title>", result.stdout, re.S)
-    assert title is not None
-    return json.loads(title.group(1).replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +64,6 @@ def test_a_browser_shows_all_of_it_and_fetches_nothing(page: Path):
 
 
 # A page of 390 px in a frame, as a browser's own window cannot be so narrow.
-PHONE = '<!DOCTYPE html><meta charset="utf-8"><iframe style="width: 390px; height: 844px" srcdoc="{page}"></iframe>'
 
 
 @pytest.mark.parametrize("what", ["experiment", "study"])

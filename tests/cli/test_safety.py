@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from conftest import EXPERIMENT, Cli, visible
+from conftest import EXPERIMENT, Cli, visible, wrong
 from sojourn.frame.arrow import without_formulas
 from sojourn.runs import user_aqm
 from sojourn.runs.plan import read_plan
 from sojourn.store.saving import files_of
-from test_bad_input import wrong
 
 
 def test_a_run_leaves_the_users_files_alone(sojourn: Cli, experiment: Path, tmp_path: Path):
