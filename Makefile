@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUST := tools/with-rust
-PYTHON_FOLDERS := python tests docs validation benches
+PYTHON_FOLDERS := python tests docs validation benches web
 # Files of tests at once: what a file sets up is set up once. Those that boot kernels come first, as the longest.
 AT_ONCE := -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
 AGENT := python/sojourn/linux/sojourn-agent
@@ -14,7 +14,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates python studies suites -type f -not -name '*.pyc' -not -path '*/target/*' -not -name '*.so' \
 	-not -name sojourn-agent)
 
-.PHONY: help demo test lint bench bench-tools instructions validate studies docs site install agent
+.PHONY: help demo test lint bench bench-tools instructions validate studies docs site web web-check web-test install agent
 help:
 	@echo "make demo      one home line behind four queues: a table, a picture, what to try next"
 	@echo "make test      all tests, Rust and Python"
@@ -25,6 +25,8 @@ help:
 	@echo "make studies   every study in full: published against measured"
 	@echo "make install   into .venv, with the agent, the program that the Linux backend runs"
 	@echo "make docs      write docs/experiment.md from the schema"
+	@echo "make web       the simulator as a page that opens from disk: target/web/sojourn.html"
+	@echo "make web-test  the page in a browser, the same bytes as natively; make web-check: the crates compile for it"
 	@echo "make site      the documentation as a site, in target/site; a broken link is an error"
 
 # Without the agent, which takes as long again to compile; the Linux backend says that it wants make install.
@@ -76,12 +78,23 @@ studies: install
 docs: install
 	$(BIN)/python docs/generate.py
 
-# The pages need nothing compiled; the crates' documentation goes beside them.
+# The pages need nothing compiled; the crates' documentation goes beside them, and the page of make web if it is there.
 site: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	rm -rf target/doc
 	RUSTDOCFLAGS="-D warnings" $(RUST) cargo doc --quiet --locked --workspace --exclude sojourn-python --no-deps
 	cp -r target/doc target/site/rust
+	if [ -e target/web/sojourn.html ]; then mkdir -p target/site/lab && cp target/web/sojourn.html target/site/lab/index.html; fi
+
+# The simulator compiled to WebAssembly, inside of a page that loads nothing.
+web:
+	module=$$($(RUST) tools/build-wasm) && $(PYTHON) web/build.py $$module target/web/sojourn.html
+
+web-check:
+	$(RUST) tools/build-wasm check
+
+web-test: install $(VENV)/.test
+	SOJOURN_WEB_TESTS=1 $(BIN)/python -m pytest tests/web
 
 install: $(VENV)/.installed
 

@@ -38,7 +38,7 @@ def rooms() -> dict[str, int]:
         for room in sorted(package.iterdir())
         if room.is_dir() and room.name not in {*GENERATED, "__pycache__"}
     }
-    folders |= {name: ROOT / name for name in ("validation", "benches")}
+    folders |= {name: ROOT / name for name in ("validation", "benches", "web")}
     found = {
         name: sum(lines_of(path) for path in folder.rglob("*") if path.suffix in KINDS and path.is_file())
         for name, folder in folders.items()

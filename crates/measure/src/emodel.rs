@@ -43,21 +43,21 @@ pub fn opinion_score(rating: f64) -> f64 {
 /// `Id` for a call whose talker's and listener's path both take `t` milliseconds one way (G.107 §7.4).
 fn delay_impairment(t: f64) -> f64 {
     // Talker echo.
-    let terv =
-        TELR - 40.0 * ((1.0 + t / 10.0) / (1.0 + t / 150.0)).log10() + 6.0 * (-0.3 * t * t).exp();
+    let terv = TELR - 40.0 * libm::log10((1.0 + t / 10.0) / (1.0 + t / 150.0))
+        + 6.0 * libm::exp(-0.3 * t * t);
     let re = 80.0 + 2.5 * (terv - 14.0);
     let half = (-1.5 * (NO - RLR) - re) / 2.0;
-    let talker = (half + (half * half + 100.0).sqrt() - 1.0) * (1.0 - (-t).exp());
+    let talker = (half + (half * half + 100.0).sqrt() - 1.0) * (1.0 - libm::exp(-t));
     // Listener echo, on a round trip.
-    let rle = 10.5 * (WEPL + 7.0) * (2.0 * t + 1.0).powf(-0.25);
+    let rle = 10.5 * (WEPL + 7.0) * libm::pow(2.0 * t + 1.0, -0.25);
     let half = (RO - rle) / 2.0;
     let listener = half + (half * half + 169.0).sqrt();
     // Long delay, even without echo.
-    let x = (t / 100.0).log2();
+    let x = libm::log2(t / 100.0);
     let absolute = if t <= 100.0 {
         0.0
     } else {
-        let root = |y: f64| (1.0 + y.powi(6)).powf(1.0 / 6.0);
+        let root = |y: f64| libm::pow(1.0 + y * y * (y * y * (y * y)), 1.0 / 6.0);
         25.0 * (root(x) - 3.0 * root(x / 3.0) + 2.0)
     };
     talker + listener + absolute

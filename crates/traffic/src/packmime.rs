@@ -130,7 +130,7 @@ impl PackMime {
     /// A source of `rate` new connections per second, with random streams named under `name`.
     pub fn new(rate: f64, run_seed: u64, name: &str) -> Self {
         let stream = |what: &str| Stream::new(run_seed, &format!("{name}/{what}"));
-        let log_rate = rate.log2();
+        let log_rate = libm::log2(rate);
         Self {
             rate,
             gaps: Ranks::new(
@@ -152,10 +152,10 @@ impl PackMime {
 
     /// Draws the time to the next connection: Weibull with mean 1/rate, long-range dependent.
     pub fn gap(&mut self) -> Duration {
-        let shape = logistic(0.352 + 0.388 * self.rate.log2());
+        let shape = logistic(0.352 + 0.388 * libm::log2(self.rate));
         let scale = 1.0 / (self.rate * gamma_function(1.0 + 1.0 / shape));
         let above = 1.0 - self.gaps.next();
-        Duration::from_secs_f64(scale * (-above.ln()).powf(1.0 / shape))
+        Duration::from_secs_f64(scale * libm::pow(-libm::log(above), 1.0 / shape))
     }
 
     /// Draws the exchanges of a connection, at least one.
@@ -196,7 +196,7 @@ impl PackMime {
     /// Draws the bytes of a response: runs of cache validations alternate with runs of downloads.
     fn response(&mut self) -> f64 {
         if self.run.1 == 0 {
-            let log_rate = self.rate.log2();
+            let log_rate = libm::log2(self.rate);
             let (kind, shape, scale) = match self.run.0 {
                 Response::Download => (Response::Validation, 0.718 + 0.357 * log_rate, 0.775),
                 Response::Validation => (Response::Download, 1.293 + 0.316 * log_rate, 3.11),
@@ -222,29 +222,27 @@ impl PackMime {
     }
 
     fn power_of_two(&mut self, (location, spread): (f64, f64)) -> f64 {
-        (location + spread * self.draws.normal())
-            .min(LONGEST_LOG2)
-            .exp2()
+        libm::exp2((location + spread * self.draws.normal()).min(LONGEST_LOG2))
     }
 }
 
 fn bytes(size: f64) -> u64 {
-    size.min(LONGEST_LOG2.exp2()).round().max(1.0) as u64
+    size.min(libm::exp2(LONGEST_LOG2)).round().max(1.0) as u64
 }
 
 fn logistic(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
+    1.0 / (1.0 + libm::exp(-x))
 }
 
 /// The size at a probability. Its logarithm is linear in the logit between the quantiles and beyond the last; the
 /// first quantile is the smallest size.
 fn quantile(quantiles: Quantiles, probability: f64) -> f64 {
-    let logit = |p: f64| (p / (1.0 - p)).ln();
+    let logit = |p: f64| libm::log(p / (1.0 - p));
     let above = quantiles.partition_point(|(p, _)| *p < probability);
     let upper = above.clamp(1, quantiles.len() - 1);
     let ((p0, s0), (p1, s1)) = (quantiles[upper - 1], quantiles[upper]);
     let share = (logit(probability.clamp(p0, 1.0 - 1e-9)) - logit(p0)) / (logit(p1) - logit(p0));
-    s0 * (s1 / s0).powf(share)
+    s0 * libm::pow(s1 / s0, share)
 }
 
 /// Uniform ranks with long-range dependence: a fractional ARIMA process (0, d, 0), computed as a sum over a number of
@@ -304,13 +302,13 @@ fn normal_distribution(z: f64) -> f64 {
             term *= 2.0 * x * x / f64::from(2 * n + 1);
             sum += term;
         }
-        0.5 - sum * (-x * x).exp() / PI.sqrt()
+        0.5 - sum * libm::exp(-x * x) / PI.sqrt()
     } else {
         let mut fraction = x;
         for n in (1..30).rev() {
             fraction = x + f64::from(n) / 2.0 / fraction;
         }
-        (-x * x).exp() / (2.0 * PI.sqrt() * fraction)
+        libm::exp(-x * x) / (2.0 * PI.sqrt() * fraction)
     };
     if z < 0.0 {
         upper_tail
@@ -327,8 +325,8 @@ fn gamma_function(x: f64) -> f64 {
         product *= y;
         y += 1.0;
     }
-    let series = 1.0 + 1.0 / (12.0 * y) + 1.0 / (288.0 * y * y) - 139.0 / (51_840.0 * y.powi(3));
-    SQRT_2 * PI.sqrt() * y.powf(y - 0.5) * (-y).exp() * series / product
+    let series = 1.0 + 1.0 / (12.0 * y) + 1.0 / (288.0 * y * y) - 139.0 / (51_840.0 * (y * y * y));
+    SQRT_2 * PI.sqrt() * libm::pow(y, y - 0.5) * libm::exp(-y) * series / product
 }
 
 #[cfg(test)]

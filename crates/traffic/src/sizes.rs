@@ -50,7 +50,7 @@ impl Sizes {
             }
             Self::Uniform { min, max } => f64::midpoint(*min as f64, *max as f64),
             Self::Exponential { mean } | Self::Pareto { mean, .. } => *mean as f64,
-            Self::Lognormal { median, sigma } => *median as f64 * (sigma * sigma / 2.0).exp(),
+            Self::Lognormal { median, sigma } => *median as f64 * libm::exp(sigma * sigma / 2.0),
         }
     }
 
@@ -62,9 +62,11 @@ impl Sizes {
             Self::Exponential { mean } => *mean as f64 * stream.exponential(),
             Self::Pareto { mean, shape } => {
                 let smallest = *mean as f64 * (shape - 1.0) / shape;
-                smallest * (stream.exponential() / shape).exp()
+                smallest * libm::exp(stream.exponential() / shape)
             }
-            Self::Lognormal { median, sigma } => *median as f64 * (sigma * stream.normal()).exp(),
+            Self::Lognormal { median, sigma } => {
+                *median as f64 * libm::exp(sigma * stream.normal())
+            }
         };
         (size.round() as u64).clamp(1, LARGEST)
     }

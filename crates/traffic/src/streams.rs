@@ -40,18 +40,18 @@ impl Stream {
 
     /// Exponentially distributed with mean 1.
     pub fn exponential(&mut self) -> f64 {
-        -(1.0 - self.uniform()).ln()
+        -libm::log(1.0 - self.uniform())
     }
 
     /// Normally distributed with mean 0 and variance 1 (Box and Muller 1958).
     pub fn normal(&mut self) -> f64 {
         let radius = (2.0 * self.exponential()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
+        radius * libm::cos(std::f64::consts::TAU * self.uniform())
     }
 
     /// Weibull-distributed.
     pub fn weibull(&mut self, shape: f64, scale: f64) -> f64 {
-        scale * self.exponential().powf(1.0 / shape)
+        scale * libm::pow(self.exponential(), 1.0 / shape)
     }
 
     /// Gamma-distributed with this shape, at least 1, and scale 1 (Marsaglia and Tsang 2000).
@@ -60,8 +60,9 @@ impl Stream {
         let c = 1.0 / (9.0 * d).sqrt();
         loop {
             let x = self.normal();
-            let v = (1.0 + c * x).powi(3);
-            if v > 0.0 && -self.exponential() < x * x / 2.0 + d - d * v + d * v.ln() {
+            let root = 1.0 + c * x;
+            let v = root * root * root;
+            if v > 0.0 && -self.exponential() < x * x / 2.0 + d - d * v + d * libm::log(v) {
                 return d * v;
             }
         }
@@ -69,7 +70,7 @@ impl Stream {
 
     /// Extreme-value-distributed (Gumbel) with this location and scale.
     pub fn extreme(&mut self, location: f64, scale: f64) -> f64 {
-        location - scale * self.exponential().ln()
+        location - scale * libm::log(self.exponential())
     }
 }
 

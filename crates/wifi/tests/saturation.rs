@@ -1,6 +1,8 @@
 //! Saturated stations: the medium is compared with Bianchi's model with a retry limit, and with a slot-by-slot simulation of
 //! DCF.
 
+#![expect(clippy::disallowed_methods, reason = "compared within a tolerance")]
+
 mod cell;
 
 use cell::{FULL, Seen, goodput, mode, saturate, station};

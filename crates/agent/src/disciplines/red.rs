@@ -48,7 +48,7 @@ impl Average {
         }
         let fits = |log: &u8| {
             let weight = 0.5_f64.powi(i32::from(*log));
-            allowed <= (1.0 - (1.0 - weight).powf(burst)) / weight
+            allowed <= (1.0 - libm::pow(1.0 - weight, burst)) / weight
         };
         (1..32).find(fits).map_or_else(
             || {
@@ -91,7 +91,7 @@ impl Average {
 /// number of halvings after a cell, at most 31.
 fn decay(weight_log: u8, avpkt: u64, rate: Rate) -> (u8, Vec<u8>) {
     let packet = f64::from(ticks(rate, avpkt));
-    let per_tick = -(1.0 - 0.5_f64.powi(i32::from(weight_log))).ln() / packet;
+    let per_tick = -libm::log(1.0 - 0.5_f64.powi(i32::from(weight_log))) / packet;
     let longest = 31.0 / per_tick;
     let log = (0..31)
         .find(|log| longest / 2_f64.powi(*log) < 512.0)

@@ -447,6 +447,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "within a tolerance")]
     fn the_cube_root_is_within_a_fifth_of_a_percent() {
         for segments in 1..100_000_u64 {
             let value = segments * ((1 << 40) / C_SCALED);

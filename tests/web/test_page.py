@@ -1,0 +1,270 @@
+"""The page in a real browser: what a newcomer, a teacher and somebody with a phone do with it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from driver import CHROMEDRIVER, CHROMIUM, Browser, browser
+from sojourn import _core
+
+ROOT = Path(__file__).parents[2]
+FIRST = (ROOT / "web" / "first.toml").read_text(encoding="utf-8")
+SHOWN_S = "parseFloat(document.getElementById('told-time').textContent)"
+MISTAKE = "document.getElementById('mistake')"
+# What is replaced, what is written instead, and the line of the mistake.
+WRONG = [
+    ('rate   = "20 Mbit/s"', 'rate   = "20 Mparsec"', 8),
+    ('rtt   = "40 ms"', 'rtt   = "40 mz"', 23),
+    ("flows = 4", "flows = -4", 22),
+    ('aqm = "codel"', 'aqm = "codle"', 15),
+    ('buffer = "500 packets"', "buffer = 500", 9),
+    ("repeat   = 5", "repeat   = 0", 5),
+    ('kind = "voip"', 'kind = "viop"', 26),
+    ('kind  = "bulk"', 'kind  = "bulk"\ntcp = "cubix"', 22),
+    ("[link]", "[link", 7),
+    ('aqm = "fq_codel"', 'aqm = "fq_codel"\nquantum = "5 ms"', 19),
+]
+
+
+@pytest.fixture(scope="module")
+def window(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A browser's window, the same for all tests here."""
+    if CHROMIUM is None or CHROMEDRIVER is None:
+        pytest.skip("no chromium with chromedriver to open the page with")
+    with browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def opened(window: Browser, page: Path) -> Iterator[Browser]:
+    """The page as it opens on a wide screen."""
+    window.size(1360, 900)
+    window.open("about:blank")
+    window.open(page.as_uri())
+    window.wait(f"{SHOWN_S} > 0.02")
+    yield window
+    assert window.errors() == []
+
+
+def write(window: Browser, text: str) -> None:
+    """Puts a text in the editor, as if it were typed."""
+    window.run(
+        "const area = document.getElementById('text'); area.value = arguments[0];"
+        "area.dispatchEvent(new Event('input'))".replace("arguments[0]", json.dumps(text))
+    )
+
+
+def slide(window: Browser, name: str, by: int) -> str:
+    """Moves a slider; returns what it shows then."""
+    return window.run(
+        f"const slider = document.querySelector('[data-key=\"{name}\"]'); slider.value = {by};"
+        "slider.dispatchEvent(new Event('input')); return slider.closest('label').querySelector('output').textContent"
+    )
+
+
+def pace(window: Browser, index: int) -> None:
+    """Sets the speed of the live view."""
+    window.run(f"const it = document.getElementById('speed'); it.value = {index}; it.dispatchEvent(new Event('input'))")
+
+
+def run(window: Browser) -> None:
+    """Runs the file, and waits for its results."""
+    window.click("#run")
+    window.wait(
+        "document.getElementById('run').textContent === 'Run' && !document.getElementById('outcome').hidden", 120
+    )
+
+
+def test_it_opens_from_disk_with_packets_that_flow_and_loads_nothing(opened: Browser):
+    assert opened.run("return document.getElementById('play').textContent") == "Pause"
+    opened.wait(f"{SHOWN_S} > 0.1")
+    opened.wait("Number(document.getElementById('told-waiting').textContent) > 0")
+    drawn = "return new Set(document.getElementById('wall').getContext('2d').getImageData(0, 0, 900, 150).data).size"
+    assert opened.run(drawn) > 20
+    names = opened.run("return performance.getEntriesByType('resource').map(entry => entry.name)")
+    assert [name for name in names if not name.startswith(("blob:", "data:"))] == []
+
+
+def test_mistakes_are_told_at_their_lines_and_go_when_they_are_mended(opened: Browser):
+    opened.click("[data-looks=file]")
+    for old, new, line in WRONG:
+        assert FIRST.count(old) == 1, old
+        write(opened, FIRST.replace(old, new))
+        opened.wait(f"!{MISTAKE}.hidden && {MISTAKE}.textContent.includes('Line {line}')")
+        assert opened.run("return document.querySelector('#numbers b').textContent") == str(line)
+        assert opened.run("return document.getElementById('run').disabled")
+        told = opened.run(f"return {MISTAKE}.querySelector('span').textContent")
+        with pytest.raises(sj.ExperimentError) as natively:
+            _core.Plan.read_text(FIRST.replace(old, new), "first.toml", [])
+        assert told == str(natively.value)
+        write(opened, FIRST)
+        opened.wait(f"{MISTAKE}.hidden && !document.getElementById('run').disabled")
+
+
+def test_the_editor_completes_what_is_typed(opened: Browser):
+    opened.click("[data-looks=file]")
+    opened.run(
+        "const area = document.getElementById('text'); const at = area.value.indexOf('\"codel\"');"
+        "area.focus(); area.setRangeText('', at, at + 7); area.setSelectionRange(at, at)"
+    )
+    opened.type("#text", "fq_p")
+    opened.wait("!document.getElementById('offers').hidden")
+    assert opened.run("return document.querySelector('#offers [aria-selected=true] b').textContent") == "fq_pie"
+    opened.type("#text", "\ue007")
+    assert 'aqm = "fq_pie"' in opened.run("return document.getElementById('text').value")
+    opened.wait("[...document.querySelectorAll('#arms button')].map(arm => arm.textContent).includes('fq_pie')")
+    # Keys of the discipline that the table names, and none of another.
+    opened.type("#text", "\ue007targ")
+    opened.wait("!document.getElementById('offers').hidden")
+    assert opened.run("return document.querySelector('#offers b').textContent") == "target"
+
+
+def test_results_are_those_of_the_command_line(opened: Browser):
+    run(opened)
+    plan = _core.Plan.read_text(FIRST, "first.toml", [])
+    runs = [json.loads(spec.run(_core.Monitor()).summary_json) for spec in plan]
+    rows = opened.run(
+        "return [...document.querySelectorAll('#glance tbody tr')].map(row => ["
+        "row.querySelector('th').textContent, ...[...row.querySelectorAll('td')].map(cell => cell.firstChild.data)])"
+    )
+    assert [row[0] for row in rows] == ["pfifo", "codel", "fq_codel"]
+    for label, delay, goodput, _ in rows:
+        own = [one for one in runs if one["label"] == label]
+        p95 = statistics.median(one["bottleneck"]["down"]["sojourn_ms"]["p95"] for one in own)
+        assert float(delay) == pytest.approx(p95, rel=0.01)
+        sums = [sum(flow["goodput_bps"] for flow in one["flows"] if flow["direction"] == "down") for one in own]
+        assert float(goodput) == pytest.approx(statistics.median(sums) / 1e6, rel=0.01)
+    assert opened.run("return document.querySelectorAll('#figures figure').length") == 4
+    everything = opened.run("return document.querySelectorAll('#everything thead tr:last-child th').length")
+    assert everything > 15
+
+
+def test_a_slider_moves_while_packets_flow(opened: Browser):
+    pace(opened, 9)
+    opened.click("#arms button:nth-child(2)")
+    opened.wait(f"{SHOWN_S} > 1")
+    assert slide(opened, "link rate", -100) == "4.5 Mbit/s"
+    before = opened.run(f"return {SHOWN_S}")
+    opened.wait(f"{SHOWN_S} > {before} + 1")
+    # CoDel lets more wait before it drops, if its target is larger.
+    assert slide(opened, "target", 140) == "41 ms"
+    now = opened.run(f"return {SHOWN_S}")
+    opened.wait(f"{SHOWN_S} > {now} + 4")
+    assert opened.run("return Number(document.getElementById('told-dropped').textContent)") > 0
+    waiting = "parseFloat(document.getElementById('told-delay').textContent)"
+    opened.wait(f"{waiting} > 25")
+    assert opened.run("return document.getElementById('told').hidden")
+
+
+def test_a_pause_and_a_step_of_one_packet(opened: Browser):
+    opened.run("document.activeElement.blur()")
+    opened.type("body", " ")
+    opened.wait("document.getElementById('play').textContent === 'Play'")
+    before = opened.run(f"return {SHOWN_S}")
+    opened.run(
+        "document.getElementById('speed').value = 0; document.getElementById('speed').dispatchEvent(new Event('input'))"
+    )
+    before = opened.run(f"return {SHOWN_S}")
+    for _ in range(5):
+        opened.click("#step")
+    opened.wait(f"{SHOWN_S} > {before}")
+    assert opened.run(f"return {SHOWN_S}") - before < 0.02
+
+
+def test_a_link_carries_the_experiment(opened: Browser, page: Path):
+    text = FIRST.replace('"20 Mbit/s"', '"7 Mbit/s"') + "# Ein Gruß: ≤ 7\n"
+    write(opened, text)
+    opened.wait("document.getElementById('form-rate').value === '7'")
+    opened.click("#share")
+    opened.wait("location.hash.startsWith('#file=')")
+    link = opened.run("return location.href")
+    assert len(link) < 1000
+    opened.open("about:blank")
+    opened.open(link)
+    opened.wait(f"{SHOWN_S} > 0")
+    assert opened.run("return document.getElementById('text').value") == text
+    opened.open(f"{page.as_uri()}#file=AAAA")
+    opened.wait("document.getElementById('told').textContent.includes('damaged')")
+
+
+def test_every_example_opens(opened: Browser):
+    names = opened.run("return [...document.querySelectorAll('#example option')].map(option => option.value).slice(1)")
+    assert len(names) == 1 + len(list((ROOT / "examples").glob("*.toml")))
+    for name in names:
+        opened.run(
+            f"const it = document.getElementById('example'); it.value = '{name}'; it.dispatchEvent(new Event('change'))"
+        )
+        opened.wait("document.getElementById('size').textContent !== '' && document.getElementById('mistake').hidden")
+        opened.wait(f"{SHOWN_S} > 0.05")
+
+
+def test_the_form_and_the_file_are_one(opened: Browser):
+    opened.run(
+        "const it = document.getElementById('form-rtt'); it.value = '80'; it.dispatchEvent(new Event('change'));"
+        "const box = [...document.querySelectorAll('#form-queues label')].find(one => one.textContent === 'pie');"
+        "box.querySelector('input').click(); document.getElementById('form-call').click()"
+    )
+    text = opened.run("return document.getElementById('text').value")
+    assert 'rtt   = "80 ms"' in text
+    assert '[[queue]]\naqm = "pie"' in text
+    assert "voip" not in text
+    assert text.startswith("# Four downloads")
+    opened.wait("[...document.querySelectorAll('#arms button')].length === 4")
+
+
+def test_a_hundred_seeds_are_compared_and_a_long_sweep_is_stopped(opened: Browser):
+    text = FIRST.replace("repeat   = 5", "repeat   = 100").replace('"20 s"', '"2 s"').replace('"5 s"', '"1 s"')
+    write(opened, text)
+    opened.wait("document.getElementById('size').textContent === '300 runs of 2 s'")
+    run(opened)
+    assert "Medians of 100 runs" in opened.run("return document.getElementById('counted').textContent")
+    sweep = FIRST + '\n[sweep]\n"traffic.0.flows" = [1, 2, 4, 8, 16, 32]\n'
+    write(opened, sweep.replace("repeat   = 5", "repeat   = 100").replace('"20 s"', '"200 s"'))
+    opened.wait("document.getElementById('size').textContent.startsWith('1800 runs')")
+    opened.click("#run")
+    opened.wait("document.getElementById('progress').value > 0")
+    opened.click("#run")
+    opened.wait("document.getElementById('told').textContent === 'Stopped.'")
+    write(opened, sweep.replace('"20 s"', '"6 s"'))
+    opened.wait("document.getElementById('size').textContent === '90 runs of 6 s'")
+    run(opened)
+    assert opened.run("return document.querySelectorAll('#glance tbody tr').length") == 18
+    assert opened.run("return document.querySelectorAll('#figures polyline').length") == 9
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_phone_shows_all_of_it_without_scrolling_sideways(opened: Browser, theme: str):
+    opened.size(390, 844, phone=True)
+    if theme == "dark":
+        opened.click("#theme")
+    assert opened.run("return document.documentElement.dataset.theme") == theme
+    sideways = "return document.documentElement.scrollWidth - innerWidth"
+    for part in ("describe", "live", "results"):
+        opened.click(f"[data-shows={part}]")
+        assert opened.run(f"return getComputedStyle(document.getElementById('{part}')).display") != "none"
+        assert opened.run(sideways) == 0
+    opened.click("[data-shows=describe]")
+    run(opened)
+    assert opened.run("return document.body.dataset.view") == "results"
+    assert opened.run(sideways) == 0
+    small = opened.run(
+        "return [...document.querySelectorAll('button, select')]"
+        ".filter(one => one.offsetParent && one.offsetHeight < 28 && !one.classList.contains('plain')).map(one => one.textContent)"
+    )
+    assert small == []
+
+
+def test_what_cannot_change_during_a_run_begins_it_again(opened: Browser):
+    write(opened, FIRST.replace('aqm = "codel"', 'aqm = "cake"'))
+    opened.wait("[...document.querySelectorAll('#arms button')].some(arm => arm.textContent === 'cake')")
+    opened.click("#arms button:nth-child(2)")
+    opened.wait(f"{SHOWN_S} > 0.05")
+    slide(opened, "rtt", 40)
+    opened.wait(f"{SHOWN_S} > 0.05")
+    assert opened.run("return document.getElementById('told').hidden")
