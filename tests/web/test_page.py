@@ -255,7 +255,8 @@ def test_a_phone_shows_all_of_it_without_scrolling_sideways(opened: Browser, the
     assert opened.run(sideways) == 0
     small = opened.run(
         "return [...document.querySelectorAll('button, select')]"
-        ".filter(one => one.offsetParent && one.offsetHeight < 28 && !one.classList.contains('plain')).map(one => one.textContent)"
+        ".filter(one => one.offsetParent && one.offsetHeight < 28 && !one.classList.contains('plain'))"
+        ".map(one => one.textContent)"
     )
     assert small == []
 
