@@ -26,7 +26,7 @@ help:
 	@echo "make install   into .venv, with the agent, the program that the Linux backend runs"
 	@echo "make docs      write docs/experiment.md from the schema"
 	@echo "make web       the simulator as a page that opens from disk: target/web/sojourn.html"
-	@echo "make web-test  the page in a browser, the same bytes as natively; make web-check: the crates compile for it"
+	@echo "make web-test  the page in a browser, the same bytes as natively; make web-check: only the bytes, sooner"
 	@echo "make site      the documentation as a site, in target/site; a broken link is an error"
 
 # Without the agent, which takes as long again to compile; the Linux backend says that it wants make install.
@@ -90,11 +90,12 @@ site: $(VENV)/.docs
 web:
 	module=$$($(RUST) tools/build-wasm) && $(PYTHON) web/build.py $$module target/web/sojourn.html
 
-web-check:
-	$(RUST) tools/build-wasm check
+# The same bytes as natively, in a module that compiles in half a minute.
+web-check: install $(VENV)/.test
+	SOJOURN_WEB_TESTS=dev $(BIN)/python -m pytest tests/web/test_same_bytes.py
 
 web-test: install $(VENV)/.test
-	SOJOURN_WEB_TESTS=1 $(BIN)/python -m pytest tests/web
+	SOJOURN_WEB_TESTS=web $(BIN)/python -m pytest tests/web
 
 install: $(VENV)/.installed
 

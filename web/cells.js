@@ -48,11 +48,10 @@ export function columns(metrics, runs) {
     for (const metric of metrics) {
       if (metric.over === "queue") add(metric, place, (run) => valueOf(metric, queuesOf(run)[place]));
       if (metric.over === "direction" && ["down", "up"].includes(place)) {
-        add(metric, place, (run) =>
-          run.flows
-            .filter((flow) => flow.direction === place)
-            .reduce((sum, flow) => sum + (valueOf(metric, flow) ?? 0), 0),
-        );
+        add(metric, place, (run) => {
+          const flows = run.flows.filter((flow) => flow.direction === place);
+          return flows.length ? flows.reduce((sum, flow) => sum + (valueOf(metric, flow) ?? 0), 0) : null;
+        });
       }
     }
     const inner = merged(runs, (run) => Object.keys(queuesOf(run)[place]?.queues ?? {}));
@@ -88,7 +87,7 @@ export function atAGlance(all, runs) {
     column.metric.over === "queue"
       ? column.metric.name === "sojourn_p95_ms"
       : column.metric.over === "direction"
-        ? true
+        ? column.metric.name === "goodput_bps"
         : column.metric.over === "group" &&
           (column.metric.of_application
             ? !column.metric.name.endsWith("_p95_ms")

@@ -1,10 +1,10 @@
 // What happens over time, beside the queue: delays of packets, rates and windows of flows.
 
-import { colour, fitted, marks, nice, shortly, styled } from "./colours.js";
+import { colour, fitted, marks, nice, Rectangles, shortly, styled } from "./colours.js";
 import { DROPPED, MARKED } from "./queue.js";
 
 const LEFT = 40;
-const MOST_POINTS = 5000;
+const MOST_POINTS = 3000;
 
 class Plot {
   constructor(canvas) {
@@ -56,26 +56,22 @@ export class Delays extends Plot {
     const seen = first < 0 ? [] : this.points.slice(first);
     const top = seen.reduce((most, { time, entered }) => Math.max(most, time - entered), 0) * 1e3;
     const { context, x, y } = this.frame(from, to, Math.max(top * 1.05, 2));
+    const drawn = new Rectangles();
     const every = Math.max(1, Math.ceil(seen.length / MOST_POINTS));
     seen.forEach((point, index) => {
       const isDropped = DROPPED.includes(point.what);
       if (!isDropped && point.what !== MARKED && index % every) return;
       const [px, py] = [x(point.time), y((point.time - point.entered) * 1e3)];
-      context.fillStyle = isDropped ? styledOnce("drop") : point.what === MARKED ? styledOnce("mark") : colour(point.flow);
+      const fill = isDropped ? styled("drop") : point.what === MARKED ? styled("mark") : colour(point.flow);
       if (isDropped) {
-        context.fillRect(px - 3, py - 1, 6, 2);
-        context.fillRect(px - 1, py - 3, 2, 6);
-      } else context.fillRect(px - 1, py - 1, 2, 2);
+        drawn.add(fill, px - 3, py - 1, 6, 2);
+        drawn.add(fill, px - 1, py - 3, 2, 6);
+      } else drawn.add(fill, px - 1, py - 1, 2, 2);
     });
+    drawn.fill(context);
     context.restore();
   }
 }
-
-let known = {};
-const styledOnce = (name) => (known[name] ??= styled(name));
-
-/** Colours have changed. */
-export const restyle = () => (known = {});
 
 /** Rates of the flows, one upon the other, below the rate of the link. */
 export class Rates extends Plot {
@@ -109,7 +105,7 @@ export class Rates extends Plot {
     context.globalAlpha = 1;
     context.beginPath();
     if (rate) columns.forEach((column) => context.lineTo(x(column.time), y(column.rate)));
-    context.strokeStyle = styledOnce("ink");
+    context.strokeStyle = styled("ink");
     context.lineWidth = 1.5;
     context.setLineDash([4, 3]);
     context.stroke();

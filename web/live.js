@@ -1,11 +1,10 @@
 // The live view: a run that goes on while its queue, its delays, rates and windows are drawn.
 
-import { Delays, Rates, restyle, Windows } from "./charts.js";
-import { colour } from "./colours.js";
+import { Delays, Rates, Windows } from "./charts.js";
+import { colour, restyle } from "./colours.js";
 import { Worked } from "./lab.js";
 import { Sliders } from "./sliders.js";
-import { eventsOf, Queue } from "./queue.js";
-import { ARRIVED } from "./queue.js";
+import { ARRIVED, eventsOf, Queue } from "./queue.js";
 import { Wall } from "./wall.js";
 
 const byId = (id) => document.getElementById(id);
@@ -200,7 +199,7 @@ export class Live {
         queue.advance(this.now, (event) => {
           if (index === this.shown && event.what !== ARRIVED) this.delays.add(event);
         });
-        queue.forget(this.now - 3 * lag);
+        queue.forget(this.now - Math.max(1.5 * lag, this.wall.crossing));
       });
       this.draw();
     } catch (error) {

@@ -120,7 +120,11 @@ export class ResultsView {
         place.append(points(named(column), rows, column.metric.scale));
       }
     }
-    if (!swept.length) place.append(distribution("Packets that wait at most so long", this.distributions(found, results)));
+    const spreads = swept.length ? [] : [distribution("Packets that wait at most so long", this.distributions(found, results))];
+    // Beside the table, if that leaves room.
+    const isNarrow = glance.length + swept.length <= 4;
+    byId("spreads").replaceChildren(...(isNarrow ? spreads : []));
+    if (!isNarrow) place.prepend(...spreads);
   }
 
   /** Sojourn times at the first queue, the runs of a cell together. */

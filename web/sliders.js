@@ -47,7 +47,7 @@ export class Sliders {
       if (!rate) continue;
       this.rates.set(key, rate.value * UNITS[rate.unit]);
       place.append(
-        this.slider(links.size > 1 ? `${key} rate` : "link rate", rate, (text, value) => {
+        this.slider(links.size > 1 && key !== "link" ? `${key.replace(/^link\./, "")} rate` : "link rate", rate, (text, value) => {
           this.rates.set(key, value);
           this.onSet(`${key}.rate`, text);
         }),

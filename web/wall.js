@@ -1,7 +1,7 @@
 // The queue, drawn to scale: a packet is as wide as the time that it takes on the link, so that the length of the queue is the
 // delay of the next packet.
 
-import { colour, fitted, marks, nice, shortly, styled } from "./colours.js";
+import { colour, fitted, marks, nice, Rectangles, shortly, styled } from "./colours.js";
 import { ARRIVED, MARKED } from "./queue.js";
 
 /** The share of the width behind the link's entry, where packets are on the wire. */
@@ -16,6 +16,8 @@ export class Wall {
     this.canvas = canvas;
     this.full = 50;
     this.byFlow = false;
+    /** Simulated seconds for which a packet is seen on the wire. */
+    this.crossing = 1;
   }
 
   /** Draws a queue at `now`; `view` has the rate in bit/s, the flows, what a second of the screen is in simulated seconds. */
@@ -34,6 +36,7 @@ export class Wall {
     this.full += (target - this.full) * 0.12;
     if (Math.abs(target - this.full) < target * 0.01) this.full = target;
     const perUnit = right / this.full;
+    this.crossing = view.rate ? (width - right) / perUnit / 1e3 : view.lag;
     const perByte = perByteOf * perUnit;
     this.axis(context, right, top, bottom, perUnit);
     const tall = (bottom - top) / lanes.length;
@@ -54,15 +57,16 @@ export class Wall {
     const gap = Math.min(1, perByte * 1500 * 0.12);
     const inset = isOne ? Math.min(3, tall * 0.12) : 4;
     let x = right;
+    const drawn = new Rectangles();
     for (const packet of lane) {
       const wide = packet.bytes * perByte;
       x -= wide;
       if (x + wide < 0) break;
-      context.fillStyle = colour(packet.flow);
-      context.globalAlpha = packet.returning ? 0.55 : 1;
-      context.fillRect(x + gap / 2, top + inset, Math.max(0.6, wide - gap), tall - 2 * inset);
+      // What travels back, such as acknowledgements, is lower.
+      const less = packet.returning ? (tall - 2 * inset) * 0.3 : 0;
+      drawn.add(colour(packet.flow), x + gap / 2, top + inset + less, Math.max(0.6, wide - gap), tall - 2 * inset - 2 * less);
     }
-    context.globalAlpha = 1;
+    drawn.fill(context);
     if (isOne) {
       context.fillStyle = styled("line");
       context.fillRect(0, top + tall - 0.5, right, 1);
@@ -100,37 +104,36 @@ export class Wall {
     const laneOf = (packet) => (lanes > 1 ? top + (packet.flow % lanes) * tall : top);
     let shown = 0;
     // Arriving: from the left edge to the tail, within the time that the screen lags behind.
-    const tail = Math.max(0, right - queue.bytes * perByte);
+    const tails = Array.from({ length: lanes }, () => right);
+    for (const packet of queue.waiting) tails[packet.flow % lanes] -= packet.bytes * perByte;
     for (const packet of queue.ahead) {
       if (packet.what !== ARRIVED || packet.time - now > span || shown++ > 400) continue;
       const share = 1 - (packet.time - now) / span;
       const wide = Math.max(2, Math.min(packet.bytes * perByte, 14));
-      const x = -wide + share * share * (Math.max(tail, 20) + wide - 4);
+      const x = -wide + share * share * (Math.max(tails[packet.flow % lanes], 20) - 4);
       const y = laneOf(packet) + tall / 2 - 5;
       context.globalAlpha = 0.25 + 0.6 * share;
       context.fillStyle = colour(packet.flow);
       context.fillRect(x, y + ((packet.flow % 5) - 2) * Math.min(9, tall / 8), wide, 9);
     }
     context.globalAlpha = 1;
+    const onWire = new Rectangles();
+    const pace = view.rate ? 1e3 * perUnit : (width - right) / span;
     for (const packet of queue.flying) {
       const age = (now - packet.time) / span;
-      if (age < 0 || age > 2) continue;
+      if (age < 0) continue;
       const wide = Math.max(1.5, packet.bytes * perByte);
       if (packet.isDropped) this.fall(context, packet, age, right - packet.before * perByte, bottom, height);
       else {
         // On the wire it goes on at the pace at which the queue drains.
-        const pace = view.rate ? 1e3 * perUnit : (width - right) / span;
         const x = right + 3 + Math.max((now - packet.time) * pace - wide, 0);
         if (x > width) continue;
         const wire = top + (bottom - top) / 2 - 13;
-        context.fillStyle = colour(packet.flow);
-        context.fillRect(x, wire, Math.min(wide, width - x) - Math.min(1, wide * 0.2), 26);
-        if (packet.what === MARKED) {
-          context.fillStyle = styled("mark");
-          context.fillRect(x, wire - 6, Math.max(2, Math.min(wide - 1, width - x)), 4);
-        }
+        onWire.add(colour(packet.flow), x, wire, Math.min(wide, width - x) - Math.min(1, wide * 0.2), 26);
+        if (packet.what === MARKED) onWire.add(styled("mark"), x, wire - 6, Math.max(2, Math.min(wide - 1, width - x)), 4);
       }
     }
+    onWire.fill(context);
   }
 
   fall(context, packet, age, x, bottom, height) {

@@ -140,7 +140,7 @@ def test_results_are_those_of_the_command_line(opened: Browser):
         assert float(delay) == pytest.approx(p95, rel=0.01)
         sums = [sum(flow["goodput_bps"] for flow in one["flows"] if flow["direction"] == "down") for one in own]
         assert float(goodput) == pytest.approx(statistics.median(sums) / 1e6, rel=0.01)
-    assert opened.run("return document.querySelectorAll('#figures figure').length") == 4
+    assert opened.run("return document.querySelectorAll('#figures figure, #spreads figure').length") == 4
     everything = opened.run("return document.querySelectorAll('#everything thead tr:last-child th').length")
     assert everything > 15
 
