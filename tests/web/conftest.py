@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ASKED = "SOJOURN_WEB_TESTS"
-"""The profile of Cargo to compile with, set by `make web-test` and `make web-check`: it takes longer than a test may."""
+"""The profile of Cargo to compile with; set by `make web-test` and `make web-check`, as it takes long."""
 NO_STD = 3
 """Exit status of tools/build-wasm without a standard library for the target."""
 
