@@ -105,7 +105,7 @@ export class Live {
     this.flows = run.flows.map((_, index) => index);
     this.isFinished = false;
     const aqm = run.queues[this.shown]?.aqm ?? "";
-    this.wall.byFlow = /^(fq_|sfq|cake)/.test(aqm);
+    this.wall.byFlow = /^(fq_|sfq|cake|dualpi2)/.test(aqm);
     byId("by-flow").checked = this.wall.byFlow;
     this.sliders.show(run, this.about, this.arm);
     this.legend();

@@ -21,7 +21,7 @@ const shortly = (value) => String(Number(value.toPrecision(value < 1 ? 2 : 3)));
 
 /** A quantity in the unit in which it reads best. */
 function readable(value, unit) {
-  const scale = { "bit/s": ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"], s: ["us", "ms", "s"] };
+  const scale = { "bit/s": ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"], s: ["us", "ms", "s"], B: ["B", "kB", "MB"] };
   const family = Object.values(scale).find((units) => units.includes(unit));
   if (!family) return { value, unit };
   const base = value * UNITS[unit];
@@ -57,7 +57,7 @@ export class Sliders {
     if (!compared) return;
     const limit = quantity(limitIn(experiment, compared)) ?? { value: 1000, unit: "packets" };
     if (["packets", "packet", "B", "kB", "MB", "bytes"].includes(limit.unit)) {
-      const whole = { ...limit, whole: true };
+      const whole = { ...limit, whole: limit.unit.startsWith("packet") };
       place.append(this.slider("buffer", whole, (text) => this.onSet("queue.limit", text)));
     }
     const keys = about.disciplines.find((known) => known.name === compared.aqm)?.keys ?? [];
