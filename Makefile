@@ -90,12 +90,12 @@ site: $(VENV)/.docs
 web:
 	module=$$($(RUST) tools/build-wasm) && $(PYTHON) web/build.py $$module target/web/sojourn.html
 
-# The same bytes as natively, in a module that compiles in half a minute.
+# Without a browser.
 web-check: install $(VENV)/.test
-	SOJOURN_WEB_TESTS=dev $(BIN)/python -m pytest tests/web/test_same_bytes.py
+	SOJOURN_WEB_TESTS=1 $(BIN)/python -m pytest tests/web/test_same_bytes.py tests/web/test_scripts.py
 
 web-test: install $(VENV)/.test
-	SOJOURN_WEB_TESTS=web $(BIN)/python -m pytest tests/web
+	SOJOURN_WEB_TESTS=1 $(BIN)/python -m pytest tests/web
 
 install: $(VENV)/.installed
 

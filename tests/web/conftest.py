@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ASKED = "SOJOURN_WEB_TESTS"
-"""The profile of Cargo to compile with; set by `make web-test` and `make web-check`, as it takes long."""
+"""Set by `make web-test` and `make web-check`: compiling takes a minute, longer than a test may."""
 NO_STD = 3
 """Exit status of tools/build-wasm without a standard library for the target."""
 
@@ -20,11 +20,10 @@ NO_STD = 3
 @pytest.fixture(scope="session")
 def module() -> Path:
     """The compiled simulator."""
-    profile = os.environ.get(ASKED)
-    if not profile:
+    if not os.environ.get(ASKED):
         pytest.skip("the simulator is compiled for the page, which takes a minute, by: make web-test")
     built = subprocess.run(
-        [ROOT / "tools" / "with-rust", ROOT / "tools" / "build-wasm", profile], cwd=ROOT, capture_output=True, text=True
+        [ROOT / "tools" / "with-rust", ROOT / "tools" / "build-wasm"], cwd=ROOT, capture_output=True, text=True
     )
     if built.returncode == NO_STD:
         pytest.skip(built.stderr.strip())

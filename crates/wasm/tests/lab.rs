@@ -63,12 +63,12 @@ fn mistakes_have_their_place_and_leave_the_laboratory_usable() {
     let wrong = read(&mut lab, &TEXT.replace("30 ms", "30 mz"));
     let told = refused(&wrong).expect("a mistake");
     assert!(
-        told.starts_with("a.toml:14: traffic.0.rtt: got \"30 mz\""),
+        told.starts_with("a.toml:15: traffic.0.rtt: got \"30 mz\""),
         "{told}"
     );
     assert_eq!(
         (&wrong["error"]["line"], &wrong["error"]["column"]),
-        (&json!(14), &json!(1))
+        (&json!(15), &json!(1))
     );
     // A mistake that only the discipline can find.
     let wrong = read(
@@ -78,7 +78,7 @@ fn mistakes_have_their_place_and_leave_the_laboratory_usable() {
             "\"red\"\nmin = \"50 packets\"\nmax = \"20 packets\"",
         ),
     );
-    assert_eq!(wrong["error"]["line"], 11, "{wrong}");
+    assert_eq!(wrong["error"]["line"], 13, "{wrong}");
     let unknown = ask(&mut lab, &json!({"do": "dance"}));
     assert!(refused(&unknown).is_some_and(|told| told.contains("unknown variant `dance`")));
     read(&mut lab, TEXT);
