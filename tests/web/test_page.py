@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from driver import CHROMEDRIVER, CHROMIUM, Browser, browser
 from sojourn import _core
+from web.driver import CHROMEDRIVER, CHROMIUM, Browser, browser
 
 ROOT = Path(__file__).parents[2]
 FIRST = (ROOT / "web" / "first.toml").read_text(encoding="utf-8")
