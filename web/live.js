@@ -54,9 +54,8 @@ export class Live {
     this.plan = plan;
     this.about = about;
     if (this.arm >= plan.arms.length) this.arm = 0;
-    this.more = [];
     this.arms();
-    await this.begin();
+    await this.beginFresh();
   }
 
   arms() {
@@ -66,16 +65,23 @@ export class Live {
         button.setAttribute("aria-pressed", String(index === this.arm));
         button.addEventListener("click", () => {
           this.arm = index;
-          this.more = [];
           this.arms();
-          this.begin();
+          this.beginFresh();
         });
         return button;
       }),
     );
   }
 
-  /** Begins the run again; its file is read anew, with what the sliders have restarted it for. */
+  /** Begins a run with the values of the file. */
+  beginFresh() {
+    this.isFresh = true;
+    this.moved = new Map();
+    this.more = [];
+    return this.begin();
+  }
+
+  /** Begins the run again, with what the sliders say. */
   async begin() {
     const turn = (this.turn = (this.turn ?? 0) + 1);
     // Until it has begun, the screen stays as it is.
@@ -86,6 +92,7 @@ export class Live {
       const set = [ENDLESS, ["experiment.repeat", "1"], ...(this.file.set ?? []), ...this.more];
       await worked.call({ do: "read", name: this.file.name, text: this.file.text, set });
       const run = await worked.ask("watch", { index: this.arm });
+      for (const [key, value] of this.moved) await worked.call({ do: "set", key, value });
       if (turn !== this.turn) return;
       this.start(run);
     } catch (error) {
@@ -104,12 +111,15 @@ export class Live {
     this.rates.samples = [];
     this.flows = run.flows.map((_, index) => index);
     this.isFinished = false;
-    const aqm = run.queues[this.shown]?.aqm ?? "";
-    this.wall.byFlow = /^(fq_|sfq|cake|dualpi2)/.test(aqm);
-    byId("by-flow").checked = this.wall.byFlow;
-    this.sliders.show(run, this.about, this.arm);
-    this.legend();
-    this.places();
+    if (this.isFresh) {
+      const aqm = run.queues[this.shown]?.aqm ?? "";
+      this.wall.byFlow = /^(fq_|sfq|cake|dualpi2)/.test(aqm);
+      byId("by-flow").checked = this.wall.byFlow;
+      this.sliders.show(run, this.about);
+      this.legend();
+      this.places();
+    }
+    this.isFresh = false;
     if (!this.isAsked) this.frame();
   }
 
@@ -253,11 +263,14 @@ export class Live {
     if (!this.run) return;
     try {
       await worked.call({ do: "set", key, value });
+      this.moved.set(key, value);
     } catch (error) {
       if (!/cannot (be )?change/.test(error.message)) return this.onMistake(error);
       const written = key.replace(/^queue\./, `queue.${this.arm}.`);
       this.more = [...this.more.filter(([known]) => known !== written), [written, value]];
-      await this.begin();
+      // A slider that is being moved begins one run, not one for each of its steps.
+      clearTimeout(this.waiting);
+      this.waiting = setTimeout(() => this.begin(), 200);
     }
   }
 

@@ -36,7 +36,7 @@ export class Sliders {
   }
 
   /** Shows those of a run. */
-  show(run, about, arm) {
+  show(run, about) {
     this.rates = new Map();
     const place = byId("sliders");
     place.replaceChildren();

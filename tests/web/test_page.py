@@ -266,6 +266,13 @@ def test_what_cannot_change_during_a_run_begins_it_again(opened: Browser):
     opened.wait("[...document.querySelectorAll('#arms button')].some(arm => arm.textContent === 'cake')")
     opened.click("#arms button:nth-child(2)")
     opened.wait(f"{SHOWN_S} > 0.05")
-    slide(opened, "rtt", 40)
-    opened.wait(f"{SHOWN_S} > 0.05")
+    pace(opened, 9)
+    opened.wait(f"{SHOWN_S} > 2")
+    shown = slide(opened, "link rate", -60)
+    assert slide(opened, "rtt", 40) == "180 ms"
+    opened.wait(f"{SHOWN_S} < 1")
+    opened.wait(f"{SHOWN_S} > 1")
+    values = "[...document.querySelectorAll('#sliders output')].map(value => value.textContent)"
+    assert opened.run(f"return {values}")[0] == shown
+    assert "180 ms" in opened.run(f"return {values}")
     assert opened.run("return document.getElementById('told').hidden")
