@@ -297,7 +297,7 @@ fn take_totals(figures: &FlowFigures, meter: &mut Meter) {
         meter.page_loaded(micros(*micros_taken), Time::from_nanos(*at_ns));
     }
     if let Some(video) = &mut meter.video {
-        *video = figures.playback.clone();
+        **video = figures.playback.clone();
     }
 }
 

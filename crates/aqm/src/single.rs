@@ -50,6 +50,7 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
     }
 
     /// Decides about a packet that arrives; returns it, with its mark, if it is to be queued.
+    #[inline(always)]
     fn admit(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) -> Option<P> {
         packet.set_enqueued(now);
         let backlog = self.backlog();
@@ -66,6 +67,7 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
     }
 
     /// Decides about a packet that was taken from the head; returns it, with its mark, if it is to be sent.
+    #[inline(always)]
     fn release(&mut self, packet: P, now: Time, env: &mut Environment<P>) -> Option<P> {
         let verdict = self.aqm.on_dequeue(&packet, self.backlog(), now, env);
         let packet = env.carry_out(verdict, packet)?;

@@ -16,11 +16,11 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// The smallest unit in nanoseconds, as a power of two.
-    const fn unit(self) -> u32 {
+    /// An empty histogram of this unit. Delays at a queue may spread over many octaves, those of a flow take little memory.
+    const fn histogram(self) -> Histogram {
         match self {
-            Self::Queue => 0,
-            Self::Flow => 10,
+            Self::Queue => Histogram::doubling(0),
+            Self::Flow => Histogram::new(10),
         }
     }
 }
@@ -39,7 +39,7 @@ impl Delays {
     /// An empty distribution.
     pub const fn new(precision: Precision) -> Self {
         Self {
-            histogram: Histogram::new(precision.unit()),
+            histogram: precision.histogram(),
             sum: 0,
             least: Duration::MAX,
             most: Duration::ZERO,
@@ -92,32 +92,38 @@ impl Delays {
         self.sum as f64 / self.n() as f64 / 1e6
     }
 
-    /// The quantile of a share: the upper edge of its bucket; in the first and the last bucket the exact minimum and
-    /// maximum.
-    fn at_ms(&self, share: f64) -> f64 {
-        let upper_edge = self.histogram.quantile(share);
-        if upper_edge <= self.histogram.upper_edge(self.least.as_nanos()) {
-            return self.least.as_millis_f64();
+    /// Its quantiles in milliseconds, to be asked for in increasing order of their shares: the upper edges of buckets; in
+    /// the first and the last bucket the exact minimum and maximum.
+    fn at_ms(&self) -> impl FnMut(f64) -> f64 {
+        let mut percentiles = self.histogram.percentiles();
+        let first = self.least.min(self.most); // without delays the least is not one
+        let first_edge = self.histogram.upper_edge(first.as_nanos());
+        move |share| {
+            let upper_edge = percentiles.at(share);
+            if upper_edge <= first_edge {
+                return self.least.as_millis_f64();
+            }
+            let upper_edge = Duration::from_nanos(upper_edge);
+            upper_edge.min(self.most).as_millis_f64()
         }
-        let upper_edge = Duration::from_nanos(upper_edge);
-        upper_edge.min(self.most).as_millis_f64()
     }
 
     /// Its quantiles in milliseconds.
     pub fn quantiles(&self) -> Quantiles {
-        Quantiles::of(self.n(), self.mean_ms(), |share| self.at_ms(share))
+        Quantiles::of(self.n(), self.mean_ms(), self.at_ms())
     }
 
     /// Its main quantiles in milliseconds.
     pub fn spread(&self) -> Spread {
-        Spread::of(self.n(), self.mean_ms(), |share| self.at_ms(share))
+        Spread::of(self.n(), self.mean_ms(), self.at_ms())
     }
 
     /// The distribution of the differences from the smallest delay (RFC 5481 §4.2), in milliseconds.
     pub fn variation(&self) -> Spread {
         let least = self.least.as_millis_f64();
+        let mut at_ms = self.at_ms();
         Spread::of(self.n(), self.mean_ms() - least, |share| {
-            self.at_ms(share) - least
+            at_ms(share) - least
         })
     }
 

@@ -8,7 +8,8 @@ use sojourn_units::Hop;
 
 use crate::result::{Column, Table, place_columns};
 
-/// Declares a distribution by its quantiles, each with its share from 0 (the minimum) to 1 (the maximum).
+/// Declares a distribution by its quantiles, each with its share from 0 (the minimum) to 1 (the maximum), in increasing
+/// order.
 macro_rules! distribution {
     ($(#[$doc:meta])* $name:ident { $($quantile:ident: $share:literal),+ }) => {
         $(#[$doc])*
@@ -21,9 +22,9 @@ macro_rules! distribution {
         }
 
         impl $name {
-            /// The distribution of `n` values, with `at` for the quantile of a share. Without values, neither `at` nor
-            /// `mean` is used.
-            pub fn of(n: u64, mean: f64, at: impl Fn(f64) -> f64) -> Self {
+            /// The distribution of `n` values, with `at` for the quantile of a share. The shares increase from call to
+            /// call. Without values, neither `at` nor `mean` is used.
+            pub fn of(n: u64, mean: f64, mut at: impl FnMut(f64) -> f64) -> Self {
                 if n == 0 {
                     return Self::default();
                 }

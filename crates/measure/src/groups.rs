@@ -81,7 +81,11 @@ fn group(members: &[Flow], pooled: Pooled) -> Group {
         pooled,
         lost_packets: sum(members.iter().filter_map(|flow| flow.lost_packets)),
         mos: mean(members.iter().filter_map(|flow| flow.mos)),
-        video: video(members.iter().filter_map(|flow| flow.video)),
+        video: video(
+            members
+                .iter()
+                .filter_map(|flow| flow.video.as_deref().copied()),
+        ),
     }
 }
 
@@ -155,12 +159,12 @@ mod tests {
     fn opinions_are_averaged_and_stalls_summed() {
         let player = |segments, rate, stalls| Flow {
             mos: Some(1.0 + segments as f64),
-            video: Some(Video {
+            video: Some(Box::new(Video {
                 segments,
                 media_rate_bps: Some(rate),
                 stalls,
                 ..Video::default()
-            }),
+            })),
             ..Flow::default()
         };
         let flows = [player(3, 1e6, 1), player(1, 5e6, 2)];

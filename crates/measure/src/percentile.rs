@@ -1,34 +1,63 @@
 //! Percentiles of many values, from a histogram whose memory depends on the range of its values.
 //!
 //! Below 2048 units every bucket is one unit wide. Above, each octave has 1024 buckets, which are at most 0.1 % wide. Only the buckets from the
-//! smallest value to the largest are stored: thousands of flows, each with delays within an octave or two, take 4 to 8
-//! kB each.
+//! smallest value to the largest are stored, and few values as they are: thousands of flows, each with delays within an
+//! octave or two, take 4 to 8 kB each at most.
 
 /// Buckets per octave, as a power of two.
 const BUCKETS_PER_OCTAVE_LOG2: u32 = 10;
 /// The stored buckets begin and end at a multiple of this.
 const CHUNK: usize = 128;
+/// Values that are kept as they are, before their buckets are stored.
+const FEW: usize = 128;
 
 /// Counts of whole numbers.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     /// The unit, as a power of two.
     unit: u32,
+    /// The buckets of the values, as long as these are few and no bucket is stored.
+    few: Vec<u32>,
     /// Number of the first stored bucket.
     first: usize,
+    /// The stored buckets, a multiple of [`CHUNK`].
     counts: Vec<u32>,
     n: u64,
+    /// Buckets are stored from the first value on, and double when one is missing.
+    doubles: bool,
+}
+
+/// Percentiles of a [`Histogram`], found in one pass over its buckets.
+#[derive(Clone, Debug)]
+pub struct Percentiles<'a> {
+    histogram: &'a Histogram,
+    /// The few buckets in increasing order.
+    few: Vec<u32>,
+    /// The first stored bucket that was not passed, counted from the first stored one, and the values before it.
+    bucket: usize,
+    before: u64,
 }
 
 impl Histogram {
-    /// An empty histogram. `unit`: the width of the smallest bucket, as a power of two.
+    /// An empty histogram. `unit`: the width of the smallest bucket, as a power of two. It takes little memory, as one of
+    /// thousands of histograms.
     pub const fn new(unit: u32) -> Self {
         Self {
             unit,
+            few: Vec::new(),
             first: 0,
             counts: Vec::new(),
             n: 0,
+            doubles: false,
         }
+    }
+
+    /// As [`Histogram::new`], but the stored buckets double when one is missing: for values that spread over octaves, so
+    /// that growing costs little.
+    pub const fn doubling(unit: u32) -> Self {
+        let mut histogram = Self::new(unit);
+        histogram.doubles = true;
+        histogram
     }
 
     /// The number of values.
@@ -41,6 +70,11 @@ impl Histogram {
     pub fn record(&mut self, value: u64) {
         let bucket = self.bucket(value);
         self.n += 1;
+        self.count(bucket);
+    }
+
+    #[inline(always)]
+    fn count(&mut self, bucket: usize) {
         // A bucket before the first one wraps to an index beyond the end.
         match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
             Some(count) => *count = count.saturating_add(1),
@@ -50,14 +84,33 @@ impl Histogram {
 
     #[cold]
     fn count_beyond(&mut self, bucket: usize) {
+        let are_few = self.counts.is_empty() && !self.doubles && self.few.len() < FEW;
+        if are_few {
+            self.few.push(bucket as u32);
+            return;
+        }
+        self.store_few();
         self.keep(bucket, bucket);
         self.counts[bucket - self.first] += 1;
+    }
+
+    /// Stores the buckets of the few values.
+    fn store_few(&mut self) {
+        let few = std::mem::take(&mut self.few);
+        let ends = few.iter().min().zip(few.iter().max());
+        if let Some((least, most)) = ends {
+            self.keep(*least as usize, *most as usize);
+        }
+        for bucket in few {
+            self.counts[bucket as usize - self.first] += 1;
+        }
     }
 
     /// Adds a value `n` times.
     pub fn record_many(&mut self, value: u64, n: u64) {
         let bucket = self.bucket(value);
         self.n += n;
+        self.store_few();
         self.keep(bucket, bucket);
         let count = &mut self.counts[bucket - self.first];
         *count = count.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
@@ -65,47 +118,75 @@ impl Histogram {
 
     /// Makes room for these buckets and all between them.
     fn keep(&mut self, from: usize, to: usize) {
-        let kept = !self.counts.is_empty();
-        let first = from / CHUNK * CHUNK;
-        let first = if kept { first.min(self.first) } else { first };
-        let end = (to / CHUNK + 1) * CHUNK;
-        let mut counts = vec![0; end.max(self.first + self.counts.len()) - first];
-        if kept {
-            counts[self.first - first..][..self.counts.len()].copy_from_slice(&self.counts);
+        let (old_first, old_end) = (self.first, self.first + self.counts.len());
+        let (mut first, mut end) = (from / CHUNK * CHUNK, (to / CHUNK + 1) * CHUNK);
+        if !self.counts.is_empty() {
+            if old_first <= first && end <= old_end {
+                return;
+            }
+            let spare = self.counts.len() * usize::from(self.doubles);
+            first = if first < old_first {
+                first.min(old_first.saturating_sub(spare))
+            } else {
+                old_first
+            };
+            end = if end > old_end {
+                end.max(old_end + spare)
+            } else {
+                old_end
+            };
         }
+        let mut counts = vec![0; end - first];
+        counts[old_first.max(first) - first..][..self.counts.len()].copy_from_slice(&self.counts);
         (self.first, self.counts) = (first, counts);
     }
 
     /// Adds all values of another histogram with the same unit.
     pub fn add(&mut self, other: &Self) {
+        self.n += other.n;
+        for bucket in &other.few {
+            self.count(*bucket as usize);
+        }
         if other.counts.is_empty() {
             return;
         }
+        self.store_few();
         self.keep(other.first, other.first + other.counts.len() - 1);
         let own = &mut self.counts[other.first - self.first..];
         for (count, more) in own.iter_mut().zip(&other.counts) {
             *count = count.saturating_add(*more);
         }
-        self.n += other.n;
     }
 
-    /// The percentile of a share from 0 to 1, by the nearest rank: the smallest bucket that at least this share of all
-    /// values does not exceed, by its upper edge. There is no interpolation. 0 if the histogram is empty.
-    pub fn quantile(&self, share: f64) -> u64 {
-        let rank = ((share * self.n as f64).ceil() as u64).max(1);
-        let mut seen = 0;
-        let reaches = |(_, count): &(u64, u64)| {
-            seen += count;
-            seen >= rank
-        };
-        self.buckets().find(reaches).map_or(0, |(edge, _)| edge)
+    /// Percentiles, to be asked for in increasing order of their shares.
+    pub fn percentiles(&self) -> Percentiles<'_> {
+        Percentiles {
+            histogram: self,
+            few: self.few_in_order(),
+            bucket: 0,
+            before: 0,
+        }
+    }
+
+    fn few_in_order(&self) -> Vec<u32> {
+        let mut few = self.few.clone();
+        few.sort_unstable();
+        few
     }
 
     /// The non-empty buckets: upper edge and count, in increasing order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
+        let few = self.few_in_order();
+        let few = few.chunk_by(|one, next| one == next);
+        let few: Vec<_> = few
+            .map(|same| (same[0] as usize, same.len() as u64))
+            .collect();
         let counts = (self.first..).zip(&self.counts);
         let counted = counts.filter(|(_, count)| **count > 0);
-        counted.map(|(bucket, count)| (self.edge(bucket), u64::from(*count)))
+        let counted = counted.map(|(bucket, count)| (bucket, u64::from(*count)));
+        few.into_iter()
+            .chain(counted)
+            .map(|(bucket, count)| (self.edge(bucket), count))
     }
 
     /// The largest value of the bucket that contains `value`.
@@ -128,6 +209,36 @@ impl Histogram {
     }
 }
 
+impl Percentiles<'_> {
+    /// The percentile of a share from 0 to 1, by the nearest rank: the smallest bucket that at least this share of all
+    /// values does not exceed, by its upper edge. There is no interpolation. 0 if the histogram is empty.
+    pub fn at(&mut self, share: f64) -> u64 {
+        let rank = ((share * self.histogram.n as f64).ceil() as u64).max(1);
+        if !self.few.is_empty() {
+            let at = (rank as usize).min(self.few.len()) - 1;
+            return self.histogram.edge(self.few[at] as usize);
+        }
+        let counts = &self.histogram.counts;
+        while let Some(count) = counts.get(self.bucket) {
+            // Chunk by chunk, as long as the rank is beyond.
+            if self.bucket % CHUNK == 0 {
+                let chunk = counts[self.bucket..][..CHUNK].iter();
+                let after = self.before + chunk.map(|count| u64::from(*count)).sum::<u64>();
+                if after < rank {
+                    (self.bucket, self.before) = (self.bucket + CHUNK, after);
+                    continue;
+                }
+            }
+            let after = self.before + u64::from(*count);
+            if after >= rank {
+                return self.histogram.edge(self.histogram.first + self.bucket);
+            }
+            (self.bucket, self.before) = (self.bucket + 1, after);
+        }
+        0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,7 +248,8 @@ mod tests {
     fn a_percentile_is_the_smallest_value_that_the_share_does_not_exceed() {
         let mut histogram = Histogram::new(0);
         (1..=10).for_each(|value| histogram.record(value));
-        let at = [0.0, 0.1, 0.5, 0.95, 1.0].map(|share| histogram.quantile(share));
+        let mut percentiles = histogram.percentiles();
+        let at = [0.0, 0.1, 0.5, 0.95, 1.0].map(|share| percentiles.at(share));
         assert_eq!(at, [1, 1, 5, 10, 10]);
     }
 
@@ -169,9 +281,10 @@ mod tests {
         }
         let buckets: Vec<_> = histogram.buckets().collect();
         assert_eq!(buckets, [(0, 1), (5, 2), (1000, 1), (100_031, 1)]);
-        let at = [0.0, 0.2, 0.5, 0.61, 1.0].map(|share| histogram.quantile(share));
+        let mut percentiles = histogram.percentiles();
+        let at = [0.0, 0.2, 0.5, 0.61, 1.0].map(|share| percentiles.at(share));
         assert_eq!(at, [0, 0, 5, 1000, 100_031]);
-        assert_eq!(Histogram::new(0).quantile(0.5), 0);
+        assert_eq!(Histogram::new(0).percentiles().at(0.5), 0);
     }
 
     #[test]
@@ -199,5 +312,50 @@ mod tests {
             histogram.record(value);
         }
         assert!(histogram.counts.len() < 1900, "{}", histogram.counts.len());
+    }
+
+    /// Up to 128 values and beyond, in whatever order.
+    #[test]
+    fn few_values_count_as_many_do() {
+        for n in [1, 2, 127, 128, 129, 400] {
+            let (mut few, mut stored) = (Histogram::new(3), Histogram::doubling(3));
+            for step in 0..n {
+                let value = step * 7_919 % 4_099 * 100;
+                few.record(value);
+                stored.record(value);
+            }
+            assert!(few.buckets().eq(stored.buckets()));
+            let (mut one, mut other) = (few.percentiles(), stored.percentiles());
+            for share in [0.0, 0.01, 0.25, 0.5, 0.9, 0.999, 1.0] {
+                assert_eq!(one.at(share), other.at(share), "{n}: {share}");
+            }
+            let (mut sum, mut of_stored) = (few.clone(), stored.clone());
+            sum.add(&few);
+            of_stored.add(&stored);
+            assert!(sum.buckets().eq(of_stored.buckets()));
+            assert_eq!(sum.n(), 2 * n);
+        }
+    }
+
+    /// Values of 27 octaves, from either end, need at most two doublings beyond what they take.
+    #[test]
+    fn a_histogram_that_doubles_counts_the_same_and_seldom_grows() {
+        for falls in [false, true] {
+            let (mut doubling, mut other) = (Histogram::doubling(0), Histogram::new(0));
+            let (mut grown, mut size) = (0, 0);
+            for step in 0..27 * 64_u64 {
+                let step = if falls { 27 * 64 - 1 - step } else { step };
+                let value = (1 << (step / 64)) + ((step % 64) << (step / 64) >> 6);
+                doubling.record(value);
+                other.record(value);
+                grown += u32::from(doubling.counts.len() != size);
+                size = doubling.counts.len();
+            }
+            assert!(doubling.buckets().eq(other.buckets()));
+            assert!(
+                grown <= 10 && size <= 4 * other.counts.len(),
+                "{grown}: {size}"
+            );
+        }
     }
 }

@@ -197,7 +197,7 @@ pub struct InnerQueue {
     pub marked: u64,
 }
 
-/// The figures of one flow.
+/// The figures of one flow. What only few kinds of traffic have stands apart: there may be 100,000 flows.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Flow {
     /// Number of the traffic group in the file, from 0.
@@ -236,13 +236,13 @@ pub struct Flow {
     /// One-way delays after the warm-up, in milliseconds: of datagrams, and of TCP's segments if `record.one_way` is
     /// set. They include the part of the base RTT in the links; the rest is on the way back.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub one_way_ms: Option<Spread>,
+    pub one_way_ms: Option<Box<Spread>>,
     /// Their jitter after the warm-up, in milliseconds: the running estimate (RFC 3550 §6.4.1) after each.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub jitter_ms: Option<Spread>,
+    pub jitter_ms: Option<Box<Spread>>,
     /// Their delay variation after the warm-up, in milliseconds: delay above the smallest (RFC 5481 §4.2).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pdv_ms: Option<Spread>,
+    pub pdv_ms: Option<Box<Spread>>,
     /// Mean opinion score of a call (ITU-T G.107), from its loss and its mean one-way delay after the warm-up; half of
     /// the base RTT counts, wherever it is simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -252,13 +252,13 @@ pub struct Flow {
     pub lost_packets: Option<u64>,
     /// Completion times of files, or of the PackMime model's requests, completed after the warm-up, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub completion_ms: Option<Spread>,
+    pub completion_ms: Option<Box<Spread>>,
     /// Load times of pages completed after the warm-up, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub page_load_ms: Option<Spread>,
+    pub page_load_ms: Option<Box<Spread>>,
     /// The figures of a video player.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub video: Option<Video>,
+    pub video: Option<Box<Video>>,
 }
 
 /// The figures of a player of adaptive video, over the whole run.

@@ -116,17 +116,17 @@ fn flow_figures(flow: &scope::Flow, meter: &Meter, counts: FlowCounts) -> Flow {
         marked_packets: counts.marked,
         power_bps_per_s: power(goodput_bps, rtt_ms.mean),
         rtt_ms,
-        one_way_ms: one_way.map(|one_way| one_way.delays.spread()),
-        jitter_ms: one_way.map(|one_way| one_way.jitter.spread()),
-        pdv_ms: one_way.map(|one_way| one_way.delays.variation()),
+        one_way_ms: one_way.map(|one_way| one_way.delays.spread().into()),
+        jitter_ms: one_way.map(|one_way| one_way.jitter.spread().into()),
+        pdv_ms: one_way.map(|one_way| one_way.delays.variation().into()),
         mos: one_way.and_then(|one_way| opinion(flow, one_way)),
         lost_packets: meter
             .packets
             .as_ref()
             .map(|packets| packets.sent - packets.arrived),
-        completion_ms: meter.completions.as_ref().map(Delays::spread),
-        page_load_ms: meter.pages.as_ref().map(Delays::spread),
-        video: meter.video.as_ref().map(|video| video.figures()),
+        completion_ms: (meter.completions.as_ref()).map(|times| times.spread().into()),
+        page_load_ms: meter.pages.as_ref().map(|times| times.spread().into()),
+        video: (meter.video.as_ref()).map(|video| video.figures().into()),
     }
 }
 
@@ -156,8 +156,8 @@ fn pooled(meters: &[&mut Meter]) -> Pooled {
     Pooled {
         rtt_ms: together(|meter| Some(&meter.round_trips)).unwrap_or_default(),
         one_way_ms: together(|meter| meter.one_way().map(|one_way| &one_way.delays)),
-        completion_ms: together(|meter| meter.completions.as_ref()),
-        page_load_ms: together(|meter| meter.pages.as_ref()),
+        completion_ms: together(|meter| meter.completions.as_deref()),
+        page_load_ms: together(|meter| meter.pages.as_deref()),
     }
 }
 

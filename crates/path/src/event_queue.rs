@@ -8,7 +8,7 @@ use sojourn_units::Time;
 /// The instant at which each place acts next; [`Time::MAX`]: not until something happens to it.
 ///
 /// It is read before every event and set about twice in each. In a small network it is quickest to compare all places; in
-/// a tree an event costs a few comparisons in a network of any size.
+/// a tree an event costs some tens of comparisons in a network of any size.
 pub enum EventQueue {
     /// Up to 12 places.
     Few(Places),
@@ -81,42 +81,78 @@ fn first_of(all: &[Time], at: Time) -> (Option<usize>, Time) {
     (all.iter().position(|due| *due == least), least)
 }
 
-/// A complete binary tree: node `n` holds the least of its children `2n` and `2n + 1`, the root is node 1, and the leaves
-/// are the places in their order.
-pub struct Tree(Vec<Time>);
+/// Children of a node.
+const WIDE: usize = 8;
+
+/// A complete tree. A node holds the instants of eight places, or the least of each of eight nodes below: the children of
+/// node `n` are the nodes from `8n + 1` on, and node 0 is the root. An instant that is not the least of its node before or
+/// after a change ends the way up; few nodes are looked through, and those fit a cache line each.
+pub struct Tree {
+    nodes: Vec<[Time; WIDE]>,
+    /// The first node with places.
+    first_leaf: usize,
+}
 
 impl Tree {
     fn new(places: usize) -> Self {
-        Self(vec![Time::MAX; 2 * places.next_power_of_two()])
+        let leaves = places.div_ceil(WIDE);
+        let (mut first_leaf, mut row) = (0, 1);
+        while row < leaves {
+            first_leaf += row;
+            row *= WIDE;
+        }
+        Self {
+            nodes: vec![[Time::MAX; WIDE]; first_leaf + leaves],
+            first_leaf,
+        }
     }
 
+    #[inline(never)]
     fn first_before(&self, at: Time) -> (Option<usize>, Time) {
-        let (leaves, least) = (self.0.len() / 2, self.0[1]);
+        let least = least_of(&self.nodes[0]);
         if least >= at {
             return (None, at);
         }
-        let mut node = 1;
-        while node < leaves {
-            node *= 2;
-            if self.0[node] != least {
-                node += 1;
+        let mut node = 0;
+        loop {
+            let found = self.nodes[node].iter().position(|due| *due == least);
+            let child = found.unwrap_or_default();
+            if node >= self.first_leaf {
+                return (Some((node - self.first_leaf) * WIDE + child), least);
             }
+            node = WIDE * node + 1 + child;
         }
-        (Some(node - leaves), least)
     }
 
-    /// Sets a place, and the nodes above it as far as their least changes.
+    /// Sets a place, and the least of the nodes above it as far as it changes.
+    #[inline(never)]
     fn set(&mut self, place: usize, due: Time) {
-        let (mut node, mut least) = (self.0.len() / 2 + place, due);
-        while self.0[node] != least {
-            self.0[node] = least;
-            if node == 1 {
-                break;
+        let (mut node, mut child) = (self.first_leaf + place / WIDE, place % WIDE);
+        let mut now = due;
+        loop {
+            let before = core::mem::replace(&mut self.nodes[node][child], now);
+            if node == 0 {
+                return;
             }
-            least = least.min(self.0[node ^ 1]);
-            node /= 2;
+            let (above, of_node) = ((node - 1) / WIDE, (node - 1) % WIDE);
+            let least = self.nodes[above][of_node];
+            if now >= least {
+                if before > least {
+                    return;
+                }
+                now = least_of(&self.nodes[node]);
+            }
+            if now == least {
+                return;
+            }
+            (node, child) = (above, of_node);
         }
     }
+}
+
+#[inline(always)]
+fn least_of(all: &[Time; WIDE]) -> Time {
+    all.iter().copied().fold(Time::MAX, Time::min)
 }
 
 #[cfg(test)]
@@ -136,7 +172,7 @@ mod tests {
         /// Instants are few, so that many are the same.
         #[test]
         fn the_first_is_that_which_a_search_finds(
-            places in 1_usize..40,
+            places in 1_usize..600,
             changes in proptest::collection::vec((any::<prop::sample::Index>(), 0_u64..8), 0..200),
             before in 0_u64..10,
         ) {

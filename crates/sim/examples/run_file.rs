@@ -1,6 +1,7 @@
 //! Runs every arm of an experiment file under every seed and prints a summary per line, as JSON:
 //! `run_file FILE [KEY=VALUE …]`. One thread and nothing else in the process: what benchmarks and profiles look at.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -31,10 +32,11 @@ fn run(file: &Path, overrides: &[(String, String)]) -> Result<(), (u8, String)> 
     let plan = sojourn_experiment::read_file(file, overrides, &sojourn_sim::names())
         .map_err(|error| (2, error.to_string()))?;
     let catalogue = sojourn_sim::catalogue();
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for spec in plan.specs() {
         let result = sojourn_sim::run(spec, &catalogue).map_err(|error| (1, error.to_string()))?;
-        let line = serde_json::to_string(&result).map_err(|error| (1, error.to_string()))?;
-        println!("{line}");
+        serde_json::to_writer(&mut out, &result).map_err(|error| (1, error.to_string()))?;
+        writeln!(out).map_err(|error| (1, error.to_string()))?;
     }
     Ok(())
 }

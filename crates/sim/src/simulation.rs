@@ -45,9 +45,9 @@ impl Hosts<SimPacket, Watch, Cell> for Endpoints {
         }
         let flow = packet.flow;
         let source = &mut self.sources[flow as usize];
-        source.on_packet(&packet, now, network);
+        let due = source.on_packet(&packet, now, network);
         network.observer.packets.give_back(packet);
-        self.timers.set_both(flow, source.next_timers());
+        self.timers.set_both(flow, due);
     }
 }
 

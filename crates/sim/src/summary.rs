@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sojourn_measure::meter::Meter;
 use sojourn_measure::probe::QueueProbe;
 use sojourn_measure::summary::{Measured, summarise as figures};
 use sojourn_units::Time;
@@ -9,6 +10,7 @@ use sojourn_units::Time;
 use crate::result::{RunResult, Table};
 use crate::sampler::place_in_cells;
 use crate::simulation::{Endpoints, Simulation};
+use crate::traffic::Source;
 
 /// The results of a finished simulation, without the names of the arm.
 pub fn summarise(simulation: Simulation) -> RunResult {
@@ -16,10 +18,12 @@ pub fn summarise(simulation: Simulation) -> RunResult {
         scope,
         cells,
         network,
-        hosts: Endpoints { mut sources, .. },
+        hosts: Endpoints { sources, .. },
         sampler,
         events,
     } = simulation;
+    // The connections go before the results take their memory.
+    let mut meters: Vec<Meter> = sources.into_iter().map(Source::into_meter).collect();
     let end = Time::ZERO + scope.duration;
     let links = network.links();
     let figures_of = |(number, probe): (usize, &QueueProbe)| {
@@ -55,7 +59,7 @@ pub fn summarise(simulation: Simulation) -> RunResult {
         cells,
         media,
         probes: network.observer.probes,
-        meters: sources.iter_mut().map(|source| source.meter()).collect(),
+        meters: meters.iter_mut().collect(),
         series: sampler.into_series(),
         capture: network.observer.capture.map(|capture| capture.into_bytes()),
     };

@@ -72,7 +72,12 @@ fn a_copy_is_counted_once_by_its_receiver() {
 
 #[test]
 fn the_delay_varies_as_the_file_says() {
-    let one_way = |keys| call(keys).flows[0].one_way_ms.expect("datagrams have it");
+    let one_way = |keys| {
+        call(keys).flows[0]
+            .one_way_ms
+            .clone()
+            .expect("datagrams have it")
+    };
     let constant = one_way("").mean.expect("some arrive");
     let normal = one_way(", jitter = '1 ms'");
     assert!((normal.mean.expect("some arrive") - constant).abs() < 0.1);

@@ -107,7 +107,9 @@ fn a_group_is_its_flows_together() {
     }
     let calls = run.groups.last().expect("there are five");
     let of_each = run.flows.iter().filter(|flow| flow.kind == "voip");
-    let n: u64 = of_each.filter_map(|flow| Some(flow.one_way_ms?.n)).sum();
+    let n: u64 = of_each
+        .filter_map(|flow| Some(flow.one_way_ms.as_ref()?.n))
+        .sum();
     assert_eq!(calls.pooled.one_way_ms.map(|delays| delays.n), Some(n));
     let of_each = run.flows.iter().filter_map(|flow| flow.mos);
     assert_eq!(calls.mos, Some(of_each.sum::<f64>() / 2.0));

@@ -1,6 +1,8 @@
 //! One end of a connection: the handshake (RFC 9293 §3.5, with ECN by RFC 3168 §6.1.1), the sending and the receiving
 //! half, and the close.
 
+use std::sync::Arc;
+
 use sojourn_units::{Duration, Time, cold_path};
 
 use crate::cc::Algorithm;
@@ -51,7 +53,8 @@ const SYN_ACK_RETRIES: u32 = 5;
 
 /// One end of a TCP connection.
 pub struct Endpoint {
-    config: Config,
+    /// Shared, as there may be hundreds of thousands of ends.
+    config: Arc<Config>,
     algorithm: Algorithm,
     phase: Phase,
     iss: Seq,
@@ -78,7 +81,8 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// An endpoint that waits for the peer's SYN. `iss`: its initial sequence number.
-    pub fn listen(config: Config, algorithm: &Algorithm, iss: Seq) -> Self {
+    pub fn listen(config: impl Into<Arc<Config>>, algorithm: &Algorithm, iss: Seq) -> Self {
+        let config = config.into();
         Self {
             phase: Phase::Listen,
             iss,
@@ -108,7 +112,7 @@ impl Endpoint {
     }
 
     /// An endpoint that opens the connection when first polled.
-    pub fn connect(config: Config, algorithm: &Algorithm, iss: Seq) -> Self {
+    pub fn connect(config: impl Into<Arc<Config>>, algorithm: &Algorithm, iss: Seq) -> Self {
         Self {
             phase: Phase::SynSent,
             syn_due: true,
@@ -135,11 +139,11 @@ impl Endpoint {
     }
     /// True once everything written, FIN included, is acknowledged and the peer has closed too.
     pub fn is_closed(&self) -> bool {
-        self.receiver.is_finished() & self.is_established() & self.sender.is_closed()
+        self.peer_has_closed() && self.sender.is_closed()
     }
     /// True once all data up to the peer's FIN has arrived.
     pub fn peer_has_closed(&self) -> bool {
-        self.receiver.is_finished() & self.is_established()
+        self.receiver.is_finished() && self.is_established()
     }
     /// Payload bytes received in order.
     pub const fn received(&self) -> u64 {
@@ -173,7 +177,7 @@ impl Endpoint {
     }
 
     /// Takes a segment that arrives at `now`.
-    #[inline(never)]
+    #[inline(always)]
     pub fn on_segment(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
         if self.phase == Phase::Established {
             self.on_established(segment, ecn, now);
@@ -247,8 +251,8 @@ impl Endpoint {
         let now_ms = crate::timestamp(now);
         self.sender.on_ack(segment, now, now_ms);
         if segment.sequence_len() > 0 {
-            self.receiver.note_timeout(self.sender.timeout());
-            self.receiver.on_data(segment, ecn, now, now_ms);
+            let timeout = || self.sender.timeout();
+            self.receiver.on_data(segment, ecn, now, now_ms, timeout);
         } else {
             self.receiver.on_empty(segment, ecn);
         }
@@ -343,6 +347,20 @@ impl Endpoint {
             return None;
         }
         self.complete(segment, sending, now)
+    }
+
+    /// Makes of `segment`, which [`Endpoint::poll_into`] has just written at `now`, the next of its burst. False: call
+    /// [`Endpoint::poll_into`], since the next segment differs in more than its place, or there is none. It is as
+    /// ECN-capable as the last.
+    #[inline(always)]
+    pub fn continue_alike(&mut self, segment: &mut Segment, now: Time) -> bool {
+        let alike = self.phase == Phase::Established
+            && self.receiver.tells_the_same()
+            && self.sender.continue_alike(segment);
+        if alike {
+            self.receiver.note_sent(segment, now);
+        }
+        alike
     }
 
     fn begin_acknowledgement(&self, segment: &mut Segment) {
@@ -452,13 +470,17 @@ impl Endpoint {
 
     /// When [`Endpoint::on_timer`] is due.
     pub fn next_timer(&self) -> Option<Time> {
+        Some(self.due()).filter(|due| *due != Time::MAX)
+    }
+
+    /// As [`Endpoint::next_timer`]; [`Time::MAX`]: never.
+    #[inline(always)]
+    pub fn due(&self) -> Time {
         if self.phase != Phase::Established {
-            return self.syn_alarm;
+            cold_path();
+            return self.syn_alarm.unwrap_or(Time::MAX);
         }
-        match (self.sender.next_timer(), self.receiver.next_timer()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        self.sender.due().min(self.receiver.due())
     }
 
     /// True if an acknowledgement waits for what else arrives at `now`: a timer is due at this instant. If nothing else

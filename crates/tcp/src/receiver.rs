@@ -12,6 +12,7 @@ use sojourn_units::{Duration, Time, cold_path};
 
 use crate::config::{Clock, Config, Kernel};
 use crate::ecn::{self, Arrival, Feedback};
+use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
 use blocks::Blocks;
@@ -64,7 +65,8 @@ pub struct Receiver {
     acknowledged: Seq,
     mss: u32,
     ack_now: bool,
-    deadline: Option<Time>,
+    /// When the delay of an acknowledgement ends; [`Time::MAX`]: none is delayed.
+    deadline: Time,
     /// When the timer of delayed acknowledgements expires. Linux leaves it running when the acknowledgement has gone with
     /// another; then it only ends the delay of a selective acknowledgement.
     running_until: Time,
@@ -83,8 +85,6 @@ pub struct Receiver {
     delay: Duration,
     /// When data last arrived in order.
     last_arrival: Option<Time>,
-    /// The retransmission timeout of the local sender.
-    timeout: Duration,
     /// Acknowledgements sent at once since `duplicates_at`, the RCV.NXT that they carry.
     duplicates_sent: u32,
     duplicates_at: Seq,
@@ -93,8 +93,8 @@ pub struct Receiver {
     compress_percent: u64,
     compress_slack: Duration,
     /// When an acknowledgement goes, unless one goes before: at the end of that delay, or at this instant, after all that
-    /// arrives, when the application reads.
-    ack_by: Option<Time>,
+    /// arrives, when the application reads. [`Time::MAX`]: there is no such instant.
+    ack_by: Time,
     /// What a delayed acknowledgement reports that goes before the new segment is reported: the blocks and what waited.
     before_block: Option<(Blocks, Unread)>,
     ts_recent: u32,
@@ -128,7 +128,7 @@ impl Receiver {
             acknowledged: next,
             mss: u32::from(config.mss),
             ack_now: false,
-            deadline: None,
+            deadline: Time::MAX,
             running_until: Time::ZERO,
             quick: 0,
             quickack: config.quickack,
@@ -138,7 +138,6 @@ impl Receiver {
             held_back: (config.ack_every - 1) * u32::from(config.mss),
             delay: Duration::ZERO,
             last_arrival: None,
-            timeout: crate::rtt::INITIAL_RTO,
             duplicates_sent: 0,
             duplicates_at: next,
             compressed: 0,
@@ -150,7 +149,7 @@ impl Receiver {
                 Kernel::V6_1 => COMPRESS_SLACK,
                 Kernel::V7_3 => COMPRESS_SLACK_7_3,
             },
-            ack_by: None,
+            ack_by: Time::MAX,
             before_block: None,
             ts_recent: 0,
             feedback,
@@ -189,9 +188,10 @@ impl Receiver {
             self.ts_recent = segment.ts_val;
         }
     }
-    /// Takes the local sender's retransmission timeout, as an estimate of the peer's.
-    pub const fn note_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
+    /// True if another segment sent at this instant would tell and change the same as the one before it.
+    #[inline(always)]
+    pub const fn tells_the_same(&self) -> bool {
+        self.quick == 0 && self.before_block.is_none() && self.before_change.is_none()
     }
     /// Notes that this end has sent a segment at `now`. Data sent soon after an arrival counts as an answer, and the
     /// next answers are expected to carry the acknowledgements (Linux's tcp_event_data_sent; from 5.1 to 5.19 only
@@ -222,26 +222,23 @@ impl Receiver {
     /// True if an acknowledgement waits for what else arrives at `now`. The timer is due at this instant.
     #[inline(always)]
     pub fn waits_at(&self, now: Time) -> bool {
-        self.ack_by == Some(now)
+        self.ack_by == now
     }
 
-    /// When a delayed acknowledgement is due.
-    pub fn next_timer(&self) -> Option<Time> {
-        match (self.deadline, self.ack_by) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+    /// When a delayed acknowledgement is due; [`Time::MAX`]: none is delayed.
+    pub fn due(&self) -> Time {
+        self.deadline.min(self.ack_by)
     }
 
     /// Handles an expired timer.
     pub fn on_timer(&mut self, now: Time) {
         self.window.note_read(); // the application reads before an acknowledgement that a timer sends
-        if self.ack_by.is_some_and(|due| due <= now) {
-            self.ack_by = None;
+        if self.ack_by <= now {
+            self.ack_by = Time::MAX;
             self.ack_now = true;
         }
-        if self.deadline.is_some_and(|due| due <= now) {
-            self.deadline = None;
+        if self.deadline <= now {
+            self.deadline = Time::MAX;
             self.ack_now = true;
             self.delay = if std::mem::take(&mut self.interactive) {
                 DELAY_MIN // no answer came
@@ -254,7 +251,7 @@ impl Receiver {
 
     /// Accounts for the request that comes before a bulk transfer: it was acknowledged at once.
     pub fn request_received(&mut self, at: Time) {
-        self.adapt_delay(at);
+        self.adapt_delay(at, || INITIAL_RTO);
         self.quick = self.quick.saturating_sub(1);
     }
 
@@ -275,9 +272,16 @@ impl Receiver {
     }
 
     /// Processes a segment with payload or FIN that arrived with the codepoint `ecn`. `now_ms` is the host's timestamp
-    /// clock.
+    /// clock, `timeout` the local sender's retransmission timeout, as an estimate of the peer's.
     #[inline(always)]
-    pub fn on_data(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
+    pub fn on_data(
+        &mut self,
+        segment: &Segment,
+        ecn: Arrival,
+        now: Time,
+        now_ms: u32,
+        timeout: impl Fn() -> Duration,
+    ) {
         if self.feedback != Feedback::None {
             cold_path();
             self.take_mark(segment, ecn);
@@ -293,7 +297,7 @@ impl Receiver {
             return;
         }
         if !seq.after(self.next) {
-            self.adapt_delay(now);
+            self.adapt_delay(now, timeout);
         }
         self.on_arrival(segment, ecn, now, now_ms);
         if segment.flags.contains(Flags::FIN) {
@@ -342,7 +346,7 @@ impl Receiver {
     /// Adapts the delay to the times between in-order arrivals, as Linux's tcp_event_data_recv. After a time longer
     /// than the retransmission timeout the sender's window may be one segment, so acknowledgements are quick again.
     #[inline(always)]
-    fn adapt_delay(&mut self, now: Time) {
+    fn adapt_delay(&mut self, now: Time, timeout: impl Fn() -> Duration) {
         match self.last_arrival {
             None => {
                 self.raise_quick(MAX_QUICK);
@@ -354,7 +358,7 @@ impl Receiver {
                     self.delay = self.delay / 2 + DELAY_MIN / 2;
                 } else if gap < self.delay {
                     self.delay = (self.delay / 2 + gap).min(DELAY_MAX);
-                } else if gap > self.timeout {
+                } else if gap > timeout() {
                     self.raise_quick(MAX_QUICK);
                 }
             }
@@ -378,6 +382,9 @@ impl Receiver {
             self.ect_seen |= ecn != Arrival::NotEct;
         }
         let is_in_order = !segment.seq.after(self.next);
+        if is_in_order && self.window.is_settled(segment) {
+            return;
+        }
         let joins = !is_in_order && self.out_of_order.joins_a_buffer(segment.seq);
         let waiting = self.out_of_order.waiting();
         if self
@@ -474,7 +481,7 @@ impl Receiver {
             self.before_block = Some((self.recent, self.out_of_order.waiting()));
             self.ack_now = true;
             self.compressed = 0;
-            self.ack_by = None;
+            self.ack_by = Time::MAX;
         }
     }
 
@@ -501,13 +508,13 @@ impl Receiver {
         } else if self.out_of_order.is_empty() {
             if is_much || read_ends {
                 cold_path();
-                self.ack_by = Some(now);
+                self.ack_by = now;
             }
             let due = self
                 .clock
                 .expiry(now, self.delay.min(self.window.longest_delay()));
-            let due = self.deadline.map_or(due, |earlier| earlier.min(due));
-            self.deadline = Some(due);
+            let due = self.deadline.min(due);
+            self.deadline = due;
             self.running_until = due;
         } else {
             self.compress(now);
@@ -537,14 +544,14 @@ impl Receiver {
             return;
         }
         self.compressed += 1;
-        if self.ack_by.is_none() {
+        if self.ack_by == Time::MAX {
             let share = self.window.round_trip() * self.compress_percent / 100;
             let due = now + COMPRESS_DELAY.min(share) + self.compress_slack;
-            self.ack_by = Some(if self.running_until > now {
+            self.ack_by = if self.running_until > now {
                 due.min(self.running_until)
             } else {
                 due
-            });
+            };
         }
     }
 
@@ -554,7 +561,7 @@ impl Receiver {
         if marked == self.echo {
             return;
         }
-        if self.deadline.is_some() {
+        if self.deadline != Time::MAX {
             self.before_change = Some((self.next, self.echo));
         }
         self.echo = marked;
@@ -625,10 +632,10 @@ impl Receiver {
         if reports_past {
             return; // as in Linux, this acknowledgement resets no timer and does not count as a quick one
         }
-        self.deadline = None;
+        self.deadline = Time::MAX;
         self.pushed = false;
         self.compressed = 0;
-        self.ack_by = None;
+        self.ack_by = Time::MAX;
         if self.quick > 0 {
             cold_path();
             self.quick -= 1;

@@ -71,6 +71,7 @@ impl RttEstimator {
 
     /// Takes a sample. Its segment was sent only once, or its timestamp tells which transmission was acknowledged
     /// (Karn's algorithm, RFC 6298 §3). `una` and `next` are SND.UNA and SND.NXT, which separate the rounds.
+    #[inline(always)]
     pub fn sample(&mut self, rtt: Duration, now: Time, una: Seq, next: Seq) {
         let micros = (rtt.as_micros() as i64).max(1);
         self.min.update(rtt, now);
@@ -153,6 +154,9 @@ impl RttEstimator {
 
     /// The timeout doubled `backoff` times (RFC 6298 §5.5), at most 120 s.
     pub fn backed_off_rto(&self, backoff: u32) -> Duration {
+        if backoff == 0 {
+            return self.rto(); // the usual case
+        }
         self.rto().saturating_mul(1 << backoff.min(20)).min(MAX_RTO)
     }
 }

@@ -14,6 +14,9 @@ use crate::segment::{MAX_SACK_BLOCKS, SackBlock};
 use crate::seq::Seq;
 use losses::{RackPoint, is_sent_after};
 
+/// Room for this many segments is made on the first send, then for twice as many.
+const FIRST_RING: usize = 16;
+
 /// The state recorded for a segment at each transmission.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stamp {
@@ -33,18 +36,31 @@ pub struct Stamp {
     pub app_limited: bool,
 }
 
-/// A segment in flight.
+/// A segment in flight: what every acknowledgement reads, apart from the rest of its stamp.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     seq: Seq,
     /// Sequence space that it occupies, FIN included.
     len: u32,
-    stamp: Stamp,
+    sent_at: Time,
     sacked: bool,
     lost: bool,
     /// A retransmission of it is in flight.
     resent: bool,
     ever_resent: bool,
+}
+
+/// A ring of twice the size or more, with the entries of these indices.
+fn spread<T: Copy + Default>(
+    ring: &[T],
+    indices: impl Iterator<Item = u32>,
+    size: usize,
+) -> Vec<T> {
+    let mut larger = vec![T::default(); size];
+    for index in indices {
+        larger[index as usize & (size - 1)] = ring[index as usize & (ring.len() - 1)];
+    }
+    larger
 }
 
 impl Sent {
@@ -103,6 +119,9 @@ pub struct Highest(u32);
 #[derive(Debug)]
 pub struct Scoreboard {
     ring: Vec<Sent>,
+    /// The stamps of the same segments, if they are kept; else empty.
+    stamps: Vec<Stamp>,
+    keeps_stamps: bool,
     /// Counters that wrap; a segment's place in the ring is its counter modulo the ring's size.
     first: u32,
     end: u32,
@@ -128,10 +147,12 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// An empty scoreboard for segments of mostly `mss` bytes.
-    pub fn new(mss: u16) -> Self {
+    /// An empty scoreboard for segments of mostly `mss` bytes. `keeps_stamps`: rate samples are taken of what it delivers.
+    pub fn new(mss: u16, keeps_stamps: bool) -> Self {
         Self {
-            ring: vec![Sent::default(); 64],
+            ring: Vec::new(), // many ends never send
+            stamps: Vec::new(),
+            keeps_stamps,
             first: 0,
             end: 0,
             mss: u32::from(mss),
@@ -188,7 +209,7 @@ impl Scoreboard {
     }
     /// When the oldest outstanding segment was last sent.
     pub fn oldest_sent_at(&self) -> Option<Time> {
-        (!self.is_empty()).then(|| self.at(self.first).stamp.sent_at)
+        (!self.is_empty()).then(|| self.at(self.first).sent_at)
     }
 
     fn at(&self, index: u32) -> &Sent {
@@ -209,21 +230,44 @@ impl Scoreboard {
         *self.at_mut(index) = Sent {
             seq,
             len,
-            stamp,
+            sent_at: stamp.sent_at,
             ..Sent::default()
         };
+        self.keep(index, stamp);
         self.end = self.end.wrapping_add(1);
+    }
+
+    /// As [`Scoreboard::push`], at the instant of the last segment, without a stamp.
+    #[inline(always)]
+    pub fn push_alike(&mut self, seq: Seq, len: u32) {
+        let sent_at = self.at(self.end.wrapping_sub(1)).sent_at;
+        self.push(
+            seq,
+            len,
+            Stamp {
+                sent_at,
+                ..Stamp::default()
+            },
+        );
+    }
+
+    /// Keeps the stamp of a segment, if stamps are kept.
+    #[inline(always)]
+    fn keep(&mut self, index: u32, stamp: Stamp) {
+        if self.keeps_stamps {
+            let mask = self.stamps.len() - 1;
+            self.stamps[index as usize & mask] = stamp;
+        }
     }
 
     #[cold]
     fn grow(&mut self) {
-        let mut ring = vec![Sent::default(); self.ring.len() * 2];
-        let mask = ring.len() - 1;
-        for offset in 0..self.outstanding() {
-            let index = self.first.wrapping_add(offset);
-            ring[index as usize & mask] = *self.at(index);
+        let size = (2 * self.ring.len()).max(FIRST_RING);
+        let in_use = (0..self.outstanding()).map(|offset| self.first.wrapping_add(offset));
+        self.ring = spread(&self.ring, in_use.clone(), size);
+        if self.keeps_stamps {
+            self.stamps = spread(&self.stamps, in_use, size);
         }
-        self.ring = ring;
     }
 
     /// The highest segment reported by SACK.
@@ -267,10 +311,8 @@ impl Scoreboard {
             }
             acked.delivered += 1;
             if !segment.ever_resent {
-                let first = acked
-                    .ack_times
-                    .map_or(segment.stamp.sent_at, |(first, _)| first);
-                acked.ack_times = Some((first, segment.stamp.sent_at));
+                let first = acked.ack_times.map_or(segment.sent_at, |(first, _)| first);
+                acked.ack_times = Some((first, segment.sent_at));
                 acked.original_delivered |= !segment.end().after(recovery_point);
                 if sacked_before.is_some_and(|highest| is_before(index, highest.0)) {
                     self.note_order(index, acked);
@@ -289,9 +331,10 @@ impl Scoreboard {
 
     /// The fast path of [`Scoreboard::acknowledge`], valid while [`Scoreboard::is_clean`]. Returns `None` and changes
     /// nothing if less than one segment is acknowledged.
+    #[inline(always)]
     pub fn acknowledge_clean(&mut self, ack: Seq, now: Time) -> Option<InOrder> {
         let first = self.first;
-        let first_sent_at = self.at(first).stamp.sent_at;
+        let first_sent_at = self.at(first).sent_at;
         let (mut last_sent_at, mut last_end) = (first_sent_at, ack);
         while self.first != self.end {
             let segment = self.at(self.first);
@@ -303,7 +346,7 @@ impl Scoreboard {
                 self.trim(ack);
                 break;
             }
-            (last_sent_at, last_end) = (segment.stamp.sent_at, end);
+            (last_sent_at, last_end) = (segment.sent_at, end);
             self.first = self.first.wrapping_add(1);
         }
         self.note_delivery(last_sent_at, last_end, now);
@@ -406,10 +449,8 @@ impl Scoreboard {
                 acked.sacked += 1;
                 acked.delivered += 1;
                 if !segment.ever_resent {
-                    let first = acked
-                        .sack_times
-                        .map_or(segment.stamp.sent_at, |(first, _)| first);
-                    acked.sack_times = Some((first, segment.stamp.sent_at));
+                    let first = acked.sack_times.map_or(segment.sent_at, |(first, _)| first);
+                    acked.sack_times = Some((first, segment.sent_at));
                     acked.original_delivered |= !segment.end().after(recovery_point);
                     self.note_order(index, acked);
                 }
@@ -468,11 +509,11 @@ impl Scoreboard {
         min_rtt: Duration,
         acked: &mut Acked,
     ) {
-        let sent_at = segment.stamp.sent_at;
+        let sent_at = segment.sent_at;
         if acked.latest.is_none_or(|latest| sent_at >= latest.sent_at) {
             acked.latest = Some(Delivered { sent_at, index });
         }
-        let rtt = now - segment.stamp.sent_at;
+        let rtt = now - segment.sent_at;
         if segment.ever_resent && rtt < min_rtt {
             return; // probably the original was delivered, not the retransmission
         }
@@ -532,16 +573,17 @@ impl Scoreboard {
         let repairs = segment.lost && !segment.resent;
         segment.resent |= repairs;
         let is_first = !std::mem::replace(&mut segment.ever_resent, true);
-        segment.stamp = stamp;
+        segment.sent_at = stamp.sent_at;
+        self.keep(index, stamp);
         self.repeated += u32::from(is_first);
         self.resent += u32::from(repairs);
         self.waiting -= u32::from(repairs);
         self.resends.push_back((index, stamp.sent_at));
     }
 
-    /// The stamp of a segment just delivered. Call it before anything else is sent.
+    /// The stamp of a segment just delivered; stamps must be kept. Call it before anything else is sent.
     pub fn stamp_of(&self, delivered: Delivered) -> &Stamp {
-        &self.at(delivered.index).stamp
+        &self.stamps[delivered.index as usize & (self.stamps.len() - 1)]
     }
 }
 

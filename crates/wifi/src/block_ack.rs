@@ -120,6 +120,12 @@ impl<F> Recipient<F> {
         up: &mut dyn FnMut(F),
     ) -> Option<F> {
         let ahead = sequence.since(self.next);
+        if ahead == 0 && self.frames == 0 {
+            // The usual case: nothing is missing.
+            self.next = sequence.plus(1);
+            up(frame);
+            return None;
+        }
         if ahead >= MODULUS / 2 {
             return Some(frame);
         }

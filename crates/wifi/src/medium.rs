@@ -410,7 +410,7 @@ impl<P: Packet> Medium<P> {
         observer: &mut impl Observer<P>,
     ) {
         let edcaf = edcaf(member, access);
-        if self.is_sending(edcaf) {
+        if !self.may_send(member, access) || self.is_sending(edcaf) {
             return;
         }
         if !self.fill_ready(member, access, now, observer) || self.contention.has_frame(edcaf) {
@@ -432,6 +432,14 @@ impl<P: Packet> Medium<P> {
             (false, true) => self.contention.join_idle(edcaf, from, now),
             (false, false) => self.contention.join(edcaf, draw(), true),
         }
+    }
+
+    /// False if a category has nothing to send, which is the usual case of three of the four.
+    fn may_send(&self, member: usize, access: Access) -> bool {
+        let of_member = &self.members[member];
+        of_member.queues.may_have_turns(access)
+            || self.requests_due
+            || !of_member.categories[access.index()].ready.is_empty()
     }
 
     fn is_sending(&self, edcaf: Edcaf) -> bool {

@@ -75,6 +75,15 @@ impl<P: Packet> Queues<P> {
         }
     }
 
+    /// False if no peer has a turn in this category and [`Queues::next_peer`] would change nothing. mac80211 counts the
+    /// rounds in which it is asked.
+    pub(crate) fn may_have_turns(&self, access: Access) -> bool {
+        match self {
+            Self::Ring(ring) => ring.has_turns(access),
+            Self::Mac80211(_) => true,
+        }
+    }
+
     /// The peer whose turn it is; `None`: nothing may be sent in this category. `can_send` tells whether a frame may be sent
     /// to a peer, `has_retransmission` whether retransmissions to it wait. Airtime limits do not hold back retransmissions.
     pub(crate) fn next_peer(

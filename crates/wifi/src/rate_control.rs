@@ -88,6 +88,9 @@ impl Chain {
     /// The slowest mode, which bounds how long an aggregate may last.
     pub(crate) fn slowest(&self) -> Mode {
         let stages = &self.stages[..usize::from(self.len)];
+        if let [only] = stages {
+            return only.mode;
+        }
         let slowest = stages.iter().min_by_key(|stage| stage.mode.rate());
         slowest.map_or(self.stages[0].mode, |stage| stage.mode)
     }

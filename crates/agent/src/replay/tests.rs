@@ -175,7 +175,10 @@ fn a_call_has_half_of_the_base_rtt_each_way() {
     let experiment = experiment();
     let run = summarise(&experiment, 0, 1, recording, 0.0);
     let call = &run.result.flows[0];
-    assert_eq!(call.one_way_ms.and_then(|delays| delays.max), Some(30.0));
+    assert_eq!(
+        call.one_way_ms.as_ref().and_then(|delays| delays.max),
+        Some(30.0)
+    );
     let score = |ms: u64| {
         let g711 = sojourn_measure::emodel::Equipment {
             impairment: 0.0,

@@ -119,6 +119,11 @@ impl Datagrams {
             .record_datagram(packet.number, now - packet.sent_at, now);
     }
 
+    /// The flow's meter, alone.
+    pub fn into_meter(self) -> Meter {
+        self.meter
+    }
+
     /// The flow's meter.
     pub const fn meter(&mut self) -> &mut Meter {
         &mut self.meter

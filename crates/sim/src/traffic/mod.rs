@@ -95,10 +95,14 @@ impl Source {
             .expect("a kind is one of these")
     }
 
-    /// Delivers a packet of this flow to one of its hosts.
-    pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
+    /// Delivers a packet of this flow to one of its hosts. Returns when they next need a call, as
+    /// [`Source::next_timers`].
+    pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) -> [Time; 2] {
         match self {
-            Self::Tcp(flow) => flow.on_packet(packet, now, network),
+            Self::Tcp(flow) => {
+                flow.on_packet(packet, now, network);
+                return flow.next_timers();
+            }
             Self::Datagrams(flow) => {
                 cold_path();
                 flow.on_packet(packet, now);
@@ -108,6 +112,7 @@ impl Source {
                 flow.on_packet(packet, now, network);
             }
         }
+        self.next_timers()
     }
 
     /// Handles a host timer, which may have expired.
@@ -141,6 +146,16 @@ impl Source {
             Self::Tcp(flow) => flow.meter(),
             Self::Datagrams(flow) => flow.meter(),
             Self::Ping(flow) => flow.meter(),
+        }
+    }
+
+    /// What remains of the flow after the run: its meter.
+    pub fn into_meter(mut self) -> Meter {
+        self.meter(); // brings its counters up to date
+        match self {
+            Self::Tcp(flow) => flow.into_meter(),
+            Self::Datagrams(flow) => flow.into_meter(),
+            Self::Ping(flow) => flow.into_meter(),
         }
     }
 

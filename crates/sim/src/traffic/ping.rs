@@ -89,6 +89,11 @@ impl Ping {
         network::send(network, packet, route, now);
     }
 
+    /// The flow's meter, alone.
+    pub fn into_meter(self) -> Meter {
+        self.meter
+    }
+
     /// The flow's meter.
     pub const fn meter(&mut self) -> &mut Meter {
         &mut self.meter

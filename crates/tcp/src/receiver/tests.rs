@@ -36,13 +36,26 @@ fn data(n: u32) -> Segment {
     }
 }
 
+impl Receiver {
+    /// Takes a segment with the first retransmission timeout.
+    fn take(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
+        self.on_data(segment, ecn, now, now_ms, || INITIAL_RTO);
+    }
+}
+
 /// Delivers segment `n`; true if it is acknowledged at once.
 fn arrive(receiver: &mut Receiver, n: u32, now_ms: u64) -> bool {
+    arrive_with(INITIAL_RTO, receiver, n, now_ms)
+}
+
+/// The same with this retransmission timeout.
+fn arrive_with(timeout: Duration, receiver: &mut Receiver, n: u32, now_ms: u64) -> bool {
     receiver.on_data(
         &data(n),
         Arrival::Ect,
         Time::from_millis(now_ms),
         now_ms as u32,
+        || timeout,
     );
     let at_once = receiver.wants_ack();
     if at_once {
@@ -82,9 +95,9 @@ fn end_of_write(n: u32) -> Segment {
 fn the_end_of_a_write_is_acknowledged_when_it_is_read() {
     let (mut receiver, n) = settled();
     let now = Time::from_millis(100);
-    receiver.on_data(&end_of_write(n), Arrival::Ect, now, 100);
+    receiver.take(&end_of_write(n), Arrival::Ect, now, 100);
     assert!(!receiver.wants_ack());
-    assert_eq!(receiver.next_timer(), Some(now));
+    assert_eq!(receiver.due(), now);
     receiver.on_timer(now);
     assert!(receiver.wants_ack());
 }
@@ -97,7 +110,7 @@ fn a_short_segment_is_acknowledged_at_once() {
         len: 100,
         ..end_of_write(n)
     };
-    receiver.on_data(&short, Arrival::Ect, Time::from_millis(100), 100);
+    receiver.take(&short, Arrival::Ect, Time::from_millis(100), 100);
     assert!(receiver.wants_ack());
 }
 
@@ -127,11 +140,11 @@ fn an_acknowledgement_that_would_offer_less_waits_until_the_application_reads() 
     }
     assert_eq!(acknowledge(&mut receiver).window, full);
     let at = |ms| Time::from_millis(ms);
-    receiver.on_data(&data(22), Arrival::Ect, at(100), 100);
-    receiver.on_data(&data(23), Arrival::Ect, at(101), 101);
-    receiver.on_data(&data(24), Arrival::Ect, at(101), 101);
+    receiver.take(&data(22), Arrival::Ect, at(100), 100);
+    receiver.take(&data(23), Arrival::Ect, at(101), 101);
+    receiver.take(&data(24), Arrival::Ect, at(101), 101);
     assert!(!receiver.wants_ack());
-    assert_eq!(receiver.next_timer(), Some(at(101)));
+    assert_eq!(receiver.due(), at(101));
     receiver.on_timer(at(101));
     let last = acknowledge_at(&mut receiver, at(101));
     assert_eq!((last.ack, last.window), (Seq(25 * MSS), full));
@@ -146,12 +159,12 @@ fn what_fills_a_hole_takes_memory_until_the_application_reads() {
     for n in (0..20).chain([21, 22]) {
         arrive(&mut receiver, n, 0);
     }
-    receiver.on_data(&data(20), Arrival::Ect, at, 10);
+    receiver.take(&data(20), Arrival::Ect, at, 10);
     // A buffer for the segment, another for the two behind the hole: half of their memory.
     let unread = 3 * MSS + 2 * 1280;
     assert_eq!(acknowledge_at(&mut receiver, at).window, full - unread / 2);
     let later = Time::from_millis(11);
-    receiver.on_data(&data(23), Arrival::Ect, later, 11);
+    receiver.take(&data(23), Arrival::Ect, later, 11);
     let window = acknowledge_at(&mut receiver, later).window;
     assert_eq!(window, full - (MSS + 1280) / 2);
 }
@@ -162,18 +175,18 @@ fn what_fills_a_hole_takes_memory_until_the_application_reads() {
 fn the_timer_of_an_earlier_segment_ends_the_delay_of_a_selective_acknowledgement() {
     let (mut receiver, n) = settled();
     let at = Time::from_micros;
-    receiver.on_data(&data(n), Arrival::Ect, at(100_000), 100);
+    receiver.take(&data(n), Arrival::Ect, at(100_000), 100);
     for (k, us) in [(2, 110_000), (3, 111_000), (4, 112_000)] {
-        receiver.on_data(&data(n + k), Arrival::Ect, at(us), 110);
+        receiver.take(&data(n + k), Arrival::Ect, at(us), 110);
         assert!(receiver.wants_ack());
         acknowledge(&mut receiver);
     }
-    receiver.on_data(&data(n + 5), Arrival::Ect, at(139_800), 139);
-    assert_eq!(receiver.next_timer(), Some(at(140_000)));
+    receiver.take(&data(n + 5), Arrival::Ect, at(139_800), 139);
+    assert_eq!(receiver.due(), at(140_000));
     receiver.on_timer(at(140_000));
     acknowledge(&mut receiver);
-    receiver.on_data(&data(n + 6), Arrival::Ect, at(141_000), 141);
-    assert_eq!(receiver.next_timer(), Some(at(142_100)), "1 ms and 100 µs");
+    receiver.take(&data(n + 6), Arrival::Ect, at(141_000), 141);
+    assert_eq!(receiver.due(), at(142_100), "1 ms and 100 µs");
 }
 
 /// Linux's tcp_sack_new_ofo_skb: data behind a third hole ends the delay, with a report of what was there before.
@@ -182,12 +195,12 @@ fn a_delayed_acknowledgement_goes_before_a_third_block() {
     let (mut receiver, n) = settled();
     let at = Time::from_micros;
     for (k, us) in [(1, 100_000), (2, 100_100), (4, 100_200)] {
-        receiver.on_data(&data(n + k), Arrival::Ect, at(us), 100);
+        receiver.take(&data(n + k), Arrival::Ect, at(us), 100);
         acknowledge(&mut receiver);
     }
-    receiver.on_data(&data(n + 5), Arrival::Ect, at(100_300), 100);
+    receiver.take(&data(n + 5), Arrival::Ect, at(100_300), 100);
     assert!(!receiver.wants_ack(), "the fourth is delayed");
-    receiver.on_data(&data(n + 7), Arrival::Ect, at(100_400), 100);
+    receiver.take(&data(n + 7), Arrival::Ect, at(100_400), 100);
     assert!(receiver.wants_ack());
     let ack = acknowledge(&mut receiver);
     let block = |from, to| SackBlock {
@@ -196,8 +209,8 @@ fn a_delayed_acknowledgement_goes_before_a_third_block() {
     };
     assert_eq!(ack.sack_blocks(), [block(4, 6), block(1, 3)]);
     assert!(!receiver.wants_ack(), "it counts for the new segment, too");
-    assert_eq!(receiver.next_timer(), None);
-    receiver.on_data(&data(n + 8), Arrival::Ect, at(100_500), 100);
+    assert_eq!(receiver.due(), Time::MAX);
+    receiver.take(&data(n + 8), Arrival::Ect, at(100_500), 100);
     receiver.on_timer(at(101_600));
     let ack = acknowledge(&mut receiver);
     assert_eq!(ack.sack_blocks(), [block(7, 9), block(4, 6), block(1, 3)]);
@@ -207,7 +220,7 @@ fn a_delayed_acknowledgement_goes_before_a_third_block() {
 fn a_single_segment_is_acknowledged_after_40_ms() {
     let (mut receiver, n) = settled();
     assert!(!arrive(&mut receiver, n, 100));
-    assert_eq!(receiver.next_timer(), Some(Time::from_millis(140)));
+    assert_eq!(receiver.due(), Time::from_millis(140));
     receiver.on_timer(Time::from_millis(140));
     assert!(receiver.wants_ack());
 }
@@ -224,25 +237,28 @@ fn the_first_segments_are_acknowledged_one_by_one() {
 #[test]
 fn after_a_gap_longer_than_the_timeout_segments_are_acknowledged_one_by_one() {
     let (mut receiver, n) = settled();
-    receiver.note_timeout(Duration::from_millis(300));
-    assert!(!arrive(&mut receiver, n, 300));
-    assert!(arrive(&mut receiver, n + 1, 300));
+    let timeout = Duration::from_millis(300);
+    assert!(!arrive_with(timeout, &mut receiver, n, 300));
+    assert!(arrive_with(timeout, &mut receiver, n + 1, 300));
     for k in 2..18 {
-        assert!(arrive(&mut receiver, n + k, 601), "segment {k}");
+        assert!(
+            arrive_with(timeout, &mut receiver, n + k, 601),
+            "segment {k}"
+        );
     }
-    assert!(!arrive(&mut receiver, n + 18, 602));
+    assert!(!arrive_with(timeout, &mut receiver, n + 18, 602));
 }
 
 /// Only in-order arrivals end a gap: 301 ms pass until the hole is filled.
 #[test]
 fn an_out_of_order_arrival_does_not_end_a_gap() {
     let (mut receiver, n) = settled();
-    receiver.note_timeout(Duration::from_millis(300));
-    arrive(&mut receiver, n, 100);
-    arrive(&mut receiver, n + 2, 300);
-    arrive(&mut receiver, n + 1, 401);
-    assert!(arrive(&mut receiver, n + 3, 402));
-    assert!(arrive(&mut receiver, n + 4, 403));
+    let timeout = Duration::from_millis(300);
+    arrive_with(timeout, &mut receiver, n, 100);
+    arrive_with(timeout, &mut receiver, n + 2, 300);
+    arrive_with(timeout, &mut receiver, n + 1, 401);
+    assert!(arrive_with(timeout, &mut receiver, n + 3, 402));
+    assert!(arrive_with(timeout, &mut receiver, n + 4, 403));
 }
 
 #[test]
@@ -250,7 +266,7 @@ fn out_of_order_data_is_reported_most_recent_block_first() {
     let (mut receiver, n) = settled();
     arrive(&mut receiver, n + 1, 100);
     arrive(&mut receiver, n + 3, 101);
-    receiver.on_data(&data(n + 5), Arrival::Ect, Time::from_millis(102), 102);
+    receiver.take(&data(n + 5), Arrival::Ect, Time::from_millis(102), 102);
     let ack = acknowledge(&mut receiver);
     let blocks: Vec<(u32, u32)> = ack
         .sack_blocks()
@@ -280,7 +296,7 @@ fn adjacent_blocks_are_merged_in_any_order() {
 #[test]
 fn a_duplicate_is_reported_at_once() {
     let (mut receiver, n) = settled();
-    receiver.on_data(&data(n - 1), Arrival::Ect, Time::from_millis(100), 100);
+    receiver.take(&data(n - 1), Arrival::Ect, Time::from_millis(100), 100);
     assert!(receiver.wants_ack());
     let ack = acknowledge(&mut receiver);
     assert_eq!(
@@ -297,7 +313,7 @@ fn a_duplicate_is_reported_at_once() {
 #[test]
 fn a_mark_is_echoed_until_the_sender_confirms() {
     let (mut receiver, n) = settled();
-    receiver.on_data(&data(n), Arrival::Ce, Time::from_millis(100), 100);
+    receiver.take(&data(n), Arrival::Ce, Time::from_millis(100), 100);
     assert!(receiver.wants_ack(), "a new mark is acknowledged at once");
     assert!(acknowledge(&mut receiver).flags.contains(Flags::ECE));
     arrive(&mut receiver, n + 1, 101);
@@ -306,7 +322,7 @@ fn a_mark_is_echoed_until_the_sender_confirms() {
         flags: Flags::ACK.with(Flags::CWR),
         ..data(n + 2)
     };
-    receiver.on_data(&confirm, Arrival::Ect, Time::from_millis(102), 102);
+    receiver.take(&confirm, Arrival::Ect, Time::from_millis(102), 102);
     assert!(!acknowledge(&mut receiver).flags.contains(Flags::ECE));
 }
 
@@ -318,7 +334,7 @@ fn after_three_duplicates_acknowledgements_wait_a_millisecond() {
     }
     assert!(!arrive(&mut receiver, n + 4, 100));
     let due = Time::from_millis(101) + COMPRESS_SLACK;
-    assert_eq!(receiver.next_timer(), Some(due));
+    assert_eq!(receiver.due(), due);
     receiver.on_timer(due);
     assert!(receiver.wants_ack());
 }
@@ -358,8 +374,8 @@ fn an_interactive_receiver_acknowledges_every_second_segment() {
 fn the_end_of_a_write_waits_for_an_answer_in_interactive_mode() {
     let (mut receiver, n) = settled();
     receiver.note_sent(&data(0), Time::ZERO);
-    receiver.on_data(&end_of_write(n), Arrival::Ect, Time::from_millis(1), 1);
-    assert_eq!(receiver.next_timer(), Some(Time::from_millis(41)));
+    receiver.take(&end_of_write(n), Arrival::Ect, Time::from_millis(1), 1);
+    assert_eq!(receiver.due(), Time::from_millis(41));
 }
 
 /// Data sent 40 ms after the last arrival is no answer to it. Data sent before any arrival is no answer either.
@@ -380,7 +396,7 @@ fn a_duplicate_or_a_mark_ends_the_interactive_mode() {
             arrive(receiver, 0, 101);
         },
         |receiver| {
-            receiver.on_data(&data(1), Arrival::Ce, Time::from_millis(101), 101);
+            receiver.take(&data(1), Arrival::Ce, Time::from_millis(101), 101);
             acknowledge(receiver);
         },
     ];

@@ -178,6 +178,15 @@ impl ReceiveWindow {
         }
     }
 
+    /// True if [`ReceiveWindow::grow`] would do nothing with this segment, which arrives in order: the usual case once the
+    /// window has its size.
+    #[inline(always)]
+    pub(super) fn is_settled(&self, segment: &Segment) -> bool {
+        self.offered == self.limit_in_order
+            && segment.ts_ecr == self.last_echo
+            && self.read.is_none()
+    }
+
     /// Takes an arriving segment; true if the window grew. Data that is `waiting` behind a hole and the segment, which may
     /// join one of its buffers (`joins`), take memory, so that the window cannot grow to its limit (Linux's
     /// tcp_grow_window).

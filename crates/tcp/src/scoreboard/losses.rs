@@ -39,17 +39,17 @@ impl Scoreboard {
                 if !is_sent_after(
                     self.rack.sent_at,
                     self.rack.end,
-                    segment.stamp.sent_at,
+                    segment.sent_at,
                     segment.end(),
                 ) {
                     break;
                 }
                 if !segment.sacked && !segment.lost {
-                    if segment.stamp.sent_at + patience <= now {
+                    if segment.sent_at + patience <= now {
                         self.mark_lost(index, &mut losses);
                     } else {
                         contiguous = false;
-                        losses.wait(segment.stamp.sent_at + patience - now);
+                        losses.wait(segment.sent_at + patience - now);
                     }
                 }
             }
@@ -62,7 +62,7 @@ impl Scoreboard {
             let in_ring = !is_before(index, self.first) && is_before(index, self.end);
             let segment = *self.at(index);
             let pending = !segment.sacked && (segment.resent || !segment.lost);
-            if in_ring && pending && segment.stamp.sent_at == sent_at {
+            if in_ring && pending && segment.sent_at == sent_at {
                 if !is_sent_after(self.rack.sent_at, self.rack.end, sent_at, segment.end()) {
                     break;
                 }
@@ -143,7 +143,7 @@ impl Scoreboard {
                 self.sacked -= 1;
             }
             let segment = self.at(index);
-            if !segment.sacked && (offset == 0 || segment.stamp.sent_at + recent <= now) {
+            if !segment.sacked && (offset == 0 || segment.sent_at + recent <= now) {
                 self.mark_lost(index, &mut losses);
             }
         }

@@ -12,7 +12,7 @@ fn sent_at(at: Time) -> Stamp {
 
 /// A scoreboard of `count` segments sent one millisecond apart.
 fn scoreboard(count: u32) -> Scoreboard {
-    let mut scoreboard = Scoreboard::new(MSS as u16);
+    let mut scoreboard = Scoreboard::new(MSS as u16, false);
     for n in 0..count {
         scoreboard.push(Seq(n * MSS), MSS, sent_at(Time::from_millis(u64::from(n))));
     }

@@ -324,6 +324,8 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::cc::{Algorithm, Catalogue};
+    use crate::config::Kernel;
+    use crate::endpoint::Transmit;
     use crate::sender::UNLIMITED;
     use crate::{Arrival, Config, Endpoint, Segment};
     use sojourn_units::{Duration, Time};
@@ -331,28 +333,37 @@ mod tests {
     /// The fate of a packet of the sender: its delay in ms, or `None` if it is lost; and whether it is marked.
     type Fate = (Option<u64>, bool);
 
-    /// The segments that both ends of a connection send in ten seconds, with their times. The data has no end.
+    /// The segments that both ends of a connection send in ten seconds, with their times. `shortcuts`: with the fast path
+    /// of acknowledgements, and with segments that continue a burst like the last.
     fn sent(
         algorithm: &Algorithm,
-        ecn: bool,
+        (ecn, kernel, bytes): (bool, Kernel, u64),
         fates: &[Fate],
-        fast_path: bool,
+        shortcuts: bool,
     ) -> Vec<(Time, Segment)> {
         let config = Config {
             ecn,
+            kernel,
             ..Config::default()
         };
         let mut ends = [
             Endpoint::connect(config.clone(), algorithm, crate::seq::Seq(1000)),
             Endpoint::listen(config, algorithm, crate::seq::Seq(2000)),
         ];
-        ends[0].write(UNLIMITED);
+        ends[0].write(bytes);
         let mut arrivals: BTreeMap<(Time, usize), (usize, Segment, Arrival)> = BTreeMap::new();
         let mut log = Vec::new();
         let mut now = Time::ZERO;
         while now < Time::from_secs(10) && log.len() < 5_000 {
             for from in [0, 1] {
-                while let Some(transmit) = ends[from].poll(now) {
+                let mut begun: Option<Transmit> = None;
+                while let Some(transmit) = begun
+                    .take()
+                    .filter(|_| shortcuts)
+                    .and_then(|last| last.continued(&mut ends[from], now))
+                    .or_else(|| ends[from].poll(now))
+                {
+                    begun = Some(transmit);
                     let (delay, marked) = match from {
                         0 => fates[log.len() % fates.len()],
                         _ => (Some(10), false),
@@ -378,7 +389,7 @@ mod tests {
             let arrived = arrivals.first_entry().filter(|first| first.key().0 == now);
             if let Some((to, segment, ecn)) = arrived.map(OccupiedEntry::remove) {
                 ends[to].on_segment(&segment, ecn, now);
-                if ends[to].is_established() && !fast_path {
+                if ends[to].is_established() && !shortcuts {
                     ends[to].sender_mut().has_fast_path = false;
                 }
             } else {
@@ -388,6 +399,13 @@ mod tests {
         log
     }
 
+    impl Transmit {
+        /// The next segment, if it is like this one.
+        fn continued(mut self, end: &mut Endpoint, now: Time) -> Option<Self> {
+            end.continue_alike(&mut self.segment, now).then_some(self)
+        }
+    }
+
     fn fate() -> impl Strategy<Value = Fate> {
         let delay =
             prop_oneof![1 => Just(None), 30 => Just(Some(10)), 2 => (10_u64..40).prop_map(Some)];
@@ -395,15 +413,17 @@ mod tests {
     }
 
     proptest! {
-        /// With and without the fast path the same segments leave at the same times.
+        /// With and without shortcuts the same segments leave at the same times.
         #[test]
-        fn the_fast_path_has_the_effect_of_the_slow_path(
+        fn shortcuts_have_the_effect_of_the_long_way(
             algorithm in prop::sample::select(Catalogue::new().iter().cloned().collect::<Vec<_>>()),
             ecn: bool,
+            kernel in prop::sample::select(vec![Kernel::V6_1, Kernel::V7_3]),
+            bytes in prop_oneof![3 => Just(UNLIMITED), 1 => 1_u64..3_000_000],
             fates in prop::collection::vec(fate(), 1..200),
         ) {
-            let with = sent(&algorithm, ecn, &fates, true);
-            let without = sent(&algorithm, ecn, &fates, false);
+            let with = sent(&algorithm, (ecn, kernel, bytes), &fates, true);
+            let without = sent(&algorithm, (ecn, kernel, bytes), &fates, false);
             prop_assert_eq!(with, without);
         }
     }

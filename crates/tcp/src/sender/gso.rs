@@ -114,6 +114,7 @@ impl Sender {
     }
 
     /// Segments in a full burst (Linux's tcp_tso_autosize).
+    #[inline(always)]
     fn full_burst(&self) -> u32 {
         if let Some(segments) = self.pacer.burst_segments(u64::from(self.mss)) {
             return segments;

@@ -79,6 +79,8 @@ pub struct Sender {
     control: Box<dyn CongestionControl>,
     /// The information that the congestion control needs.
     capabilities: Capabilities,
+    /// Something is noted of each segment sent: the congestion control needs samples or paces.
+    notes_each: bool,
     /// An in-order acknowledgement may take the fast path: SACK is on, and the congestion control needs no samples.
     has_fast_path: bool,
     pacer: Pacer,
@@ -182,11 +184,12 @@ impl Sender {
             full: u32::from(config.mss),
             unsent: 0,
             fin: Fin::Open,
-            scoreboard: Scoreboard::new(config.mss),
+            scoreboard: Scoreboard::new(config.mss, control.capabilities().samples),
             window: Window::new(config.initial_window),
             has_fast_path: sack
                 && feedback != Feedback::Accurate
                 && !control.capabilities().samples,
+            notes_each: control.capabilities().samples || control.capabilities().paces,
             capabilities: control.capabilities(),
             control,
             pacer: Pacer::default(),
@@ -433,6 +436,46 @@ impl Sender {
         let sending = self.send_new(segment, now, Fill::Full)?;
         segment.flags = segment.flags.with_if(Flags::PSH, self.burst == 0);
         Some(sending)
+    }
+
+    /// Makes of `segment`, the last one sent, the next of its burst and accounts for it, as [`Sender::poll`] would at the
+    /// same instant. False: the next segment would differ in more than its place, or there is none.
+    #[inline(always)]
+    pub(crate) fn continue_alike(&mut self, segment: &mut Segment) -> bool {
+        let len = u32::from(segment.len);
+        if self.burst == 0 || self.in_flight() >= self.window.cwnd || !self.goes_on(segment, len) {
+            return false;
+        }
+        if self.unsent != UNLIMITED {
+            self.unsent -= u64::from(len);
+        }
+        self.burst -= 1;
+        self.buffer -= 1;
+        segment.seq = self.next;
+        segment.flags = segment.flags.with_if(Flags::PSH, self.burst == 0);
+        self.scoreboard.push_alike(self.next, len);
+        self.next += len;
+        self.sent += u64::from(len);
+        self.sent_since_judged += 1;
+        true
+    }
+
+    /// True if another full segment follows the last one within the burst, and nothing is noted or told with it that was
+    /// not with the last.
+    #[inline(always)]
+    fn goes_on(&self, last: &Segment, len: u32) -> bool {
+        let is_full_and_not_the_last = len == self.full
+            && self.room() >= len
+            && self.unsent > 2 * u64::from(len)
+            && self.buffer > 0;
+        // CWR goes with one segment; with AccECN the bit belongs to a count.
+        let told_cwr = self.feedback != Feedback::Accurate && last.flags.contains(Flags::CWR);
+        is_full_and_not_the_last
+            && !self.notes_each
+            && !self.state.reduces()
+            && !self.confirm_reduction
+            && !told_cwr
+            && last.sack[0].is_none()
     }
 
     /// Retransmits the first lost segment.

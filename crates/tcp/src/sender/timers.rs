@@ -2,7 +2,7 @@
 //! §7), reordering timer (RFC 8985 §6.3), probe of a closed window (RFC 9293 §3.8.6.1). Also the effect of idle time on
 //! the congestion window (RFC 5681 §4.1, RFC 7661).
 
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use super::due::Due;
 use super::recovery::{Facts, State};
@@ -56,14 +56,15 @@ pub(super) struct Probe {
 }
 
 impl Sender {
-    /// When [`Sender::on_timer`] is due.
-    pub fn next_timer(&self) -> Option<Time> {
-        let alarm = self.alarm.map(|(_, due)| due);
-        if !self.held {
-            return alarm;
+    /// When [`Sender::on_timer`] is due; [`Time::MAX`]: never.
+    #[inline(always)]
+    pub fn due(&self) -> Time {
+        let alarm = self.alarm.map_or(Time::MAX, |(_, due)| due);
+        if self.held {
+            cold_path();
+            return alarm.min(self.pacer.release());
         }
-        let release = self.pacer.release();
-        Some(alarm.map_or(release, |due| due.min(release)))
+        alarm
     }
 
     /// Handles a timer that has expired.

@@ -10,6 +10,7 @@ use crate::exchange::Payload;
 use crate::frames;
 use crate::observer::Observer;
 use crate::packet::Packet;
+use crate::phy::Mode;
 use crate::rate_control::Chain;
 
 impl<P: Packet> Medium<P> {
@@ -65,9 +66,9 @@ impl<P: Packet> Medium<P> {
         (ahead * self.cell.aggregation.frames).clamp(WINDOW, MOST_OUTSTANDING)
     }
 
-    /// The limits of an aggregate that is sent in these modes.
-    fn limits(&self, chain: &Chain) -> Aggregation {
-        if chain.is_probe || !chain.slowest().can_aggregate() {
+    /// The limits of an aggregate that is sent in these modes, of which this is the slowest.
+    fn limits(&self, chain: &Chain, slowest: Mode) -> Aggregation {
+        if chain.is_probe || !slowest.can_aggregate() {
             Aggregation::NONE
         } else {
             self.cell.aggregation
@@ -82,7 +83,8 @@ impl<P: Packet> Medium<P> {
             return;
         }
         let ready = &self.members[member].categories[access.index()].ready[0];
-        let (limits, peer) = (self.limits(&ready.chain), ready.peer);
+        let slowest = ready.chain.slowest();
+        let (limits, peer) = (self.limits(&ready.chain, slowest), ready.peer);
         let session = self.session(member, peer, access);
         let session = &mut self.sessions[session];
         let Member {
@@ -97,7 +99,7 @@ impl<P: Packet> Medium<P> {
         for mpdu in sent.frames.drain(..) {
             session.queue_retransmission(mpdu);
         }
-        let (slowest, timing) = (sent.chain.slowest(), &self.cell.timing);
+        let timing = &self.cell.timing;
         sent.psdu = Psdu::default();
         while let Some(mpdu) =
             session.take_in_window(|bytes| sent.psdu.with(bytes).fits(slowest, &limits, timing))
@@ -202,7 +204,7 @@ impl<P: Packet> Medium<P> {
         let chain = controller.chain(snr, now);
         let expected = controller.expected_bps();
         let (mode, slowest) = (chain.first(), chain.slowest());
-        let limits = self.limits(&chain);
+        let limits = self.limits(&chain, slowest);
         let reach = self.reach(member);
         let timing = &self.cell.timing;
         let framing = self.cell.framing;

@@ -216,7 +216,7 @@ impl<P: Packet> Medium<P> {
             let chain = &transmission.chain;
             let mode = chain
                 .after(transmission.tries)
-                .map_or(chain.slowest(), |stage| stage.1);
+                .map_or_else(|| chain.slowest(), |stage| stage.1);
             let received = if collided {
                 &[][..]
             } else {

@@ -63,7 +63,7 @@ impl<P: Packet> Medium<P> {
         let chain = &transmission.chain;
         let mode = chain
             .after(transmission.tries)
-            .map_or(chain.slowest(), |stage| stage.1);
+            .map_or_else(|| chain.slowest(), |stage| stage.1);
         let bytes = transmission.psdu.bytes(mode);
         Plan::new(&self.cell, mode, bytes, transmission.payload)
     }
@@ -85,7 +85,7 @@ impl<P: Packet> Medium<P> {
         let chain = &transmission.chain;
         let mode = chain
             .after(transmission.tries)
-            .map_or(chain.slowest(), |stage| stage.1);
+            .map_or_else(|| chain.slowest(), |stage| stage.1);
         let channel = &mut self.channels[station];
         channel.snr(now);
         let (control, answer_bytes) = plan.answer_frame;

@@ -71,6 +71,10 @@ impl<P: Packet> Ring<P> {
         }
     }
 
+    pub(crate) fn has_turns(&self, access: Access) -> bool {
+        !self.turns[access.index()].is_empty()
+    }
+
     pub(crate) fn next_peer(
         &mut self,
         access: Access,

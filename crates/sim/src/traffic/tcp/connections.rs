@@ -1,6 +1,7 @@
 //! The connections of a flow, with both endpoints of each.
 
 use std::iter::Sum;
+use std::sync::Arc;
 
 use sojourn_experiment::model;
 use sojourn_tcp::cc::Algorithm;
@@ -20,13 +21,12 @@ pub struct Place(usize);
 
 /// The open connections of a flow.
 pub struct Connections {
-    config: Config,
+    config: Arc<Config>,
     algorithm: Algorithm,
     iss: Stream,
     opened: u32,
-    /// The open connections. The fields read most often are kept apart: their numbers, and the timers of each end.
-    ids: Vec<Id>,
-    due: Vec<[Time; 2]>,
+    /// The open connections. What is looked through is kept apart.
+    handles: Vec<Handle>,
     open: Vec<Connection>,
     /// Ends that may have something to send, served last in, first out: the SYNs of connections that a browser opens go
     /// before the request that it writes at the same instant. On Linux the SYN-ACKs leave among the first segments of
@@ -35,6 +35,12 @@ pub struct Connections {
     ready: Vec<(Id, Side)>,
     /// The sending host has an access-link queue that TCP small queues keep short.
     small_queues: bool,
+}
+
+/// The number of an open connection, and when each end's next timer expires.
+struct Handle {
+    id: Id,
+    due: [Time; 2],
 }
 
 /// A connection.
@@ -121,7 +127,7 @@ impl Connection {
 
     /// When an end's next timer expires; [`Time::MAX`]: never.
     pub fn next_timer(&self, side: Side) -> Time {
-        self.ends[side as usize].next_timer().unwrap_or(Time::MAX)
+        self.ends[side as usize].due()
     }
 
     const fn counts(&self) -> Counts {
@@ -136,7 +142,8 @@ impl Connection {
 
     /// True once both ends have closed, or the opener has given up.
     pub fn is_over(&self) -> bool {
-        self.ends[Side::Sending as usize].is_closed() | self.ends[self.opener as usize].has_failed()
+        self.ends[Side::Sending as usize].is_closed()
+            || self.ends[self.opener as usize].has_failed()
     }
 }
 
@@ -158,7 +165,7 @@ impl Connections {
             .window
             .map_or(1 << 30, |bytes| bytes.min(1 << 30) as u32);
         Self {
-            config: Config {
+            config: Arc::new(Config {
                 mss: tcp.mss as u16,
                 initial_window: tcp.initial_window,
                 ecn: tcp.ecn,
@@ -187,12 +194,11 @@ impl Connections {
                     model::Kernel::V7_3 => Kernel::V7_3,
                 },
                 ..Config::default()
-            },
+            }),
             algorithm: algorithm.clone(),
             iss,
             opened: 0,
-            ids: Vec::new(),
-            due: Vec::new(),
+            handles: Vec::new(),
             open: Vec::new(),
             ready: Vec::new(),
             small_queues: identity.has_access_link && tcp.small_queues,
@@ -202,37 +208,42 @@ impl Connections {
     /// Finds a connection; `None` if it is closed.
     pub fn find(&self, id: Id) -> Option<Place> {
         // Most flows have one connection.
-        if self.ids.first() == Some(&id) {
+        if self.handles.first().is_some_and(|first| first.id == id) {
             return Some(Place(0));
         }
         cold_path();
-        self.ids.iter().position(|known| *known == id).map(Place)
+        self.handles
+            .iter()
+            .position(|known| known.id == id)
+            .map(Place)
     }
 
     /// An open connection and its ends' deadlines. The caller updates a deadline after an end has acted.
     pub fn at(&mut self, place: Place) -> (&mut Connection, &mut [Time; 2]) {
-        (&mut self.open[place.0], &mut self.due[place.0])
+        (&mut self.open[place.0], &mut self.handles[place.0].due)
     }
 
     /// Runs the expired timers of one side's ends.
     pub fn on_timer(&mut self, side: Side, now: Time) {
-        for at in 0..self.ids.len() {
-            if self.due[at][side as usize] <= now {
-                self.open[at].end(side).on_timer(now);
-                self.ready.push((self.ids[at], side));
+        for (handle, connection) in self.handles.iter().zip(&mut self.open) {
+            if handle.due[side as usize] <= now {
+                connection.end(side).on_timer(now);
+                self.ready.push((handle.id, side));
             }
         }
     }
 
     /// When each side's next timer expires; [`Time::MAX`]: never.
     pub fn next_timers(&self) -> [Time; 2] {
-        if let [only] = self.due.as_slice() {
-            return *only;
+        if let [only] = self.handles.as_slice() {
+            return only.due;
         }
         cold_path();
-        self.due.iter().fold([Time::MAX; 2], |first, due| {
-            [first[0].min(due[0]), first[1].min(due[1])]
-        })
+        self.handles
+            .iter()
+            .fold([Time::MAX; 2], |first, Handle { due, .. }| {
+                [first[0].min(due[0]), first[1].min(due[1])]
+            })
     }
 
     /// Takes an end that may have something to send.
@@ -247,8 +258,7 @@ impl Connections {
 
     /// Removes a closed connection and returns its counters.
     pub fn remove(&mut self, place: Place) -> Counts {
-        self.ids.swap_remove(place.0);
-        self.due.swap_remove(place.0);
+        self.handles.swap_remove(place.0);
         self.open.swap_remove(place.0).counts()
     }
 
@@ -279,8 +289,10 @@ impl sojourn_traffic::Connections for Connections {
         };
         let id = Id(self.opened);
         self.opened += 1;
-        self.ids.push(id);
-        self.due.push([Time::MAX; 2]);
+        self.handles.push(Handle {
+            id,
+            due: [Time::MAX; 2],
+        });
         self.open.push(Connection {
             ends,
             opener,

@@ -85,7 +85,7 @@ impl TcpFlow {
         let (connection, due) = self.connections.at(place);
         let rtt = connection.deliver(side, segment, ecn, now);
         connection.end_wait(side, now, || network.next_before(Time::MAX).1);
-        if self.meter.segments.is_some() && side == Side::Receiving && segment.sequence_len() > 0 {
+        if side == Side::Receiving && self.meter.segments.is_some() && segment.sequence_len() > 0 {
             cold_path();
             self.meter.record_segment(now - packet.enqueued, now);
         }
@@ -161,6 +161,10 @@ impl TcpFlow {
     pub fn cwnd(&self) -> Option<u32> {
         self.connections.cwnd()
     }
+    /// The flow's meter, as last brought up to date.
+    pub fn into_meter(self) -> Meter {
+        self.meter
+    }
     /// The flow's meter, with its counters up to date.
     pub fn meter(&mut self) -> &mut Meter {
         let counts: Counts = [self.over, self.connections.counts()].into_iter().sum();
@@ -190,7 +194,7 @@ impl Egress {
     }
 
     /// Polls an end for segments until it has none left.
-    #[inline(never)]
+    #[inline]
     fn poll(
         &mut self,
         connection: &mut Connection,
@@ -208,13 +212,14 @@ impl Egress {
         } else {
             Ecn::Ect0
         };
-        let mut packet = network.observer.packets.take();
         loop {
             if let Some(local) = &mut local {
                 hold_back(end, local, now);
             }
+            let mut packet = network.observer.packets.take();
             let Some(is_capable) = end.poll_into(&mut packet.segment, now) else {
-                break;
+                network.observer.packets.give_back(packet);
+                return;
             };
             let segment = &packet.segment;
             if let Some(unacknowledged) = &mut self.unacknowledged {
@@ -224,16 +229,22 @@ impl Egress {
             let bytes = segment.header_bytes() + payload + overhead;
             let ecn = if is_capable { capable } else { Ecn::NotEct };
             packet.address(of, packet::Kind::Segment, bytes, ecn, now);
+            let mut next = packet.segment;
             let leaves = network::send(network, packet, route, now);
             if let Some(local) = &mut local {
                 local.push(payload, leaves);
+            } else if self.unacknowledged.is_none() {
+                while end.continue_alike(&mut next, now) {
+                    let mut packet = network.observer.packets.take();
+                    packet.segment = next;
+                    packet.address(of, packet::Kind::Segment, bytes, ecn, now);
+                    network::send(network, packet, route, now);
+                }
             }
             if !end.has_to_send() {
                 return; // the usual case after an acknowledgement
             }
-            packet = network.observer.packets.take();
         }
-        network.observer.packets.give_back(packet);
     }
 }
 
