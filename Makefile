@@ -88,8 +88,8 @@ site: $(VENV)/.docs
 	if [ -e target/web/sojourn.html ]; then mkdir -p target/site/lab && cp target/web/sojourn.html target/site/lab/index.html; fi
 
 # The simulator compiled to WebAssembly, inside of a page that loads nothing.
-web:
-	module=$$($(RUST) tools/build-wasm) && $(PYTHON) web/build.py $$module target/web/sojourn.html
+web: $(BIN)/python
+	module=$$($(RUST) tools/build-wasm) && $(BIN)/python web/build.py $$module target/web/sojourn.html
 
 # Without a browser.
 web-check: install $(VENV)/.test
