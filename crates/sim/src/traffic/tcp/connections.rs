@@ -33,8 +33,10 @@ pub struct Connections {
     /// the response, because a server takes time to process. Here hosts take no time, and SYN-ACKs behind the whole
     /// response would meet a full queue.
     ready: Vec<(Id, Side)>,
-    /// The sending host has an access-link queue that TCP small queues keep short.
+    /// TCP small queues apply.
     small_queues: bool,
+    /// The sending host has a link of its own.
+    has_link: bool,
 }
 
 /// The number of an open connection, and when each end's next timer expires.
@@ -49,7 +51,7 @@ pub struct Connection {
     ends: [Endpoint; 2],
     /// The end that opened it.
     opener: Side,
-    /// The sending host's queue, if TCP small queues apply.
+    /// The data in the sending host, if TCP small queues apply.
     local: Option<LocalQueue>,
 }
 
@@ -116,7 +118,7 @@ impl Connection {
         self.ends[side as usize].has_to_send()
     }
 
-    /// An end to poll for segments until it has none left, with its host's queue if TCP small queues apply.
+    /// An end to poll for segments until it has none left, with the data in its host if TCP small queues apply.
     pub fn sending_end(&mut self, side: Side) -> (&mut Endpoint, Option<&mut LocalQueue>) {
         let local = match side {
             Side::Sending => self.local.as_mut(),
@@ -201,7 +203,8 @@ impl Connections {
             handles: Vec::new(),
             open: Vec::new(),
             ready: Vec::new(),
-            small_queues: identity.has_access_link && tcp.small_queues,
+            small_queues: tcp.small_queues,
+            has_link: identity.has_access_link,
         }
     }
 
@@ -296,7 +299,7 @@ impl sojourn_traffic::Connections for Connections {
         self.open.push(Connection {
             ends,
             opener,
-            local: self.small_queues.then(LocalQueue::default),
+            local: self.small_queues.then(|| LocalQueue::new(self.has_link)),
         });
         self.ready.push((id, opener));
         id

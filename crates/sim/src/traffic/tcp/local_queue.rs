@@ -1,21 +1,69 @@
-//! A connection's bytes in its host's own queue, which TCP small queues keep short (Linux's tcp_small_queue_check).
+//! A connection's bytes in its own host, which TCP small queues keep few (Linux's tcp_small_queue_check).
 
 use std::collections::VecDeque;
 
 use sojourn_units::Time;
 
-/// The data segments of a connection that have not left its host.
+/// The data of a connection that has not left its host.
+pub enum LocalQueue {
+    /// The host has a link of its own, whose queue holds the data.
+    Link(LinkQueue),
+    /// A host without a link of its own sends at once, but what it sends leaves only after all that arrives at the same
+    /// instant has been handled: a kernel handles arrivals in batches.
+    Instant {
+        /// The instant of the last transmission.
+        at: Time,
+        /// Payload sent at that instant.
+        bytes: u64,
+    },
+}
+
+/// A connection's segments in the queue of its host's link.
 #[derive(Default)]
-pub struct LocalQueue {
+pub struct LinkQueue {
     /// When each leaves, and its payload.
     segments: VecDeque<(Time, u32)>,
     bytes: u64,
 }
 
 impl LocalQueue {
-    /// Enqueues a segment of `payload` bytes that leaves at `leaves`, after those before it.
+    /// An empty queue.
+    pub fn new(has_link: bool) -> Self {
+        if has_link {
+            Self::Link(LinkQueue::default())
+        } else {
+            Self::Instant {
+                at: Time::ZERO,
+                bytes: 0,
+            }
+        }
+    }
+
+    /// Adds a segment of `payload` bytes that is sent at `now` and leaves at `leaves`, after those before it.
+    #[inline(always)]
+    pub fn push(&mut self, payload: u32, now: Time, leaves: Time) {
+        match self {
+            Self::Link(link) => link.push(payload, leaves),
+            Self::Instant { at, bytes } => {
+                *bytes = u64::from(payload) + if *at == now { *bytes } else { 0 };
+                *at = now;
+            }
+        }
+    }
+
+    /// Payload that waits at `now` for the end of this instant.
+    #[inline(always)]
+    pub fn waiting(&self, now: Time) -> u64 {
+        match self {
+            Self::Instant { at, bytes } if *at == now => *bytes,
+            Self::Instant { .. } | Self::Link(_) => 0,
+        }
+    }
+}
+
+impl LinkQueue {
     #[cold]
-    pub fn push(&mut self, payload: u32, leaves: Time) {
+    fn push(&mut self, payload: u32, leaves: Time) {
         if payload == 0 {
             return;
         }
@@ -48,7 +96,7 @@ mod tests {
     #[test]
     fn a_queue_is_short_when_enough_has_left() {
         let ms = Time::from_millis;
-        let mut queue = LocalQueue::default();
+        let mut queue = LinkQueue::default();
         for leaves in 1..=5 {
             queue.push(1000, ms(leaves));
         }
@@ -57,5 +105,16 @@ mod tests {
         assert_eq!(queue.short_at(3000, ms(2)), ms(2));
         assert_eq!(queue.short_at(0, ms(4)), ms(5));
         assert_eq!(queue.short_at(0, ms(9)), ms(9));
+    }
+
+    #[test]
+    fn without_a_link_data_waits_until_the_instant_is_over() {
+        let ms = Time::from_millis;
+        let mut queue = LocalQueue::new(false);
+        queue.push(1000, ms(1), ms(1));
+        queue.push(500, ms(1), ms(1));
+        assert_eq!((queue.waiting(ms(1)), queue.waiting(ms(2))), (1500, 0));
+        queue.push(700, ms(2), ms(2));
+        assert_eq!(queue.waiting(ms(2)), 700);
     }
 }

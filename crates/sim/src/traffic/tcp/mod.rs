@@ -5,6 +5,8 @@ mod connections;
 mod heard;
 mod local_queue;
 
+use std::mem;
+
 use sojourn_aqm::Ecn;
 use sojourn_experiment::model::Kind;
 use sojourn_measure::meter::{Meter, RowsOf};
@@ -17,7 +19,7 @@ use sojourn_units::{Time, cold_path};
 use self::acknowledged::Unacknowledged;
 use self::connections::{Connection, Connections, Counts, Place};
 use self::heard::Heard;
-use self::local_queue::LocalQueue;
+use self::local_queue::{LinkQueue, LocalQueue};
 use super::Identity;
 use crate::network::{self, Network};
 use crate::packet::{self, SimPacket};
@@ -41,6 +43,10 @@ struct Egress {
     identity: Identity,
     /// The send times of segments, if a row is recorded for each.
     unacknowledged: Option<Unacknowledged>,
+    /// An arrival is being handled, and others may follow at this instant.
+    in_batch: bool,
+    /// The end polled last waits for the end of this instant.
+    waits: bool,
 }
 
 impl TcpFlow {
@@ -60,6 +66,8 @@ impl TcpFlow {
                 unacknowledged: (identity.measures.rows == Some(RowsOf::Segments))
                     .then(Unacknowledged::default),
                 identity,
+                in_batch: false,
+                waits: false,
             },
         })
     }
@@ -93,7 +101,9 @@ impl TcpFlow {
             self.meter.record_rtt(rtt, now);
         }
         // A kernel answers before it wakes the application.
+        self.egress.in_batch = true;
         let over = self.egress.send(connection, due, (id, side), now, network);
+        self.egress.in_batch = false;
         if over {
             self.let_go(id, place, now);
         } else if self.hears_arrivals {
@@ -189,7 +199,11 @@ impl Egress {
         if connection.has_to_send(side) {
             self.poll(connection, id, side, now, network);
         }
-        due[side as usize] = connection.next_timer(side);
+        due[side as usize] = if mem::take(&mut self.waits) {
+            now
+        } else {
+            connection.next_timer(side)
+        };
         connection.is_over()
     }
 
@@ -213,8 +227,13 @@ impl Egress {
             Ecn::Ect0
         };
         loop {
-            if let Some(local) = &mut local {
-                hold_back(end, local, now);
+            match &mut local {
+                Some(LocalQueue::Link(link)) => hold_back(end, link, now),
+                Some(local) if self.in_batch && waits(end, local, now, network) => {
+                    self.waits = true;
+                    return;
+                }
+                _ => {}
             }
             let mut packet = network.observer.packets.take();
             let Some(is_capable) = end.poll_into(&mut packet.segment, now) else {
@@ -231,15 +250,19 @@ impl Egress {
             packet.address(of, packet::Kind::Segment, bytes, ecn, now);
             let mut next = packet.segment;
             let leaves = network::send(network, packet, route, now);
-            if let Some(local) = &mut local {
-                local.push(payload, leaves);
-            } else if self.unacknowledged.is_none() {
+            let mut sent = payload;
+            let has_link = matches!(local, Some(LocalQueue::Link(_)));
+            if !has_link && self.unacknowledged.is_none() {
                 while end.continue_alike(&mut next, now) {
                     let mut packet = network.observer.packets.take();
                     packet.segment = next;
                     packet.address(of, packet::Kind::Segment, bytes, ecn, now);
                     network::send(network, packet, route, now);
+                    sent += payload;
                 }
+            }
+            if let Some(local) = &mut local {
+                local.push(sent, now, leaves);
             }
             if !end.has_to_send() {
                 return; // the usual case after an acknowledgement
@@ -250,8 +273,17 @@ impl Egress {
 
 /// TCP small queues: nothing leaves until the host's own queue is short.
 #[cold]
-fn hold_back(end: &mut Endpoint, local: &mut LocalQueue, now: Time) {
-    end.hold_back(local.short_at(end.small_queue(), now));
+fn hold_back(end: &mut Endpoint, link: &mut LinkQueue, now: Time) {
+    end.hold_back(link.short_at(end.small_queue(), now));
+}
+
+/// The same without a link: what was sent at this instant leaves after all that arrives at it.
+#[inline(always)]
+fn waits(end: &Endpoint, local: &LocalQueue, now: Time, network: &Network) -> bool {
+    local.waiting(now) > 0 && {
+        cold_path(); // the first acknowledgement of an instant has sent, and this is another one
+        local.waiting(now) > end.small_queue() && network.next_before(Time::MAX).1 == now
+    }
 }
 
 /// Notes when data was sent.
