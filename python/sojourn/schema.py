@@ -198,6 +198,8 @@ class Group(TypedDict):
     """The sum over the flows."""
     mos: NotRequired[float]
     """The mean over the flows."""
+    qoo: NotRequired[float]
+    """Quality of Outcome, from 0 to 100."""
     video: NotRequired[Video]
 
 

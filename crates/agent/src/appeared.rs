@@ -74,6 +74,7 @@ pub fn add(
                 rows: None,
             },
             codec: None,
+            requirements: None,
         });
     }
     for row in &mut recording.packets {

@@ -2,12 +2,13 @@
 
 use sojourn_measure::emodel::Equipment;
 use sojourn_measure::meter::{Measures, RowsOf};
+use sojourn_measure::qoo::Requirements;
 use sojourn_measure::scope::{Flow, Scope};
 use sojourn_traffic::{Browsing, Kind};
 use sojourn_units::{Hop, Time};
 
 use crate::derived;
-use crate::model::{Experiment, RttOf, Traffic};
+use crate::model::{Experiment, Outcome, RttOf, Traffic};
 
 /// What to measure in a run of arm number `queue` with `seed`.
 pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
@@ -40,6 +41,7 @@ pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
                 }),
                 _ => None,
             },
+            requirements: requirements(traffic.outcome, experiment.record.qoo),
         }
     };
     Scope {
@@ -52,6 +54,17 @@ pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
         series: experiment.record.series,
         queues,
     }
+}
+
+/// What a group's application needs, if the group has a score.
+fn requirements(given: Outcome, all: bool) -> Option<Requirements> {
+    let default = Requirements::default();
+    (all || given != Outcome::default()).then(|| Requirements {
+        p99: given.qoo_p99.unwrap_or(default.p99),
+        p99_9: given.qoo_p99_9.unwrap_or(default.p99_9),
+        loss: given.qoo_loss.unwrap_or(default.loss),
+        rate: given.qoo_rate.or(default.rate),
+    })
 }
 
 /// What to measure of a flow of this traffic.

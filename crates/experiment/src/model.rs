@@ -119,6 +119,21 @@ pub struct Traffic {
     pub access: Option<Rate>,
     /// The given bound of how late a sending by a timer may be; [`crate::derived::jitter`] is the bound in use.
     pub jitter: Option<Duration>,
+    /// What the application needs, as far as it is given.
+    pub outcome: Outcome,
+}
+
+/// What an application needs of the network, as far as it is given; see [`sojourn_measure::qoo::Requirements`].
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Outcome {
+    /// Optimal and unacceptable 99th percentile of the latency.
+    pub qoo_p99: Option<(Duration, Duration)>,
+    /// The same of the 99.9th percentile.
+    pub qoo_p99_9: Option<(Duration, Duration)>,
+    /// The same of the share of packets lost.
+    pub qoo_loss: Option<(f64, f64)>,
+    /// The least throughput of a flow.
+    pub qoo_rate: Option<Rate>,
 }
 
 /// What to record beyond the summary.
@@ -136,6 +151,8 @@ pub struct Record {
     pub rtt_of: RttOf,
     /// One-way delays of TCP segments.
     pub one_way: bool,
+    /// Quality of Outcome of every group.
+    pub qoo: bool,
     /// Width of the bins of the time series.
     pub series: Option<Duration>,
 }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use sojourn_experiment::model::{
     Abe, Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, EcnField, Experiment, Files,
-    Impaired, Kernel, Kind, Link, Pace, Ping, Queue, Record, Recovery, Route, RttOf, Sizes, Tcp,
-    Traffic, UpLink,
+    Impaired, Kernel, Kind, Link, Outcome, Pace, Ping, Queue, Record, Recovery, Route, RttOf,
+    Sizes, Tcp, Traffic, UpLink,
 };
 use sojourn_experiment::{InUse, resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};
@@ -87,6 +87,7 @@ fn the_documented_example_reads_as_described() {
         dscp: 0,
         access: None,
         jitter: None,
+        outcome: Outcome::default(),
         host: None,
     };
     let expected = Experiment {
@@ -286,6 +287,7 @@ fn every_key_is_read() {
             dscp: 46,
             access: Some(Rate::from_mbps(100)),
             jitter: None,
+            outcome: Outcome::default(),
             host: None,
         }]
     );
@@ -298,6 +300,7 @@ fn every_key_is_read() {
             rtt: true,
             rtt_of: RttOf::Segments,
             one_way: true,
+            qoo: false,
             series: Some(Duration::from_millis(100)),
         }
     );
@@ -495,6 +498,10 @@ fn every_kind_of_traffic_is_listed_with_its_keys() {
         "direction",
         "dscp",
         "access",
+        "qoo_p99",
+        "qoo_p99_9",
+        "qoo_loss",
+        "qoo_rate",
         "interval",
         "protocol",
         "packet",

@@ -131,7 +131,7 @@ fn a_bad_value_is_named_with_its_line() {
             r#"16: traffic.0.kind: got "bulq"; did you mean "bulk"? accepted: bulk, cbr, ping, files, onoff, voip, game, web, video, rrul, rrul_be, rtt_fair, rtt_fair4be, rtt_fair6be, rtt_fair_up, rtt_fair_var"#.into()),
         (r#"kind = "bulk""#, r#"kind = "cbr""#, format!("15: traffic.0.rate: missing; must be {rate}")),
         (r#"kind = "bulk""#, "kind = \"cbr\"\nrate = \"1 Mbit/s\"\ntcp = \"reno\"",
-            "18: traffic.0.tcp: unknown key; accepted by cbr: kind, name, from, to, host, via, flows, rtt, start, stop, direction, dscp, access, rate, packet, mtu, ecn, jitter".into()),
+            "18: traffic.0.tcp: unknown key; accepted by cbr: kind, name, from, to, host, via, flows, rtt, start, stop, direction, dscp, access, qoo_p99, qoo_p99_9, qoo_loss, qoo_rate, rate, packet, mtu, ecn, jitter".into()),
         (r#"kind = "bulk""#, "kind = \"cbr\"\nrate = \"1 Mbit/s\"\npacket = \"65508 B\"",
             r#"18: traffic.0.packet: got "65508 B"; must be from "1 B" to "65507 B" (B, kB, MB, GB)"#.into()),
         (r#"kind = "bulk""#, "kind = \"cbr\"\nrate = \"1 Mbit/s\"\nmtu = \"67 B\"",

@@ -33,6 +33,9 @@ pub struct Group {
     /// The mean of their opinion scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mos: Option<f64>,
+    /// Quality of Outcome, from 0 to 100, if it is asked for and there are latencies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub qoo: Option<f64>,
     /// The figures of their players: sums, except that the media rate is the mean over segments and the startup time
     /// the mean over players.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,6 +84,7 @@ fn group(members: &[Flow], pooled: Pooled) -> Group {
         pooled,
         lost_packets: sum(members.iter().filter_map(|flow| flow.lost_packets)),
         mos: mean(members.iter().filter_map(|flow| flow.mos)),
+        qoo: None,
         video: video(
             members
                 .iter()

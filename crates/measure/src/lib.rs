@@ -32,6 +32,7 @@ pub mod pcapng;
 mod percentile;
 pub mod playback;
 pub mod probe;
+pub mod qoo;
 pub mod result;
 pub mod scope;
 pub mod series;

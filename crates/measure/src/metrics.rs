@@ -159,6 +159,10 @@ pub const METRICS: &[Metric] = {
             scale: Some((1.0, 4.5)),
             ..perceived(metric(Group, "mos", &["mos"], "MOS", ("1–4.5", 1.0), 2, "call quality: MOS"))
         },
+        Metric {
+            scale: Some((0.0, 100.0)),
+            ..perceived(metric(Group, "qoo", &["qoo"], "QoO", ("0–100", 1.0), 0, "Quality of Outcome"))
+        },
         time(metric(Group, "page_load_p50_ms", &["page_load_ms.p50"], "page p50", MS, 2, "median page load time"), "page_load_n"),
         time(metric(Group, "page_load_p95_ms", &["page_load_ms.p95"], "page p95", MS, 2, "p95 of the page load time"), "page_load_n"),
         count(metric(Group, "page_load_n", &["page_load_ms.n"], "pages", NUMBER, 0, "finished pages")),
@@ -201,6 +205,7 @@ mod tests {
         let group = Group {
             pooled: every,
             mos: Some(4.0),
+            qoo: Some(50.0),
             lost_packets: Some(0),
             video: Some(Video::default()),
             ..Group::default()

@@ -6,6 +6,7 @@ use crate::emodel::Equipment;
 use crate::loss_events::ResponsiveFlows;
 use crate::meter::Measures;
 use crate::probe::QueueProbe;
+use crate::qoo::Requirements;
 
 /// The links, queues and flows to measure in a run.
 #[derive(Clone, Debug)]
@@ -55,6 +56,8 @@ pub struct Flow {
     pub measures: Measures,
     /// The codec, for a call.
     pub codec: Option<Equipment>,
+    /// What the application needs, if its group has a score.
+    pub requirements: Option<Requirements>,
 }
 
 impl Scope {

@@ -8,7 +8,8 @@ use crate::emodel;
 use crate::groups::{Pooled, groups};
 use crate::meter::{Meter, OneWay};
 use crate::probe::{FlowCounts, QueueProbe};
-use crate::result::{Bottleneck, Column, Flow, RunResult, Spread, Table, power};
+use crate::qoo::Conditions;
+use crate::result::{Bottleneck, Column, Flow, RunResult, Table, power};
 use crate::scope::{self, Scope};
 use crate::series::Series;
 
@@ -40,7 +41,14 @@ pub fn summarise(scope: &Scope, measured: Measured<'_>) -> RunResult {
         .zip(&meters)
         .map(|((number, flow), meter)| flow_figures(flow, meter, counts(&probes, number, flow)))
         .collect();
-    let groups = groups(&flows, |members| pooled(&meters[members]));
+    let mut groups = groups(&flows, |members| pooled(&meters[members]));
+    let mut first = 0;
+    for group in &mut groups {
+        let members = first..first + group.flows;
+        first = members.end;
+        let (flows, of) = (&flows[members.clone()], &scope.flows[members.start]);
+        group.qoo = outcome(of, flows, &meters[members]);
+    }
     let histograms =
         (scope.queues.iter().zip(&probes)).map(|(queue, probe)| probe.histogram(*queue));
     let histogram = histograms.reduce(Table::stacked);
@@ -130,6 +138,52 @@ fn flow_figures(flow: &scope::Flow, meter: &Meter, counts: FlowCounts) -> Flow {
     }
 }
 
+/// Quality of Outcome of a group: by RTTs, or else by one-way delays, and the loss and goodput of its flows. The loss of a TCP
+/// flow is the share that queues dropped.
+fn outcome(of: &scope::Flow, flows: &[Flow], meters: &[&mut Meter]) -> Option<f64> {
+    let requirements = of.requirements?;
+    let round_trips = together(meters, |meter| Some(&meter.round_trips));
+    let (delays, rest) = match round_trips.filter(|delays| delays.n() > 0) {
+        Some(delays) => (delays, Duration::ZERO),
+        None => {
+            let delays = together(meters, |meter| {
+                meter.one_way().map(|one_way| &one_way.delays)
+            })?;
+            // The measured delays have only the links' part of the base RTT.
+            let rest = mouth_to_ear(of.link_delay, of.rtt, of.link_delay);
+            (delays, rest.saturating_sub(of.link_delay))
+        }
+    };
+    let quantiles = delays.quantiles();
+    let sum = |count: fn(&Flow) -> u64| flows.iter().map(count).sum::<u64>() as f64;
+    let (lost, sent) = match flows.iter().any(|flow| flow.lost_packets.is_some()) {
+        true => {
+            let sent = meters.iter().filter_map(|meter| meter.packets.as_ref());
+            let sent: u64 = sent.map(|packets| packets.sent).sum();
+            (sum(|flow| flow.lost_packets.unwrap_or(0)), sent as f64)
+        }
+        false => (
+            sum(|flow| flow.dropped_packets),
+            sum(|flow| flow.bottleneck_packets),
+        ),
+    };
+    let measured = Conditions {
+        p99_ms: quantiles.p99? + rest.as_millis_f64(),
+        p99_9_ms: quantiles.p99_9? + rest.as_millis_f64(),
+        loss: (sent > 0.0).then(|| lost / sent),
+        rate_bps: flows.iter().map(|flow| flow.goodput_bps).sum::<f64>() / flows.len() as f64,
+    };
+    Some(requirements.score(&measured))
+}
+
+/// The delays of several flows, combined.
+fn together(meters: &[&mut Meter], of: fn(&Meter) -> Option<&Delays>) -> Option<Delays> {
+    let mut each = meters.iter().filter_map(|meter| of(meter));
+    let mut all = each.next()?.clone();
+    each.for_each(|delays| all.add(delays));
+    Some(all)
+}
+
 /// The opinion score of a call; `None` for other traffic, and if nothing arrived.
 fn opinion(flow: &scope::Flow, one_way: &OneWay) -> Option<f64> {
     let (delay, loss) = one_way.delays.mean().zip(one_way.loss())?;
@@ -147,12 +201,7 @@ fn mouth_to_ear(measured: Duration, rtt: Duration, links: Duration) -> Duration 
 
 /// All measurements of some flows, combined.
 fn pooled(meters: &[&mut Meter]) -> Pooled {
-    let together = |of: fn(&Meter) -> Option<&Delays>| -> Option<Spread> {
-        let mut each = meters.iter().filter_map(|meter| of(meter));
-        let mut all = each.next()?.clone();
-        each.for_each(|delays| all.add(delays));
-        Some(all.spread())
-    };
+    let together = |of| together(meters, of).map(|delays| delays.spread());
     Pooled {
         rtt_ms: together(|meter| Some(&meter.round_trips)).unwrap_or_default(),
         one_way_ms: together(|meter| meter.one_way().map(|one_way| &one_way.delays)),

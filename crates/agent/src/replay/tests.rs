@@ -47,6 +47,7 @@ fn experiment() -> Experiment {
             dscp: 0,
             access: None,
             jitter: None,
+            outcome: sojourn_experiment::model::Outcome::default(),
             host: None,
         }],
         record: Record {

@@ -28,6 +28,9 @@ keys! {
         rtt_of = RTT_OF, Is("samples");
         /// Report one-way delay, jitter and delay variation, from the bottleneck on, for the data of TCP flows too.
         one_way = Flag, Is("false");
+        /// Score every group by Quality of Outcome (draft-ietf-ippm-qoo). A group with a key of its own for it has a score
+        /// in any case.
+        qoo = Flag, Is("false");
         /// Width of the bins of the time series.
         series = Maybe(Span::AboveZero), Words("no time series");
     }

@@ -9,7 +9,7 @@ use crate::error::ReadError;
 use crate::form::AnyKey;
 use crate::forms::Span;
 use crate::keys::{Keys, keys};
-use crate::model::{Direction, EchoProtocol, Kind, Ping, Route, Tcp, Traffic};
+use crate::model::{Direction, EchoProtocol, Kind, Outcome, Ping, Route, Tcp, Traffic};
 use crate::section::Section;
 
 /// Code points: best effort, background, class selector 5, expedited forwarding.
@@ -189,6 +189,7 @@ impl Test {
             dscp,
             access: None,
             jitter: None,
+            outcome: Outcome::default(),
         }
     }
 
@@ -213,6 +214,7 @@ impl Test {
             dscp,
             access: None,
             jitter: self.timer.jitter,
+            outcome: Outcome::default(),
         }
     }
 }

@@ -252,7 +252,7 @@ impl Form for DistributionForm {
 pub(super) struct Dscp;
 
 /// The class selectors (RFC 2474 §4.2.2), assured (RFC 2597 §6) and expedited forwarding (RFC 3246), admitted voice
-/// (RFC 5865) and lower effort (RFC 8622).
+/// (RFC 5865), lower effort (RFC 8622) and non-queue-building (RFC 9956).
 static CODE_POINTS: Word<u8> = Word(&[
     ("CS0", 0),
     ("CS1", 8),
@@ -277,6 +277,7 @@ static CODE_POINTS: Word<u8> = Word(&[
     ("EF", 46),
     ("VA", 44),
     ("LE", 1),
+    ("NQB", 45),
 ]);
 
 impl Form for Dscp {

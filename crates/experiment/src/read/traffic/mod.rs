@@ -6,6 +6,7 @@ mod datagrams;
 mod flent;
 mod forms;
 mod http;
+mod outcome;
 mod transfers;
 
 use serde_json::{Value as Json, json};
@@ -20,7 +21,7 @@ use crate::error::ReadError;
 use crate::form::{AnyKey, Form};
 use crate::forms::{Maybe, Span, Speed, Text, Whole, Word};
 use crate::keys::{Keys, keys, names_of, table_schema, written_table};
-use crate::model::{Direction, Kind, Route, Traffic};
+use crate::model::{Direction, Kind, Outcome, Route, Traffic};
 use crate::names::Names;
 use crate::section::Section;
 
@@ -46,7 +47,14 @@ enum Read {
 impl TrafficKind {
     fn all_keys(&self) -> Vec<&'static dyn AnyKey> {
         let shared = match self.read {
-            Read::Group(_) => [Ends::keys(), Load::keys(), Times::keys(), Sending::keys()].concat(),
+            Read::Group(_) => [
+                Ends::keys(),
+                Load::keys(),
+                Times::keys(),
+                Sending::keys(),
+                Outcome::keys(),
+            ]
+            .concat(),
             Read::Groups(_) => [Ends::keys(), Times::keys()].concat(),
         };
         [shared, (self.keys)()].concat()
@@ -139,7 +147,7 @@ keys! {
     struct Sending {
         /// Direction of the data; both: the same number of flows in each direction.
         direction: Direction = DIRECTION, Is("down");
-        /// DiffServ code point of the flows' packets, both ways: a number, or CS0 to CS7, AF11 to AF43, EF, VA, LE.
+        /// DiffServ code point of the flows' packets, both ways: a number, or CS0 to CS7, AF11 to AF43, EF, VA, LE, NQB.
         dscp: u8 = Dscp, Is("0");
         /// Sender access-link rate, which the group shares; it serialises bursts before the bottleneck.
         access: Option<Rate> = Maybe(Speed), Words("unlimited");
@@ -257,6 +265,7 @@ impl Form for TrafficForm {
                         true => Timer::read(&section)?.jitter,
                         false => None,
                     },
+                    outcome: Outcome::read(&section)?,
                     kind: read(&section)?,
                 }]
             }
@@ -330,6 +339,7 @@ pub(crate) fn write(traffic: &Traffic) -> Json {
     times.write(&mut table);
     sending.write(&mut table);
     timer.write(&mut table);
+    traffic.outcome.write(&mut table);
     match &traffic.kind {
         Kind::Bulk(_) | Kind::Game => {}
         Kind::Cbr(cbr) => cbr.write(&mut table),
