@@ -186,6 +186,24 @@ const FQ_NOCODEL_KEYS: &[Key] = &[
     ("ecn", Fixed("false")),
     VARIANT,
 ];
+const FQ_KEYS: &[Key] = &[
+    ("flows", Fixed("1024")),
+    ("flow_limit", Attribute(2, Unit::Number)),
+    ("quantum", Attribute(3, Unit::Number)),
+    ("initial_quantum", Attribute(4, Unit::Number)),
+    ("maxrate", Attribute(7, Unit::BytesPerSecond32)),
+    ("refill_delay", Attribute(9, Unit::Microseconds)),
+    ("low_rate_threshold", Attribute(11, Unit::BytesPerSecond32)),
+    ("ce_threshold", Attribute(12, Unit::Microseconds)),
+];
+const HHF_KEYS: &[Key] = &[
+    ("quantum", Attribute(2, Unit::Number)),
+    ("hh_limit", Attribute(3, Unit::Number)),
+    ("reset_timeout", Attribute(4, Unit::Microseconds)),
+    ("admit_bytes", Attribute(5, Unit::Number)),
+    ("evict_timeout", Attribute(6, Unit::Microseconds)),
+    ("non_hh_weight", Attribute(7, Unit::Number)),
+];
 const SFQ_KEYS: &[Key] = &[
     ("flows", Elsewhere),
     ("depth", Elsewhere),
@@ -273,6 +291,8 @@ const CAKE_KEYS: &[Key] = &[
         ),
     ),
     ("ecn", Fixed("true")),
+    // cake_mq has to be the root of a device; here CAKE is in a class of HTB.
+    ("queues", Fixed("1")),
     VARIANT,
 ];
 const SFB_KEYS: &[Key] = &[
@@ -301,6 +321,8 @@ const DUALPI2_KEYS: &[Key] = &[
     ("c_protection", Attribute(13, Unit::BytePercent)),
     ("range", Fixed("0 ms")),
     ("scheduler", Fixed("wrr")),
+    ("nqb", Fixed("false")),
+    ("queue_protection", Fixed("false")),
     VARIANT,
 ];
 
@@ -394,6 +416,24 @@ const ROWS: &[Row] = &[
         aqm: "fq_nocodel",
         keys: FQ_NOCODEL_KEYS,
         ..FQ_CODEL
+    },
+    Row {
+        aqm: "fq",
+        qdisc: "fq",
+        module: "sch_fq",
+        counts: Counts::Packets,
+        form: Form::Attributes(Some(1)),
+        keys: FQ_KEYS,
+        statistics: counters::FQ,
+    },
+    Row {
+        aqm: "hhf",
+        qdisc: "hhf",
+        module: "sch_hhf",
+        counts: Counts::Packets,
+        form: Form::Attributes(Some(1)),
+        keys: HHF_KEYS,
+        statistics: counters::HHF,
     },
     Row {
         aqm: "fq_pie",

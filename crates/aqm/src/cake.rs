@@ -9,6 +9,7 @@
 //! | [`ack_filter`] | drops redundant acknowledgements |
 //! | `tin` | the queues of one tin |
 //! | `shaper` | the virtual clock |
+//! | `hardware_queues` | several CAKEs with one rate |
 //!
 //! Features of Linux's `sch_cake` not modelled: `ingress`, `autorate-ingress`, `nat`, `wash`, `fwmark` and negative
 //! overhead. There are no super-packets, so nothing is split. Departure: transmission times are whole nanoseconds, not
@@ -35,9 +36,12 @@ use crate::{cobalt, parameters};
 pub mod ack_filter;
 pub mod diffserv;
 pub mod framing;
+mod hardware_queues;
 pub mod hosts;
 mod shaper;
 mod tin;
+
+pub use hardware_queues::HardwareQueues;
 
 use ack_filter::AckFilter;
 use diffserv::DiffServ;
@@ -48,6 +52,8 @@ use tin::{Served, Tin};
 
 /// The length of an IP packet that fills a frame; the rest of the frame is its link header.
 const IP_MTU: u32 = 1500;
+/// The most hardware queues.
+const MOST_QUEUES: u64 = 256;
 /// The default limit, in full frames.
 const PACKETS: u64 = 10_240;
 
@@ -72,6 +78,10 @@ parameters! {
         pub framing: Cells,
         /// memory for queued packets, counting 576 B per packet besides its bytes
         pub memlimit: Option<u64> as Bytes = "4 × bandwidth × rtt, 4 MiB to 10240 frames",
+        /// hardware queues of the device, 1 to 256: each has a CAKE of its own, and they share the bandwidth (cake_mq)
+        pub queues: u64,
+        /// how often a hardware queue counts the active ones, to send at an equal share
+        pub sync_time: Option<Duration> = "200 us",
         /// whether COBALT's first signal comes after an interval, or at once as in Linux
         pub variant: cobalt::Variant,
     }
@@ -105,6 +115,8 @@ impl Config {
             mpu: 0,
             framing: Cells::None,
             memlimit: None,
+            queues: 1,
+            sync_time: None,
             variant: cobalt::Variant::Published,
             limit: None,
             mtu,
@@ -133,6 +145,12 @@ impl Config {
     }
 }
 
+/// A tin's share of a rate.
+fn part(bandwidth: Rate, share: diffserv::Share) -> Rate {
+    let part = u128::from(bandwidth.as_bps()) * u128::from(share.of);
+    Rate::from_bps(((part / u128::from(share.out_of)) as u64).max(1)).unwrap_or(bandwidth)
+}
+
 /// CAKE.
 pub struct Cake<P> {
     config: Config,
@@ -150,10 +168,7 @@ impl<P: Packet> Cake<P> {
     pub fn new(config: Config) -> Self {
         let tins = (0..config.diffserv.tins()).map(|number| {
             let share = config.diffserv.share(number);
-            let rate = config.bandwidth.and_then(|bandwidth| {
-                let part = u128::from(bandwidth.as_bps()) * u128::from(share.of);
-                Rate::from_bps(((part / u128::from(share.out_of)) as u64).max(1))
-            });
+            let rate = config.bandwidth.map(|bandwidth| part(bandwidth, share));
             let Config { mtu, rtt, ecn, .. } = config;
             Tin::new(tin::Config {
                 rate,
@@ -172,6 +187,16 @@ impl<P: Packet> Cake<P> {
             tins: tins.collect(),
             tin: 0,
             shaper: config.bandwidth.map(Shaper::new),
+        }
+    }
+
+    /// Shapes to another rate from now on. As in Linux the targets of the tins stay those of the rate at the beginning.
+    fn set_bandwidth(&mut self, bandwidth: Rate) {
+        if let Some(shaper) = &mut self.shaper {
+            shaper.set_rate(bandwidth);
+        }
+        for (number, tin) in self.tins.iter_mut().enumerate() {
+            tin.set_rate(part(bandwidth, self.config.diffserv.share(number)));
         }
     }
 
@@ -298,7 +323,17 @@ fn config(settings: &Settings) -> Result<Config, SettingError> {
             return Err(SettingError::new(key, message));
         }
     }
+    if !(1..=MOST_QUEUES).contains(&config.queues) {
+        let message = format!("got {}; must be 1 to {MOST_QUEUES}", config.queues);
+        return Err(SettingError::new("queues", message));
+    }
+    if config.sync_time.is_some() && config.queues == 1 {
+        let message = "has no effect with one queue";
+        return Err(SettingError::new("sync_time", message));
+    }
+    let sync_time = config.sync_time.unwrap_or(hardware_queues::SYNC_TIME);
     let config = Config {
+        sync_time: (config.queues > 1).then_some(sync_time),
         memlimit: Some(config.memory_limit()),
         limit: settings.limit.map(|limit| settings.limit_or(limit)),
         ecn: settings.ecn_or(config.ecn)?,
@@ -315,7 +350,13 @@ pub fn cake<P: Packet + Send + 'static>() -> Discipline<P> {
         summary: "shaper, tins, flow and host fairness, COBALT and ACK filter in one",
         source: "Høiland-Jørgensen, Täht and Morton 2018; tc-cake(8)",
         keys: Box::new(|| Config::new(0).keys()),
-        make: Box::new(|settings| Ok(Box::new(Cake::new(config(settings)?)))),
+        make: Box::new(|settings| {
+            let config = config(settings)?;
+            Ok(match config.sync_time {
+                Some(sync_time) => Box::new(HardwareQueues::new(config, config.queues, sync_time)),
+                None => Box::new(Cake::new(config)),
+            })
+        }),
     }
 }
 

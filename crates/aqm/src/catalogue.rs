@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use crate::discipline::Discipline;
 use crate::packet::Packet;
 use crate::{
-    ared, blue, cake, choke, cobalt, codel, docsis_pie, dualpi2, fifo, fq_codel, fq_pie, madpie,
-    pfifo_fast, pi2, pie, red, sfb, sfq, sfq_aqm,
+    ared, blue, cake, choke, cobalt, codel, docsis_pie, dualpi2, fifo, fq_codel, fq_pie, hhf,
+    madpie, paced_fq, pfifo_fast, pi2, pie, red, sfb, sfq, sfq_aqm,
 };
 
 /// The disciplines known by name: those of this crate, and others added by [`Catalogue::add`].
@@ -34,9 +34,11 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 sfb::sfb(),
                 pi2::pi2(),
                 dualpi2::dualpi2(),
+                paced_fq::fq(),
                 fq_codel::fq_codel(),
                 fq_codel::fq_nocodel(),
                 fq_pie::fq_pie(),
+                hhf::hhf(),
                 sfq::sfq(),
                 sfq_aqm::sfq_red(),
                 sfq_aqm::sfq_ared(),

@@ -8,30 +8,32 @@
 //! When p_CL reaches 1, marking is exhausted: classic packets are dropped whatever their ECN field, and the L queue
 //! drops with p_C besides marking (RFC 9332 §4.2.3, Appendix A.2).
 //!
+//! With `nqb`, packets with the code point of non-queue-building traffic (RFC 9956) go to the L queue too. They need not be
+//! ECN-capable, and then nothing but overload drops them there. With `queue_protection` a packet of a flow that builds
+//! the L queue goes to the C queue ([`queue_protection`]).
+//!
 //! `variant = "linux"` is Linux's sch_dualpi2, whose rules differ ([`linux`]): 16 ms, 0.16 and 3.2 per second, a step at
 //! 1 ms, random signals.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::format;
-use alloc::vec::Vec;
 
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Rate, Time};
 
 use crate::discipline::Discipline;
 use crate::environment::{DropReason, Environment};
-use crate::key::{Key, SettingError};
 use crate::limit::Limit;
 use crate::packet::Packet;
-use crate::parameters::Parameters;
 use crate::pi2::{Control, Controller, is_scalable};
 use crate::qdisc::Qdisc;
-use crate::settings::Settings;
 use crate::{choice, parameters};
 
+mod configuration;
 pub mod linux;
+pub mod queue_protection;
 
 use linux::LinuxDualPi2;
+use queue_protection::QueueProtection;
 
 parameters! {
     /// The parameters of DualPI2 besides its controller's.
@@ -48,6 +50,16 @@ parameters! {
         pub t_shift: Option<Duration>,
         /// packets that an L4S packet must find in its queue for the step to apply; with variant linux
         pub min_qlen_step: Option<u64>,
+        /// NQB packets (code point 45) go to the L queue, too
+        pub nqb: bool,
+        /// packets of flows that build the L queue go to the classic queue (RFC 9957)
+        pub queue_protection: bool,
+        /// delay of the L queue above which a packet may be sent to the classic queue (CRITICALqL)
+        pub critical_delay: Option<Duration> = "the end of the ramp",
+        /// score of a flow that is too high at that delay (CRITICALqLSCORE)
+        pub critical_score: Option<Duration> = "4 ms",
+        /// rate of a flow's marked bytes at which its score stays as it is (AGING)
+        pub aging: Option<Rate> = "4.194304 Mbit/s",
         /// the RFC's rules or Linux's
         pub variant: Variant,
     }
@@ -98,6 +110,11 @@ impl Config {
                 Variant::Rfc9332 => None,
                 Variant::Linux => Some(0),
             },
+            nqb: false,
+            queue_protection: false,
+            critical_delay: None,
+            critical_score: None,
+            aging: None,
             variant,
             control: Control {
                 target: Duration::from_millis(15),
@@ -107,6 +124,22 @@ impl Config {
                 coupling_factor: 2.0,
             },
         }
+    }
+}
+
+impl Config {
+    /// The parameters of queue protection on a link of `rate` with full frames of `mtu` bytes.
+    fn protection(&self, rate: Rate, mtu: u32) -> queue_protection::Parameters {
+        queue_protection::Parameters::new(
+            (self.min_thresh, self.range),
+            (
+                self.critical_delay,
+                self.critical_score
+                    .unwrap_or(queue_protection::CRITICAL_SCORE),
+            ),
+            self.aging.unwrap_or(queue_protection::AGING),
+            (rate, mtu),
+        )
     }
 }
 
@@ -121,6 +154,9 @@ const LOW_LATENCY: u8 = 0;
 const CLASSIC: u8 = 1;
 /// Their names.
 const NAMES: [&str; 2] = ["l", "c"];
+
+/// The code point of non-queue-building traffic (RFC 9956).
+const NQB: u8 = 45;
 
 /// Linux's default limit in packets.
 const LINUX_LIMIT: u64 = 10_000;
@@ -171,6 +207,18 @@ impl<P: Packet> Queue<P> {
     }
 }
 
+/// A probability that rises from 0 at a delay of `start` to 1 at `range` more.
+fn on_ramp(delay: Duration, start: Duration, range: Duration) -> f64 {
+    let excess = delay.saturating_sub(start);
+    if excess.is_zero() {
+        0.0
+    } else if excess >= range {
+        1.0
+    } else {
+        excess.as_secs_f64() / range.as_secs_f64()
+    }
+}
+
 /// The coupled queues.
 pub struct DualPi2<P> {
     config: Config,
@@ -179,6 +227,8 @@ pub struct DualPi2<P> {
     next_update: Time,
     low_latency: Queue<P>,
     classic: Queue<P>,
+    /// Queue protection, and the rate of the link, which it needs to estimate L's delay.
+    protection: Option<Box<(QueueProtection, Rate)>>,
     /// The weighted byte credit of C: L's bytes are weighted by C's share, C's bytes by L's.
     owed: f64,
 }
@@ -192,9 +242,30 @@ impl<P: Packet> DualPi2<P> {
             next_update: Time::ZERO + config.control.tupdate,
             low_latency: Queue::new(),
             classic: Queue::new(),
+            protection: None,
             owed: 0.0,
             config,
         }
+    }
+
+    /// The same with queue protection, on a link of `rate` with full frames of `mtu` bytes.
+    pub fn protected(mut self, rate: Rate, mtu: u32) -> Self {
+        let parameters = self.config.protection(rate, mtu);
+        self.protection = Some(Box::new((QueueProtection::new(parameters), rate)));
+        self
+    }
+
+    /// True if a packet that arrives goes to the L queue.
+    fn is_low_latency(&mut self, packet: &P, now: Time, env: &mut Environment<P>) -> bool {
+        if !is_scalable(packet) && !(self.config.nqb && packet.dscp() == NQB) {
+            return false;
+        }
+        let Some(protection) = &mut self.protection else {
+            return true;
+        };
+        let (protection, rate) = &mut **protection;
+        let delay = rate.tx_time(self.low_latency.bytes);
+        !protection.ejects(packet, delay, now, env)
     }
 
     /// p_C: probability of a classic signal.
@@ -209,17 +280,7 @@ impl<P: Packet> DualPi2<P> {
 
     /// p'_L: the L queue's own marking probability, from the delay of its packet.
     fn native(&self, delay: Duration) -> f64 {
-        let Config {
-            min_thresh, range, ..
-        } = self.config;
-        let excess = delay.saturating_sub(min_thresh);
-        if excess.is_zero() {
-            0.0
-        } else if excess >= range {
-            1.0
-        } else {
-            excess.as_secs_f64() / range.as_secs_f64()
-        }
+        on_ramp(delay, self.config.min_thresh, self.config.range)
     }
 
     /// True if the L queue is served next.
@@ -261,8 +322,10 @@ impl<P: Packet> DualPi2<P> {
                 env.drop(packet, DropReason::Aqm);
                 return None;
             }
-            env.mark(&mut packet);
-        } else if self.low_latency.recur(native.max(p_cl)) {
+            if packet.ecn().is_capable() {
+                env.mark(&mut packet);
+            }
+        } else if packet.ecn().is_capable() && self.low_latency.recur(native.max(p_cl)) {
             env.mark(&mut packet);
         }
         Some(packet)
@@ -290,15 +353,15 @@ impl<P: Packet> DualPi2<P> {
 impl<P: Packet> Qdisc<P> for DualPi2<P> {
     fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
         packet.set_enqueued(now);
-        let is_scalable = is_scalable(&packet);
-        packet.set_inner_queue(if is_scalable { LOW_LATENCY } else { CLASSIC });
+        let is_low_latency = self.is_low_latency(&packet, now, env);
+        packet.set_inner_queue(if is_low_latency { LOW_LATENCY } else { CLASSIC });
         if !self
             .limit
             .has_room(self.packets(), self.bytes(), packet.bytes())
         {
             return env.drop(packet, DropReason::Overflow);
         }
-        if is_scalable {
+        if is_low_latency {
             self.low_latency.push(packet);
         } else {
             self.classic.push(packet);
@@ -346,73 +409,10 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
         visit("probability", self.p_c());
         visit("probability_l", self.p_cl().min(1.0));
         visit("qdelay_ms", self.controller.delay().as_millis_f64());
-    }
-}
-
-fn keys() -> Vec<Key> {
-    let defaults = || {
-        Variant::ALL
-            .iter()
-            .map(|(word, variant)| (*word, Config::of(*variant)))
-    };
-    let control: Vec<_> = defaults()
-        .map(|(word, config)| (word, config.control))
-        .collect();
-    let own: Vec<_> = defaults().collect();
-    [
-        Control::keys_by_variant(&control),
-        Config::keys_by_variant(&own),
-    ]
-    .concat()
-}
-
-fn config(settings: &Settings) -> Result<Config, SettingError> {
-    let default = Config::of(settings.variant_or(Variant::Rfc9332)?);
-    let asked = Config {
-        c_protection: None,
-        t_shift: None,
-        min_qlen_step: None,
-        ..default
-    };
-    let asked = asked.given(settings)?;
-    let is_linux = default.variant == Variant::Linux;
-    for (key, other) in [
-        ("range", !asked.range.is_zero()),
-        ("scheduler", asked.scheduler != Scheduler::Weighted),
-    ] {
-        if is_linux && other {
-            let message =
-                "has no effect with variant \"linux\", which has a step and a weighted round robin";
-            return Err(SettingError::new(key, message));
+        if let Some(protection) = &self.protection {
+            visit("ejected", protection.0.ejected() as f64);
         }
     }
-    if asked.min_qlen_step.is_some() && !is_linux {
-        let message = "has no effect without variant = \"linux\"";
-        return Err(SettingError::new("min_qlen_step", message));
-    }
-    let time_shifted = asked.scheduler == Scheduler::TimeShifted;
-    for (key, given, used) in [
-        ("c_protection", asked.c_protection.is_some(), !time_shifted),
-        ("t_shift", asked.t_shift.is_some(), time_shifted),
-    ] {
-        if given && !used {
-            let scheduler = if time_shifted { "ts_fifo" } else { "wrr" };
-            let message = format!("has no effect with scheduler \"{scheduler}\"");
-            return Err(SettingError::new(key, message));
-        }
-    }
-    let config = Config {
-        control: default.control.read(settings)?,
-        c_protection: asked
-            .c_protection
-            .or(default.c_protection)
-            .filter(|_| !time_shifted),
-        t_shift: asked.t_shift.or(default.t_shift).filter(|_| time_shifted),
-        min_qlen_step: asked.min_qlen_step.or(default.min_qlen_step),
-        ..asked
-    };
-    config.note(settings);
-    Ok(config)
 }
 
 /// `dualpi2`.
@@ -421,9 +421,9 @@ pub fn dualpi2<P: Packet + Send + 'static>() -> Discipline<P> {
         name: "dualpi2",
         summary: "dual queue for L4S and classic traffic with coupled marking",
         source: "RFC 9332",
-        keys: Box::new(keys),
+        keys: Box::new(configuration::keys),
         make: Box::new(|settings| {
-            let config = config(settings)?;
+            let config = configuration::config(settings)?;
             if config.variant == Variant::Linux {
                 let limit = settings.limit_or(Limit::Packets(LINUX_LIMIT));
                 return Ok(Box::new(LinuxDualPi2::new(config, limit, settings.mtu)));
@@ -431,7 +431,12 @@ pub fn dualpi2<P: Packet + Send + 'static>() -> Discipline<P> {
             // RFC 9332 A.1: a quarter of a second at the link's rate.
             let bytes = settings.rate.bytes_in(Duration::from_millis(250));
             let limit = settings.limit_or(Limit::Bytes(bytes.max(2 * u64::from(settings.mtu))));
-            Ok(Box::new(DualPi2::new(config, limit)))
+            let queues = DualPi2::new(config, limit);
+            Ok(Box::new(if config.queue_protection {
+                queues.protected(settings.rate, settings.mtu)
+            } else {
+                queues
+            }))
         }),
     }
 }

@@ -145,6 +145,8 @@ mod tests {
             (26, Access::BestEffort),
             (34, Access::Video),
             (46, Access::Video),
+            // NQB: RFC 9956 chose its value for this category.
+            (45, Access::Video),
             (48, Access::Voice),
             (63, Access::Voice),
         ] {

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MARKED, _DROPPED_AQM, _NO_ROOM = 1, 2, 3
 _HEADERS_ONLY = 100
 """Bytes on the link up to which a packet is taken for one without data, which is not ECN-capable."""
-_BY_SOCKET = ("fq_codel", "fq_nocodel", "fq_pie", "cake")
+_BY_SOCKET = ("fq", "fq_codel", "fq_nocodel", "fq_pie", "hhf", "cake")
 """Disciplines of Linux that take a packet's hash from its socket (skb->hash), not from its header."""
 _RESET = 54
 """Bytes of a TCP header without options, with Ethernet's."""

@@ -51,7 +51,7 @@ COLOR_OF = {
     **dict.fromkeys(("fq_pie", "sfq_pie"), _ORANGE),
     **dict.fromkeys(("cake", "sfb"), _GREEN),
     **dict.fromkeys(("sfq", "sfq_red", "sfq_ared", "pi2"), _OLIVE),
-    "fq_nocodel": _GREY,
+    **dict.fromkeys(("fq", "fq_nocodel", "hhf"), _GREY),
 }
 """The colour of a discipline in every figure, unless another arm of the figure has it."""
 _DASHES = ("-", "--", "-.", ":")

@@ -22,6 +22,7 @@ CODE_POINTS = {
     1: "LE",
     8: "BK",
     44: "VA",
+    45: "NQB",
     46: "EF",
     **{8 * precedence: f"CS{precedence}" for precedence in range(2, 8)},
     **{8 * kind + 2 * drop: f"AF{kind}{drop}" for kind in range(1, 5) for drop in range(1, 4)},

@@ -27,7 +27,8 @@ _SAME_LEVEL = 1e-6
 QUEUE_COLUMNS = frozenset(
     {"packets", "sojourn_mean_ms", "sojourn_max_ms", "backlog_packets", "backlog_bytes", "dropped", "marked"}
     # The state of disciplines.
-    | {"active_flows", "avg", "bulk_flows", "burst_allowance_ms", "count", "drop_prob", "dropping", "max_p"}
+    | {"active_flows", "active_queues", "avg", "bulk_flows", "burst_allowance_ms", "count"}
+    | {"drop_prob", "dropping", "ejected", "max_p"}
     | {"p_drop", "p_max", "p_prime", "probability", "probability_l", "qdelay_ms", "sparse_flows"}
 )
 """The columns of the queue's series that a metric may use."""

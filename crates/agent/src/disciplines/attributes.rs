@@ -17,6 +17,8 @@ pub enum Unit {
     Flag,
     /// Bytes a second, in eight bytes.
     BytesPerSecond,
+    /// The same in four bytes.
+    BytesPerSecond32,
     /// A word's place in this list, in four bytes.
     Words(&'static [&'static str]),
     /// A whole number from 1 to 255, in a byte.
@@ -41,6 +43,9 @@ pub fn encode(qdisc: &str, key: &str, value: &Value, unit: Unit) -> Result<Vec<u
     };
     Ok(match (unit, value) {
         (Unit::BytesPerSecond, Value::Rate(rate)) => (rate.as_bps() / 8).to_ne_bytes().into(),
+        (Unit::BytesPerSecond32, Value::Rate(rate)) => {
+            whole(rate.as_bps() as f64 / 8.0, key)?.to_ne_bytes().into()
+        }
         (Unit::Words(words), Value::Word(word)) => {
             let place = words.iter().position(|known| known == word);
             (place.unwrap_or(0) as u32).to_ne_bytes().into()

@@ -73,6 +73,18 @@ pub const FQ_CODEL: Statistics = Statistics {
     overflow: Overflow::Counted(&[8]),
     ..STRUCTURE
 };
+/// tc_fq_qd_stats: ce_mark, the lower half of eight bytes.
+pub const FQ: Statistics = Statistics {
+    marked: &[80],
+    overflow: Overflow::All,
+    ..STRUCTURE
+};
+/// tc_hhf_xstats: all drops are for lack of room.
+pub const HHF: Statistics = Statistics {
+    marked: &[],
+    overflow: Overflow::All,
+    ..STRUCTURE
+};
 /// tc_pie_xstats: ecn_mark; overlimit; prob.
 pub const PIE: Statistics = Statistics {
     marked: &[36],

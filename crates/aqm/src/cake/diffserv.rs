@@ -156,6 +156,8 @@ mod tests {
             (AF41, 0, 2, 3),
             (CS4, 0, 3, 6),
             (EF, 2, 3, 6),
+            // NQB (RFC 9956), unknown to CAKE: with best effort, whose queues by flow give it what its own queue would.
+            (45, 0, 0, 2),
             (CS7, 2, 3, 7),
             (63, 0, 0, 2),
         ] {

@@ -22,6 +22,11 @@ impl Shaper {
         }
     }
 
+    /// Changes the rate. What was charged before stays charged.
+    pub(super) const fn set_rate(&mut self, rate: Rate) {
+        self.rate = rate;
+    }
+
     /// A packet arrives at an empty queue: unused time is lost.
     pub(super) fn wake(&mut self, now: Time) {
         if self.next < now {
@@ -58,6 +63,11 @@ impl Claim {
             rate,
             next: Time::ZERO,
         }
+    }
+
+    /// Changes the rate of the share.
+    pub(super) const fn set_rate(&mut self, rate: Rate) {
+        self.rate = rate;
     }
 
     /// A packet arrives at the empty tin.

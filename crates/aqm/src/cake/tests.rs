@@ -20,6 +20,8 @@ const CONFIG: Config = Config {
     framing: Cells::None,
     rtt: Duration::from_millis(100),
     memlimit: Some(15 << 20),
+    queues: 1,
+    sync_time: None,
     limit: None,
     mtu: 1514,
     ecn: true,

@@ -138,6 +138,15 @@ impl Tin {
         }
     }
 
+    /// Changes the rate of its share, and with it the flows' quantum.
+    pub(super) fn set_rate(&mut self, rate: Rate) {
+        self.config.rate = Some(rate);
+        self.flow_quantum = flow_quantum(self.config.rate);
+        if let Some(claim) = &mut self.claim {
+            claim.set_rate(rate);
+        }
+    }
+
     /// True if it has used more than its credit.
     pub(super) const fn is_overdrawn(&self) -> bool {
         self.deficit < 0

@@ -28,7 +28,10 @@ pub const FAMILIES: &[(&str, &[&str])] = &[
         ],
     ),
     ("codel", &["codel", "cobalt"]),
-    ("fq", &["fq_codel", "fq_nocodel", "fq_pie", "sfq"]),
+    (
+        "fq",
+        &["fq", "fq_codel", "fq_nocodel", "fq_pie", "hhf", "sfq"],
+    ),
     ("cake", &["cake"]),
     ("dualpi2", &["dualpi2"]),
 ];

@@ -1,0 +1,182 @@
+"""Measures CAKE on a device with several hardware queues and writes docs/results/cake-queues.md.
+
+``python validation/cake_queues.py [--seeds N]``: how flows share the rate by the number of queues, how much a flow gets
+that shares its queue with many, and how far the queues together exceed or miss the rate while flows come and go.
+Exit status: 0 if all was run; 2 if the input is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import mean, median
+
+import numpy as np
+
+import sojourn as sj
+
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "cake-queues.md"
+QUEUES = (1, 2, 4, 8)
+RATE_BPS = 100e6
+
+BULK = """
+[experiment]
+name = "bulk flows"
+duration = "12 s"
+warmup = "4 s"
+[link]
+rate = "1 Gbit/s"
+[[queue]]
+aqm = "cake"
+variant = "linux"
+bandwidth = "100 Mbit/s"
+diffserv = "besteffort"
+isolation = "flows"
+[[traffic]]
+name = "bulk"
+kind = "bulk"
+rtt = "20 ms"
+start = "0..1 s"
+[[traffic]]
+name = "sparse"
+kind = "cbr"
+rate = "100 kbit/s"
+packet = "200 B"
+rtt = "20 ms"
+"""
+"""Bulk flows, and one that sends little."""
+
+STEPS = """
+[experiment]
+name = "flows that come and go"
+duration = "5 s"
+warmup = "1 s"
+[link]
+rate = "1 Gbit/s"
+[[queue]]
+aqm = "cake"
+variant = "linux"
+bandwidth = "100 Mbit/s"
+diffserv = "besteffort"
+isolation = "flows"
+[[traffic]]
+kind = "cbr"
+rate = "150 Mbit/s"
+packet = "1472 B"
+rtt = "20 ms"
+[[traffic]]
+kind = "onoff"
+flows = 7
+rate = "150 Mbit/s"
+packet = "1472 B"
+on = "10 ms"
+off = "60 ms"
+times = "exponential"
+rtt = "20 ms"
+[record]
+packets = true
+"""
+"""One flow always has more to send than the rate, seven others now and then."""
+
+
+def main() -> int:
+    """Measures and writes."""
+    options = argparse.ArgumentParser(description="CAKE with several hardware queues.")
+    options.add_argument("--seeds", type=int, default=10, help="runs per case, each with hashes of its own")
+    seeds = options.parse_args().seeds
+    if seeds < 1:
+        sys.stderr.write("--seeds: must be at least 1\n")
+        return 2
+    PAGE.write_text("\n".join(_page(seeds)) + "\n", encoding="utf-8")
+    return 0
+
+
+def _runs(text: str, seeds: int, **set_: object) -> list[sj.Run]:
+    keys: Mapping[str, object] = {
+        "experiment.repeat": seeds,
+        **{key.replace("__", "."): of for key, of in set_.items()},
+    }
+    return list(sj.run_text(text, set=keys).runs)
+
+
+def _page(seeds: int) -> Iterator[str]:
+    yield from HEAD.format(seeds=seeds).splitlines()
+    for flows in (1, 2, 8, 32, 128):
+        for queues in QUEUES:
+            runs = _runs(BULK, seeds, queue__0__queues=queues, traffic__0__flows=flows)
+            yield _row(flows, queues, runs)
+    yield from LAG.splitlines()
+    for sync in ("200 us", "1 ms", "10 ms"):
+        for queues in QUEUES[1:] if sync != "200 us" else QUEUES:
+            more = {"queue__0__sync_time": sync} if queues > 1 else {}
+            yield _lag(queues, sync if queues > 1 else "–", _runs(STEPS, seeds, queue__0__queues=queues, **more))
+    yield ""
+    yield f"Measured on {datetime.now(UTC):%Y-%m-%d} by `python validation/cake_queues.py --seeds {seeds}`."
+
+
+def _row(flows: int, queues: int, runs: list[sj.Run]) -> str:
+    bulk = [[flow["goodput_bps"] for flow in run.summary["flows"] if flow["kind"] == "bulk"] for run in runs]
+    total = mean(sum(of) for of in bulk)
+    least = [min(of) * flows / sum(of) for of in bulk]
+    most = [max(of) * flows / sum(of) for of in bulk]
+    jain = [sum(of) ** 2 / (len(of) * sum(value * value for value in of)) for of in bulk]
+    sparse = [run.summary["groups"][1]["one_way_ms"]["p99"] for run in runs]
+    cells = [
+        f"{flows}",
+        f"{queues}",
+        f"{total / 1e6:.1f}",
+        f"{median(jain):.2f}",
+        f"{median(least):.2f} ({min(least):.2f})",
+        f"{median(most):.2f} ({max(most):.2f})",
+        f"{median(sparse):.2f}",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _lag(queues: int, sync: str, runs: list[sj.Run]) -> str:
+    over, under, total = [], [], []
+    for run in runs:
+        packets = run.packets()
+        if packets is None:
+            raise AssertionError("packets are recorded")
+        columns = {
+            name: packets.column(name).to_numpy() for name in ("direction", "fate", "time_ns", "sojourn_ns", "bytes")
+        }
+        is_sent = (columns["direction"] == 0) & (columns["fate"] == 0)
+        left = (columns["time_ns"] + columns["sojourn_ns"])[is_sent] // 1_000_000
+        windows = np.bincount(left.astype(int), weights=columns["bytes"][is_sent])[1000:5000]
+        rate = windows * 8e3 / RATE_BPS
+        over.append(float(np.quantile(rate, 0.99)))
+        under.append(float(np.quantile(rate, 0.01)))
+        total.append(float(rate.mean()))
+    return f"| {queues} | {sync} | {mean(total):.3f} | {median(under):.2f} | {median(over):.2f} |"
+
+
+HEAD = """\
+# CAKE with several hardware queues
+
+Linux's `cake_mq` (since 7.0) runs one CAKE per hardware queue of a device, and divides the rate among the active ones
+([cake](../disciplines/cake.md#several-hardware-queues)). Here a link of 1 Gbit/s is shaped to 100 Mbit/s, and CUBIC
+flows with an RTT of 20 ms share it, besides one flow of 100 kbit/s. Each of {seeds} seeds has other hashes. Shares are
+relative to the fair share: the median over the seeds of the least and of the largest, and in brackets the extreme of
+all seeds.
+
+| flows | queues | goodput, Mbit/s | Jain's index | least share | largest share | p99 of the sparse flow, one way, ms |
+| --: | --: | --: | --: | --: | --: | --: |"""
+LAG = """
+## How long the rate lags
+
+One flow sends 150 Mbit/s all the time, and seven others 150 Mbit/s for 10 ms in 70 on the mean. What leaves in each
+millisecond, relative to the rate: the mean, and the 1st and the 99th percentile. A queue that becomes active is
+counted by another when that one sends next, `sync_time` after its last count or later; until then both together
+exceed the rate. A queue that becomes idle is missed for as long.
+
+| queues | sync_time | mean | 1 % | 99 % |
+| --: | --- | --: | --: | --: |"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
