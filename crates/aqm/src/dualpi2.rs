@@ -257,7 +257,8 @@ impl<P: Packet> DualPi2<P> {
 
     /// True if a packet that arrives goes to the L queue.
     fn is_low_latency(&mut self, packet: &P, now: Time, env: &mut Environment<P>) -> bool {
-        if !is_scalable(packet) && !(self.config.nqb && packet.dscp() == NQB) {
+        let is_nqb = self.config.nqb && packet.dscp() == NQB;
+        if !is_nqb && !is_scalable(packet) {
             return false;
         }
         let Some(protection) = &mut self.protection else {

@@ -149,7 +149,7 @@ impl<P: Packet> PacedFq<P> {
         Some((flow, Place::Old))
     }
 
-    fn to_old(&mut self, at: u32) {
+    fn make_old(&mut self, at: u32) {
         self.flows[at as usize].place = Place::Old;
         self.old.push_back(&mut self.flows, at);
     }
@@ -218,13 +218,13 @@ impl<P: Packet> Qdisc<P> for PacedFq<P> {
             let flow = &mut self.flows[at as usize];
             if flow.credit <= 0 {
                 flow.credit += self.config.quantum as i64;
-                self.to_old(at);
+                self.make_old(at);
                 continue;
             }
             if flow.queue.is_empty() {
                 // A new flow passes the old list once, so that it cannot starve the others.
                 if from == Place::New && !self.old.is_empty() {
-                    self.to_old(at);
+                    self.make_old(at);
                 } else {
                     flow.place = Place::Detached(now);
                 }
