@@ -14,7 +14,7 @@ from sojourn import schema
 
 COMMON = """
 experiment = { name = "all", duration = "4 s", warmup = "1 s" }
-record = { one_way = true }
+record = { one_way = true, qoo = true }
 queue = [{ aqm = "dualpi2" }, { aqm = "fq_codel" }]
 """
 WIRED = """
