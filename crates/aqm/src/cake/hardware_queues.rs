@@ -12,6 +12,7 @@ use sojourn_units::{Duration, Rate, Time};
 
 use super::{Cake, Config};
 use crate::environment::Environment;
+use crate::limit::Limit;
 use crate::packet::{Packet, mix};
 use crate::qdisc::Qdisc;
 
@@ -32,6 +33,8 @@ pub struct HardwareQueues<P> {
     queues: Vec<Hardware<P>>,
     bandwidth: Option<Rate>,
     sync_time: Duration,
+    /// The limit for all together, if one is given; each has its own limit of memory.
+    limit: Option<Limit>,
     salt: Option<u64>,
     /// The queue that the device asks next.
     turn: usize,
@@ -41,7 +44,10 @@ impl<P: Packet> HardwareQueues<P> {
     /// `queues` empty CAKEs, at least one.
     pub fn new(config: Config, queues: u64, sync_time: Duration) -> Self {
         let one = |_| Hardware {
-            cake: Cake::new(config),
+            cake: Cake::new(Config {
+                limit: None,
+                ..config
+            }),
             last_sent: None,
             last_counted: None,
             active: 0,
@@ -50,8 +56,17 @@ impl<P: Packet> HardwareQueues<P> {
             queues: (0..queues).map(one).collect(),
             bandwidth: config.bandwidth,
             sync_time,
+            limit: config.limit,
             salt: None,
             turn: 0,
+        }
+    }
+
+    fn is_over_limit(&self) -> bool {
+        match self.limit {
+            Some(Limit::Packets(limit)) => self.packets() > limit,
+            Some(Limit::Bytes(limit)) => self.bytes() > limit,
+            None => false,
         }
     }
 
@@ -95,6 +110,15 @@ impl<P: Packet> Qdisc<P> for HardwareQueues<P> {
     fn enqueue(&mut self, packet: P, now: Time, env: &mut Environment<P>) {
         let at = self.queue_of(&packet, env);
         self.queues[at].cake.enqueue(packet, now, env);
+        while self.is_over_limit() {
+            let longest = self
+                .queues
+                .iter_mut()
+                .max_by_key(|queue| queue.cake.bytes());
+            if let Some(queue) = longest {
+                queue.cake.make_room(now, env);
+            }
+        }
     }
 
     fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
