@@ -13,6 +13,18 @@ Schema = dict[str, Any]
 HERE = Path(__file__).parent
 SCHEMA = HERE.parent / "studies" / "study.schema.json"
 
+CASES = """\
+```toml
+[[case]]
+label = "as it is"
+
+[[case]]
+label = "shaped to 95 %"
+set = { "link.router.rate" = "285 Mbit/s", "link.router.up.rate" = "19 Mbit/s" }
+```
+
+`label` names the set-up in tables and on axes; `set` has dotted keys and their values, none for the file as it is. An
+override `--set` of such a key holds in every case. A key is in cases or in `[sweep]`, not in both."""
 DESIGN = """\
 With `design`, cells are sampled from ranges instead:
 
@@ -172,7 +184,7 @@ def page() -> str:
     lines += section("[record]", top["record"])
     lines += ["## [sweep]", "", top["sweep"]["description"], ""]
     lines += ["```toml", "[sweep]", '"link.rate" = ["1 Mbit/s", "10 Mbit/s"]', '"traffic.0.flows" = [4, 16, 64]', "```"]
-    lines += ["", DESIGN]
+    lines += ["", DESIGN, "## [[case]]", "", top["case"]["description"], "", CASES]
     return "\n".join(lines) + "\n"
 
 

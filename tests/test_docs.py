@@ -35,6 +35,7 @@ def blocks(language: str) -> list[object]:
 @pytest.mark.parametrize("code", blocks("python"))
 def test_python_examples_run(code: str, tmp_path: Path):
     (tmp_path / "experiment.toml").write_text(EXPERIMENT, encoding="utf-8")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
     assert len(code.strip().splitlines()) <= 10

@@ -15,7 +15,7 @@ FLOORS = (
     {"figure", "runs"},
     {"store"},
     {"page"},
-    {"export", "studies"},
+    {"export", "gym", "studies"},
     {"api", "cli", "__init__", "__main__"},
 )
 """The rooms, each above those that it may import."""

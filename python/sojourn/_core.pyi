@@ -24,6 +24,7 @@ __all__ = [
     "Sample",
     "Session",
     "Sweep",
+    "Vector",
     "Window",
     "congestion_controls_json",
     "design_json",
@@ -231,8 +232,31 @@ class Session:
     def set(self, key: str, value: str) -> None:
         """Sets a key to another value from now on; ExperimentError if it cannot be set."""
 
+    def space(self) -> dict[str, Any]:
+        """``actions``, the keys to ``act`` on: ``key``, ``unit``, ``low``, ``high``; ``observations``, names."""
+
+    def act(self, index: int, value: float) -> None:
+        """Sets the key with this number in ``space`` to a number in its unit; ExperimentError if it is refused."""
+
+    def observe_into(self, numbers: npt.NDArray[np.float64]) -> None:
+        """Fills an array with an observation, in the order of ``space``; ExperimentError if it is too short."""
+
     def finish(self) -> Run:
         """Runs to the end if necessary, and returns the results. The session is then finished."""
+
+@final
+class Vector:
+    """Many runs in step, on several threads."""
+
+    def __new__(cls, specs: Sequence[RunSpec], keys: Sequence[str], interval_s: float, threads: int) -> Vector: ...
+    def space(self) -> dict[str, Any]:
+        """As of a session."""
+
+    def reset(self, index: int, spec: RunSpec) -> None:
+        """Puts another run in the place of one, at its beginning."""
+
+    def step(self, values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Sets the keys of each run to a row of values and advances it: an observation each, and whether it ended."""
 
 @final
 class Recording:

@@ -184,6 +184,8 @@ class Group(TypedDict):
 
     traffic: int
     name: str
+    total: NotRequired[str]
+    """The name of the group of groups that tables show in its place."""
     kind: str
     direction: str
     flows: int

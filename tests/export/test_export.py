@@ -263,9 +263,14 @@ def test_latex_sets_the_medians_of_the_table(sojourn: Cli, recorded: Path):
 def test_a_frame_has_medians_with_their_intervals(recorded: Path):
     results = sj.load(recorded)
     frame = results.to_frame(["sojourn_p50_ms", "utilization"])
-    assert list(frame["label"]) == [arm.label for arm in results.arms]
-    for row, arm in zip(frame.to_dict("records"), results.arms, strict=True):
+    rows = frame.to_pandas().to_dict("records")
+    assert rows == pa.table(frame).to_pylist()
+    assert [(row["label"], row["metric"]) for row in rows] == [
+        (arm.label, metric) for arm in results.arms for metric in ("sojourn_p50_ms", "utilization")
+    ]
+    for row, arm in zip(rows[::2], results.arms, strict=True):
         values = [run.sojourn_ms()["p50"] for run in arm.runs]
-        assert row["sojourn_p50_ms"] == pytest.approx(sum(values) / 2)
-        assert (row["sojourn_p50_ms_low"], row["sojourn_p50_ms_high"]) == pytest.approx((min(values), max(values)))
-        assert row["repeats"] == 2
+        assert row["median"] == pytest.approx(sum(values) / 2)
+        assert (row["low"], row["high"]) == pytest.approx((min(values), max(values)))
+        assert row["n"] == 2
+    assert len(results.to_frame()) > len(frame) == 2 * len(results.arms)

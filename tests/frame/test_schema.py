@@ -23,7 +23,7 @@ traffic = [
   { kind = "bulk", flows = 2, rtt = "20 ms" },
   { kind = "files", flows = 1, size = "20 kB", rtt = "20 ms" },
   { kind = "web", rtt = "20 ms" },
-  { kind = "voip", rtt = "20 ms" },
+  { kind = "voip", count = 2, rtt = "20 ms" },
   { kind = "video", rtt = "20 ms" },
   { kind = "ping", rtt = "20 ms", interval = "100 ms" },
 ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import pickle
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import sojourn as sj
@@ -148,3 +150,27 @@ def test_what_a_prompt_shows_of_a_session_a_run_and_its_figures_is_one_line(file
     results = session.results()
     assert repr(results.runs[0]) == "<Run PIE 15, seed 3>"
     assert repr(results.plot).startswith("<Plots: cdf, box, ")
+
+
+def test_a_snapshot_leads_back_to_its_moment(file: Path):
+    session = sj.Session(file)
+    space = session.space()
+    assert space.actions[0].key == "link.rate"
+    target = [action.key for action in space.actions].index("queue.target")
+    session.step("500 ms")
+    session.act(target, 20.0)
+    numbers = np.empty(len(space.observations))
+    session.observe_into(numbers)
+    moment = pickle.loads(pickle.dumps(session.snapshot()))
+    session.step("500 ms")
+    session.observe_into(numbers)
+    session.set("link.rate", "5 Mbit/s")
+    session.step("500 ms")
+    session.restore(moment)
+    assert session.now_s == 0.5
+    session.step("500 ms")
+    again = np.empty(len(space.observations))
+    session.observe_into(again)
+    assert again.tolist() == numbers.tolist()
+    with pytest.raises(sj.ExperimentError, match="another run"):
+        session.restore(sj.Session(file, seed=9).snapshot())

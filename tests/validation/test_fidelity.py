@@ -18,7 +18,6 @@ sys.path.insert(0, str(VALIDATION))
 from comparison import JUDGED, Comparison, Departures, Metric, compare, mean_distance  # noqa: E402
 from from_linux import marked_apart, queue  # noqa: E402
 from onset import begins_s, begins_with, jump  # noqa: E402
-
 from page import Outcome, tally  # noqa: E402
 
 P50 = next(metric for metric in JUDGED if metric.key == "p50_ms")

@@ -53,6 +53,7 @@ pub fn add(
             traffic: of.0.unwrap_or(0),
             within,
             name: flow.service.clone(),
+            total: None,
             kind: match flow.kind {
                 AppearedKind::Tcp => "tcp",
                 AppearedKind::Ping => "ping",

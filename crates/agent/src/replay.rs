@@ -5,7 +5,7 @@ use sojourn_experiment::model::Link;
 use sojourn_measure::meter::Meter;
 use sojourn_measure::probe::{Packet, QueueProbe, Reason};
 use sojourn_measure::scope::Scope;
-use sojourn_measure::series::{FlowSample, Looker, QueueSample, Series};
+use sojourn_measure::series::{FlowSample, Looker, QueueSample, SenderState, Series};
 use sojourn_units::{Duration, Time};
 
 use crate::disciplines::Counters;
@@ -261,7 +261,11 @@ fn replay_flows(
             {
                 meter.received = *received;
                 let sample = meter.take_sample(Looker::Series);
-                let sample = FlowSample::new(*end, number, series.width, sample, *window);
+                let sender = window.map(|cwnd| SenderState {
+                    cwnd,
+                    ..SenderState::default()
+                });
+                let sample = FlowSample::new(*end, number, series.width, sample, sender);
                 series.flows.push(sample);
             }
         }

@@ -54,6 +54,7 @@ pub mod parameters;
 pub mod pfifo_fast;
 pub mod pi2;
 pub mod pie;
+pub mod policy;
 pub mod pool;
 pub mod qdisc;
 pub mod red;

@@ -1,10 +1,12 @@
-//! `[sweep]`: dotted keys. Each has a list of values, or a range from which a design takes samples.
+//! `[sweep]`: dotted keys. Each has a list of values, or a range from which a design takes samples. Its combinations are
+//! run in every `[[case]]`.
 
 use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
 use crate::axis::Axis;
+use crate::cases::{self, Case};
 use crate::design::{self, Design};
 use crate::document::{Item, Node, path_segment};
 use crate::error::{Origin, ReadError};
@@ -14,6 +16,7 @@ use crate::error::{Origin, ReadError};
 pub(crate) struct Axes {
     pub each: Vec<Axis>,
     cells: Cells,
+    cases: Vec<Case>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -27,7 +30,7 @@ enum Cells {
     Unsampled(Design),
 }
 
-/// Removes the sweep from a file. Keys keep the order of the file. `link.rate` without quotes, which TOML reads as
+/// Removes the sweep and the cases from a file. Keys keep the order of the file. `link.rate` without quotes, which TOML reads as
 /// tables, means the same as `"link.rate"`. A key that an override sets is not swept.
 ///
 /// # Errors
@@ -37,9 +40,16 @@ pub(crate) fn take(
     root: &mut Node,
     overrides: &[(String, String)],
 ) -> Result<Axes, ReadError> {
+    let mut axes = swept(file, root, overrides)?;
+    axes.cases = cases::take(file, root, overrides, &axes.each)?;
+    Ok(axes)
+}
+
+fn swept(file: &str, root: &mut Node, overrides: &[(String, String)]) -> Result<Axes, ReadError> {
     let mut axes = Axes {
         each: Vec::new(),
         cells: Cells::All,
+        cases: Vec::new(),
     };
     let sweep = match &mut root.item {
         Item::Table(table) => table.remove("sweep"),
@@ -136,6 +146,12 @@ fn collect(
 impl Axes {
     /// The number of cells.
     pub fn cells(&self) -> u64 {
+        self.per_case()
+            .saturating_mul(self.cases.len().max(1) as u64)
+    }
+
+    /// The number of combinations of swept values.
+    fn per_case(&self) -> u64 {
         let counts = self.each.iter().map(|axis| axis.values.len() as u64);
         match self.cells {
             Cells::InStep => counts.min().unwrap_or(1),
@@ -143,9 +159,34 @@ impl Axes {
         }
     }
 
-    /// The values of a cell. In combinations the last key changes fastest.
+    /// The keys and their values, as JSON: `case` with the labels, then the swept ones.
+    pub fn json(&self) -> Vec<(String, Vec<Json>)> {
+        let labels = self.cases.iter().map(|case| case.label.item.to_json());
+        let cases = (!self.cases.is_empty()).then(|| (cases::KEY.into(), labels.collect()));
+        let swept = self.each.iter().map(|axis| (axis.key.clone(), axis.json()));
+        cases.into_iter().chain(swept).collect()
+    }
+
+    /// What the values of a cell set: dotted keys, with those of its case in place of its label.
+    pub fn set<'a>(&'a self, values: &[(&'a str, &'a Node)]) -> Vec<(&'a str, Node)> {
+        let mut set = Vec::new();
+        for (key, value) in values {
+            let labelled = |case: &&Case| *key == cases::KEY && case.label.item == value.item;
+            match self.cases.iter().find(labelled) {
+                Some(case) => {
+                    set.extend((case.set.iter()).map(|(key, node)| (key.as_str(), node.clone())))
+                }
+                None => set.push((key, (*value).clone().into_swept(&path_segment(key)))),
+            }
+        }
+        set
+    }
+
+    /// The values of a cell: the label of its case, and the swept ones. In combinations the last key changes fastest.
     pub fn cell(&self, index: u64) -> Vec<(&str, &Node)> {
-        let mut rest = index;
+        let per_case = self.per_case();
+        let case = self.cases.get((index / per_case) as usize);
+        let mut rest = index % per_case;
         let mut values: Vec<(&str, &Node)> = self
             .each
             .iter()
@@ -159,6 +200,7 @@ impl Axes {
                 (axis.key.as_str(), value)
             })
             .collect();
+        values.extend(case.map(|case| (cases::KEY, &case.label)));
         values.reverse();
         values
     }
@@ -166,6 +208,12 @@ impl Axes {
     /// The first cell, and the cells that differ from it in one value. For a design: the cells with the smallest and
     /// the largest value of each key.
     pub fn edges(&self) -> Vec<u64> {
+        let mut edges = self.edges_of_case();
+        edges.extend((1..self.cases.len() as u64).map(|case| case * self.per_case()));
+        edges
+    }
+
+    fn edges_of_case(&self) -> Vec<u64> {
         let mut edges = vec![0];
         if self.cells == Cells::InStep {
             for axis in &self.each {

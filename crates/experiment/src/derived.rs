@@ -230,6 +230,8 @@ pub struct QueuePlace<'a> {
 pub enum Owner {
     /// From the comparison: the discipline is under test.
     Comparison,
+    /// From the comparison, with keys of the reverse direction.
+    ComparisonUp,
     /// From the link.
     Link,
     /// From the link's reverse direction.
@@ -265,6 +267,7 @@ impl QueuePlace<'_> {
         }
         match self.owner {
             Owner::Comparison => format!("queue.{queue}.{key}"),
+            Owner::ComparisonUp => format!("queue.{queue}.up.{key}"),
             Owner::Link => format!("{}.queue.{key}", self.link_key()),
             Owner::Up => format!("{}.queue.{key}", self.key()),
         }
@@ -292,9 +295,10 @@ pub fn queues(experiment: &Experiment, queue: usize) -> Vec<QueuePlace<'_>> {
             capacity: &link.rate,
         });
         if let Some(up) = &link.up {
-            let (arm, owner) = match &up.queue {
-                Some(own) => (own, Owner::Up),
-                None => (arm, owner),
+            let (arm, owner) = match (&up.queue, &arm.up) {
+                (Some(own), _) => (own, Owner::Up),
+                (None, Some(of_arm)) => (&**of_arm, Owner::ComparisonUp),
+                (None, None) => (arm, owner),
             };
             places.push(QueuePlace {
                 hop: Hop {
@@ -361,12 +365,22 @@ pub enum Limit {
     Bytes(u64),
 }
 
-/// The limit of a queue in packets or bytes: the discipline's own or the link's `buffer`. A multiple of the BDP becomes
-/// packets, or bytes for disciplines whose `tc` limit is in bytes.
+/// The limit of a queue in packets or bytes: the discipline's own or the link's `buffer`. A time or a multiple of the BDP
+/// becomes packets, or bytes for disciplines whose `tc` limit is in bytes.
 pub fn limit(experiment: &Experiment, place: &QueuePlace<'_>) -> Option<Limit> {
+    let in_own_unit = |bytes: f64| {
+        let frame = f64::from(frame(experiment, place.link));
+        if matches!(place.arm.aqm.as_str(), "bfifo" | "red" | "ared") {
+            Limit::Bytes(bytes.max(frame) as u64)
+        } else {
+            Limit::Packets((bytes / frame).round().max(1.0) as u64)
+        }
+    };
+    let rate = place.capacity.nominal();
     Some(match place.arm.limit.or(place.buffer)? {
         Buffer::Packets(packets) => Limit::Packets(packets),
         Buffer::Bytes(bytes) => Limit::Bytes(bytes),
+        Buffer::Time(time) => in_own_unit(rate.bytes_per_sec() * time.as_secs_f64()),
         Buffer::Bdp(multiple) => {
             let longest = experiment
                 .traffic
@@ -374,14 +388,7 @@ pub fn limit(experiment: &Experiment, place: &QueuePlace<'_>) -> Option<Limit> {
                 .map(|traffic| traffic.rtt)
                 .max()
                 .unwrap_or_else(|| whole_delay(experiment) * 2);
-            let rate = place.capacity.nominal();
-            let bytes = rate.bytes_per_sec() * longest.as_secs_f64() * multiple;
-            let frame = f64::from(frame(experiment, place.link));
-            if matches!(place.arm.aqm.as_str(), "bfifo" | "red" | "ared") {
-                Limit::Bytes(bytes.max(frame) as u64)
-            } else {
-                Limit::Packets((bytes / frame).round().max(1.0) as u64)
-            }
+            in_own_unit(rate.bytes_per_sec() * longest.as_secs_f64() * multiple)
         }
     })
 }

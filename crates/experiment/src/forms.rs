@@ -292,6 +292,9 @@ impl Form for Packets {
     }
 }
 
+/// The longest buffer that is given as a time.
+const LONGEST_BUFFER: Duration = Duration::from_secs(1000);
+
 /// The capacity of a queue.
 pub(crate) struct BufferForm;
 
@@ -310,6 +313,16 @@ impl Form for BufferForm {
                 _ => Err(entry.refuse("above 0 and at most \"10000 bdp\"")),
             };
         }
+        if let Some(Ok(Value::Duration(time))) = entry.text().map(|text| Kind::Duration.parse(text))
+        {
+            return match time {
+                Duration::ZERO => Err(entry.refuse("above \"0 s\"")),
+                _ if time > LONGEST_BUFFER => {
+                    Err(entry.refuse(format!("at most \"{LONGEST_BUFFER}\"")))
+                }
+                _ => Ok(Buffer::Time(time)),
+            };
+        }
         let size = entry.text().map(|text| Kind::Size.parse(text));
         if !matches!(size, Some(Ok(_))) {
             return Err(entry.refuse(self.accepts()));
@@ -326,12 +339,12 @@ impl Form for BufferForm {
     }
 
     fn accepts(&self) -> String {
-        "a size like \"1000 packets\", \"150 kB\" or \"1 bdp\"".into()
+        "a size like \"1000 packets\", \"150 kB\", \"250 ms\" or \"1 bdp\"".into()
     }
 
     fn schema(&self, _: &Names) -> Json {
         let bdp = json!({"type": "string", "pattern": format!("^{DECIMAL} *bdp$")});
-        json!({"anyOf": [kind_schema(Kind::Size), bdp]})
+        json!({"anyOf": [kind_schema(Kind::Size), kind_schema(Kind::Duration), bdp]})
     }
 }
 

@@ -15,6 +15,7 @@
 //! | `read/` | one file per section of the experiment file, and the checks across sections |
 //! | `input` | reads files of bounded size that a user names |
 //! | `axes`, `axis`, `design` | `[sweep]`: the combinations of values, or the ranges from which cells are sampled |
+//! | `cases`, `counted` | `[[case]]`: keys that are set together; `count`: many entries written once |
 //! | `plan`, `sweep` | from the file to its runs, all at once or cell by cell |
 //! | [`schema()`] | the JSON Schema of the file, from the same declarations |
 //! | [`measured`] | what a run measures |
@@ -30,7 +31,9 @@
 
 mod axes;
 mod axis;
+mod cases;
 mod context;
+mod counted;
 pub mod derived;
 mod design;
 mod document;

@@ -24,6 +24,7 @@ pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
             traffic: flow.group,
             within: flow.within,
             name: names[flow.group].clone(),
+            total: traffic.total.clone(),
             kind: traffic.kind.name(),
             way: flow.way,
             dscp: traffic.dscp,

@@ -76,6 +76,8 @@ pub enum Buffer {
     Bytes(u64),
     /// Multiples of the BDP: the first rate (of a trace: the mean) × the largest base RTT.
     Bdp(f64),
+    /// What the link sends in this time at that rate.
+    Time(Duration),
 }
 
 /// One arm of the comparison: a discipline with its parameters.
@@ -90,6 +92,8 @@ pub struct Queue {
     pub limit: Option<Buffer>,
     /// The given keys, `ecn` included; each value has the key's kind.
     pub settings: Vec<(String, Value)>,
+    /// The same arm in the reverse direction of links, if keys are given for it.
+    pub up: Option<Box<Queue>>,
 }
 
 /// A group of flows of the same kind.
@@ -97,6 +101,8 @@ pub struct Queue {
 pub struct Traffic {
     /// The given name in results; [`crate::derived::group_names`] names every group.
     pub name: Option<String>,
+    /// The total under which tables show it together with others.
+    pub total: Option<String>,
     /// The kind of traffic.
     pub kind: Kind,
     /// Flows in the group; per direction, if the direction is both.

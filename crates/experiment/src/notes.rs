@@ -103,7 +103,7 @@ fn shaped_below(experiment: &Experiment) -> Vec<String> {
             let rate = place.capacity.nominal();
             if bandwidth < rate {
                 let label = match place.owner {
-                    Owner::Comparison => place.arm.label.as_str(),
+                    Owner::Comparison | Owner::ComparisonUp => place.arm.label.as_str(),
                     Owner::Link | Owner::Up => place.arm.aqm.as_str(),
                 };
                 notes.push(format!(

@@ -1,5 +1,6 @@
 //! From an experiment file to its list of runs.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use serde_json::Value as Json;
 
 use crate::axes::{self, Axes};
 use crate::context::Context;
+use crate::counted;
 use crate::document::{self, Node, parse_value, path_segment};
 use crate::entry::Entry;
 use crate::error::{Origin, ReadError};
@@ -245,7 +247,10 @@ impl Layout {
 
     /// Reads the file with the swept values of one cell in their places.
     pub fn read_cell(&self, index: u64, context: &Context<'_>) -> Result<Cell, ReadError> {
-        let experiment_of = |root: &Node| File.read(&Entry::root(root, context));
+        let experiment_of = |root: &Node| {
+            let root = self.expanded(root)?;
+            File.read(&Entry::root(&root, context))
+        };
         let values = self.axes.cell(index);
         let experiment = experiment_of(&self.swept(&values)?).map_err(|error| {
             let cause = self.cause(&values, |root| {
@@ -285,7 +290,12 @@ impl Layout {
         is_refused: impl Fn(&Experiment) -> bool,
     ) -> ReadError {
         let values = self.axes.cell(cell);
-        let root = match self.swept(&values) {
+        let swept = self.swept(&values);
+        let root = match swept
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|root| self.expanded(root))
+        {
             Ok(root) => root,
             Err(error) => return error,
         };
@@ -297,19 +307,28 @@ impl Layout {
             false => format!("not given; {must}"),
         };
         let cause = self.cause(&values, |root| {
-            File.read(&Entry::root(root, &context))
+            let expanded = self.expanded(root);
+            expanded
+                .and_then(|root| File.read(&Entry::root(&root, &context)))
                 .is_ok_and(|experiment| is_refused(&experiment))
         });
         let origin = nearest.node.origin.clone();
         ReadError::new(&self.file, origin, key, message).within_sweep(&axes::as_text(&cause))
     }
 
+    /// The file with every entry as often as it counts.
+    fn expanded<'n>(&self, root: &'n Node) -> Result<Cow<'n, Node>, ReadError> {
+        match counted::counts(root) {
+            true => counted::expanded(&self.file, root.clone()).map(Cow::Owned),
+            false => Ok(Cow::Borrowed(root)),
+        }
+    }
+
     /// The file with swept values applied.
     fn swept(&self, values: &[(&str, &Node)]) -> Result<Node, ReadError> {
         let mut root = self.root.clone();
-        for (key, value) in values {
+        for (key, value) in self.axes.set(values) {
             let path = path_segment(key);
-            let value = (*value).clone().into_swept(&path);
             let origin = value.origin.clone();
             root.set(key, value)
                 .map_err(|what| ReadError::new(&self.file, origin, &path, what))?;

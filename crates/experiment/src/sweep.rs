@@ -102,8 +102,7 @@ impl Sweep {
 
     /// The swept keys and their values.
     pub fn axes(&self) -> Vec<(String, Vec<Json>)> {
-        let axes = self.layout.axes.each.iter();
-        axes.map(|axis| (axis.key.clone(), axis.json())).collect()
+        self.layout.axes.json()
     }
 
     /// Reads a cell by its number.

@@ -31,6 +31,7 @@ pub(crate) fn buffer(buffer: Buffer) -> String {
         Buffer::Packets(packets) => format!("{packets} packets"),
         Buffer::Bytes(size) => bytes(size),
         Buffer::Bdp(multiple) => format!("{multiple} bdp"),
+        Buffer::Time(time) => time.to_string(),
     }
 }
 

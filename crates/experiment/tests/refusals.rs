@@ -45,7 +45,7 @@ fn a_bad_value_is_named_with_its_line() {
     let rate = r#"a rate above zero like "10 Mbit/s" (bit/s, kbit/s, Mbit/s, Gbit/s)"#;
     let capacity =
         format!(r#"{rate}, a schedule like [["0 s", "100 Mbit/s"]], or {{ trace = "file" }}"#);
-    let size = r#"a size like "1000 packets", "150 kB" or "1 bdp""#;
+    let size = r#"a size like "1000 packets", "150 kB", "250 ms" or "1 bdp""#;
     let cases: &[(&str, &str, String)] = &[
         // [experiment]
         (r#""10 s""#, "10", format!("2: experiment.duration: got 10; must be {time}")),
@@ -331,7 +331,7 @@ fn a_bad_override_is_named_as_an_override() {
         (
             "link.buffer",
             "1000000000000000000000 packets",
-            "got \"1000000000000000000000 packets\"; must be a size like \"1000 packets\", \"150 kB\" or \"1 bdp\", its number written with at most 15 digits and without an exponent",
+            "got \"1000000000000000000000 packets\"; must be a size like \"1000 packets\", \"150 kB\", \"250 ms\" or \"1 bdp\", its number written with at most 15 digits and without an exponent",
         ),
         (
             "link.up.buffer",

@@ -1,7 +1,5 @@
 //! Figures of all flows of a traffic group together, for every backend.
 
-use std::ops::Range;
-
 use serde::Serialize;
 
 use crate::distribution::Spread;
@@ -14,6 +12,9 @@ pub struct Group {
     pub traffic: usize,
     /// Its name in tables and figures.
     pub name: String,
+    /// The name of the group that it belongs to, which tables and figures show in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<String>,
     /// The kind of traffic.
     pub kind: &'static str,
     /// The direction of their data.
@@ -58,38 +59,53 @@ pub struct Pooled {
     pub page_load_ms: Option<Spread>,
 }
 
-/// The groups of a run's flows, which are in the order of the file. `pool` combines the values of a range of flows.
-pub fn groups(flows: &[Flow], mut pool: impl FnMut(Range<usize>) -> Pooled) -> Vec<Group> {
-    let mut begin = 0;
-    let together =
-        |one: &Flow, next: &Flow| (one.traffic, one.direction) == (next.traffic, next.direction);
-    let of = |members: &[Flow]| {
-        let range = begin..begin + members.len();
-        begin = range.end;
-        group(members, pool(range))
-    };
-    flows.chunk_by(together).map(of).collect()
+/// The groups of a run's flows, which are in the order of the file, and behind them the totals, each of the flows of
+/// several groups in one direction. `pool` combines the values of flows, given their
+/// numbers, and has their Quality of Outcome.
+pub fn groups(
+    flows: &[Flow],
+    mut pool: impl FnMut(&[usize]) -> (Pooled, Option<f64>),
+) -> Vec<Group> {
+    let numbers: Vec<usize> = (0..flows.len()).collect();
+    let key = |number: &usize| (flows[*number].traffic, flows[*number].direction);
+    let together = |one: &usize, next: &usize| key(one) == key(next);
+    let mut of = |members: &[usize]| group(flows, members, pool(members));
+    let mut groups: Vec<Group> = numbers.chunk_by(together).map(&mut of).collect();
+    let mut totals: Vec<((&str, &str), Vec<usize>)> = Vec::new();
+    for (number, flow) in flows.iter().enumerate() {
+        let Some(total) = &flow.total else { continue };
+        let key = (total.as_str(), flow.direction);
+        match totals.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, members)) => members.push(number),
+            None => totals.push((key, vec![number])),
+        }
+    }
+    groups.extend(totals.into_iter().map(|((name, _), members)| Group {
+        name: name.into(),
+        total: None,
+        ..of(&members)
+    }));
+    groups
 }
 
-fn group(members: &[Flow], pooled: Pooled) -> Group {
-    let goodputs = members.iter().map(|flow| flow.goodput_bps);
+fn group(flows: &[Flow], members: &[usize], (pooled, qoo): (Pooled, Option<f64>)) -> Group {
+    let first = &flows[members[0]];
+    let members = members.iter().map(|member| &flows[*member]);
+    let goodputs = members.clone().map(|flow| flow.goodput_bps);
     Group {
-        traffic: members[0].traffic,
-        name: members[0].name.clone(),
-        kind: members[0].kind,
-        direction: members[0].direction,
+        traffic: first.traffic,
+        name: first.name.clone(),
+        total: first.total.clone(),
+        kind: first.kind,
+        direction: first.direction,
         flows: members.len(),
         goodput_bps: goodputs.clone().sum(),
         jain_goodput: jain(goodputs),
         pooled,
-        lost_packets: sum(members.iter().filter_map(|flow| flow.lost_packets)),
-        mos: mean(members.iter().filter_map(|flow| flow.mos)),
-        qoo: None,
-        video: video(
-            members
-                .iter()
-                .filter_map(|flow| flow.video.as_deref().copied()),
-        ),
+        lost_packets: sum(members.clone().filter_map(|flow| flow.lost_packets)),
+        mos: mean(members.clone().filter_map(|flow| flow.mos)),
+        qoo,
+        video: video(members.filter_map(|flow| flow.video.as_deref().copied())),
     }
 }
 
@@ -143,11 +159,11 @@ mod tests {
         flows.push(flow(0, "up", 5e6));
         flows.push(flow(1, "up", 0.0));
         let mut asked = Vec::new();
-        let groups = groups(&flows, |range| {
-            asked.push(range);
-            Pooled::default()
+        let groups = groups(&flows, |members| {
+            asked.push(members.to_vec());
+            Default::default()
         });
-        assert_eq!(asked, [0..4, 4..5, 5..6]);
+        assert_eq!(asked, [vec![0, 1, 2, 3], vec![4], vec![5]]);
         let of = |group: &Group| (group.flows, group.goodput_bps, group.jain_goodput);
         assert_eq!(of(&groups[0]), (4, 3e6, Some(0.75)));
         assert_eq!(of(&groups[1]), (1, 5e6, Some(1.0)));
@@ -156,6 +172,32 @@ mod tests {
             (groups[1].name.as_str(), groups[1].direction),
             ("group 0", "up")
         );
+    }
+
+    #[test]
+    fn totals_follow_the_groups_and_have_the_flows_of_all_their_groups_each_way() {
+        let of = |traffic, direction, total: Option<&str>| Flow {
+            total: total.map(str::to_owned),
+            ..flow(traffic, direction, 1e6)
+        };
+        let flows = [
+            of(0, "down", Some("homes")),
+            of(0, "up", Some("homes")),
+            of(1, "down", None),
+            of(2, "down", Some("homes")),
+        ];
+        let mut asked = Vec::new();
+        let groups = groups(&flows, |members| {
+            asked.push(members.to_vec());
+            Default::default()
+        });
+        assert_eq!(asked[4..], [vec![0, 3], vec![1]]);
+        let total = |group: &Group| (group.name.clone(), group.direction, group.goodput_bps);
+        assert_eq!(total(&groups[4]), ("homes".into(), "down", 2e6));
+        assert_eq!(total(&groups[5]), ("homes".into(), "up", 1e6));
+        let member = |group: &Group| group.total.clone();
+        assert_eq!(member(&groups[0]), Some("homes".into()));
+        assert_eq!((member(&groups[2]), member(&groups[4])), (None, None));
     }
 
     /// 3 segments at 1 and 1 at 5 Mbit/s: 8/4 = 2 Mbit/s. Opinions of 4 and 2: 3.
@@ -172,7 +214,7 @@ mod tests {
             ..Flow::default()
         };
         let flows = [player(3, 1e6, 1), player(1, 5e6, 2)];
-        let group = &groups(&flows, |_| Pooled::default())[0];
+        let group = &groups(&flows, |_| Default::default())[0];
         let video = group.video.expect("both are players");
         assert_eq!((video.media_rate_bps, video.stalls), (Some(2e6), 3));
         assert_eq!((group.mos, video.startup_ms), (Some(3.0), None));

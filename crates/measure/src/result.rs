@@ -206,6 +206,9 @@ pub struct Flow {
     pub flow: u32,
     /// The name of its group.
     pub name: String,
+    /// The total that its group belongs to, if any.
+    #[serde(skip)]
+    pub total: Option<String>,
     /// The kind of traffic.
     pub kind: &'static str,
     /// Whether it runs over TCP.

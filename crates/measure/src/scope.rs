@@ -38,6 +38,8 @@ pub struct Flow {
     pub within: u32,
     /// The name of its group.
     pub name: String,
+    /// The total that its group belongs to, if any.
+    pub total: Option<String>,
     /// The kind of traffic.
     pub kind: &'static str,
     /// The direction of its data.

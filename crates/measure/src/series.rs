@@ -36,6 +36,37 @@ pub struct QueueSample {
     pub state: Vec<(&'static str, f64)>,
 }
 
+/// The congestion state of a sender, or of several together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SenderState {
+    /// The congestion window in segments.
+    pub cwnd: u32,
+    /// The slow start threshold in segments, if there is one.
+    pub ssthresh: Option<u32>,
+    /// The pacing rate in bits of payload per second, if it paces.
+    pub pacing_bps: Option<u64>,
+    /// The state of loss recovery as in [`FlowSample::state`], if it is known.
+    pub state: Option<u8>,
+}
+
+impl SenderState {
+    /// Of this and another sender together.
+    pub fn and(self, other: Self) -> Self {
+        let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one + other),
+            _ => one.or(other),
+        };
+        let segments = |of: Option<u32>| of.map(u64::from);
+        let ssthresh = sum(segments(self.ssthresh), segments(other.ssthresh));
+        Self {
+            cwnd: self.cwnd + other.cwnd,
+            ssthresh: ssthresh.map(|sum| u32::try_from(sum).unwrap_or(u32::MAX)),
+            pacing_bps: sum(self.pacing_bps, other.pacing_bps),
+            state: self.state.max(other.state),
+        }
+    }
+}
+
 /// A flow at the end of a bin.
 pub struct FlowSample {
     /// End of the bin.
@@ -46,20 +77,36 @@ pub struct FlowSample {
     pub goodput_bps: f64,
     /// Congestion window in segments, the sum over the flow's connections; NaN for flows without connections.
     pub cwnd: f64,
+    /// Slow start threshold in segments, the sum over the connections that have left their first slow start; NaN if none has.
+    pub ssthresh: f64,
+    /// Pacing rate in bits of payload per second, the sum over the connections; NaN if none is paced.
+    pub pacing_bps: f64,
+    /// The state of loss recovery, the highest of the connections: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss, as Linux
+    /// numbers them; NaN for flows without connections.
+    pub state: f64,
     /// Mean of the round-trip times measured within the bin, in milliseconds; NaN if there were none.
     pub rtt_ms: f64,
 }
 
 impl FlowSample {
-    /// The sample of a bin of width `span` that ends at `time`. `cwnd`: the sum of the flow's congestion windows, if
-    /// it has any.
-    pub fn new(time: Time, flow: u32, span: Duration, sample: Sample, cwnd: Option<u32>) -> Self {
+    /// The sample of a bin of width `span` that ends at `time`. `sender`: of the flow's connections, if it has any.
+    pub fn new(
+        time: Time,
+        flow: u32,
+        span: Duration,
+        sample: Sample,
+        sender: Option<SenderState>,
+    ) -> Self {
+        let of = |value: fn(SenderState) -> Option<f64>| sender.and_then(value).unwrap_or(f64::NAN);
         let bits = sample.received as f64 * 8.0;
         Self {
             time,
             flow,
             goodput_bps: bits / span.as_secs_f64(),
-            cwnd: cwnd.map_or(f64::NAN, f64::from),
+            cwnd: of(|sender| Some(sender.cwnd.into())),
+            ssthresh: of(|sender| sender.ssthresh.map(f64::from)),
+            pacing_bps: of(|sender| sender.pacing_bps.map(|rate| rate as f64)),
+            state: of(|sender| sender.state.map(f64::from)),
             rtt_ms: sample.rtt_ms(),
         }
     }
@@ -158,6 +205,9 @@ impl Series {
                 ),
                 ("goodput_bps", floats(&|row| row.goodput_bps)),
                 ("cwnd_segments", floats(&|row| row.cwnd)),
+                ("ssthresh_segments", floats(&|row| row.ssthresh)),
+                ("pacing_bps", floats(&|row| row.pacing_bps)),
+                ("state", floats(&|row| row.state)),
                 ("rtt_ms", floats(&|row| row.rtt_ms)),
             ],
         }

@@ -41,14 +41,10 @@ pub fn summarise(scope: &Scope, measured: Measured<'_>) -> RunResult {
         .zip(&meters)
         .map(|((number, flow), meter)| flow_figures(flow, meter, counts(&probes, number, flow)))
         .collect();
-    let mut groups = groups(&flows, |members| pooled(&meters[members]));
-    let mut first = 0;
-    for group in &mut groups {
-        let members = first..first + group.flows;
-        first = members.end;
-        let (flows, of) = (&flows[members.clone()], &scope.flows[members.start]);
-        group.qoo = outcome(of, flows, &meters[members]);
-    }
+    let groups = groups(&flows, |members| {
+        let outcome = outcome(members, scope, &flows, &meters);
+        (pooled(members, &meters), outcome)
+    });
     let histograms =
         (scope.queues.iter().zip(&probes)).map(|(queue, probe)| probe.histogram(*queue));
     let histogram = histograms.reduce(Table::stacked);
@@ -111,6 +107,7 @@ fn flow_figures(flow: &scope::Flow, meter: &Meter, counts: FlowCounts) -> Flow {
         traffic: flow.traffic,
         flow: flow.within,
         name: flow.name.clone(),
+        total: flow.total.clone(),
         kind: flow.kind,
         is_over_tcp: flow.measures.over_tcp,
         direction: flow.way.name(),
@@ -140,13 +137,15 @@ fn flow_figures(flow: &scope::Flow, meter: &Meter, counts: FlowCounts) -> Flow {
 
 /// Quality of Outcome of a group: by RTTs, or else by one-way delays, and the loss and goodput of its flows. The loss of a TCP
 /// flow is the share that queues dropped.
-fn outcome(of: &scope::Flow, flows: &[Flow], meters: &[&mut Meter]) -> Option<f64> {
+fn outcome(members: &[usize], scope: &Scope, flows: &[Flow], meters: &[&mut Meter]) -> Option<f64> {
+    let of = &scope.flows[members[0]];
     let requirements = of.requirements?;
-    let round_trips = together(meters, |meter| Some(&meter.round_trips));
+    let flows = members.iter().map(|member| &flows[*member]);
+    let round_trips = together(members, meters, |meter| Some(&meter.round_trips));
     let (delays, rest) = match round_trips.filter(|delays| delays.n() > 0) {
         Some(delays) => (delays, Duration::ZERO),
         None => {
-            let delays = together(meters, |meter| {
+            let delays = together(members, meters, |meter| {
                 meter.one_way().map(|one_way| &one_way.delays)
             })?;
             // The measured delays have only the links' part of the base RTT.
@@ -155,10 +154,12 @@ fn outcome(of: &scope::Flow, flows: &[Flow], meters: &[&mut Meter]) -> Option<f6
         }
     };
     let quantiles = delays.quantiles();
-    let sum = |count: fn(&Flow) -> u64| flows.iter().map(count).sum::<u64>() as f64;
-    let (lost, sent) = match flows.iter().any(|flow| flow.lost_packets.is_some()) {
+    let sum = |count: fn(&Flow) -> u64| flows.clone().map(count).sum::<u64>() as f64;
+    let (lost, sent) = match flows.clone().any(|flow| flow.lost_packets.is_some()) {
         true => {
-            let sent = meters.iter().filter_map(|meter| meter.packets.as_ref());
+            let sent = members
+                .iter()
+                .filter_map(|member| meters[*member].packets.as_ref());
             let sent: u64 = sent.map(|packets| packets.sent).sum();
             (sum(|flow| flow.lost_packets.unwrap_or(0)), sent as f64)
         }
@@ -171,14 +172,18 @@ fn outcome(of: &scope::Flow, flows: &[Flow], meters: &[&mut Meter]) -> Option<f6
         p99_ms: quantiles.p99? + rest.as_millis_f64(),
         p99_9_ms: quantiles.p99_9? + rest.as_millis_f64(),
         loss: (sent > 0.0).then(|| lost / sent),
-        rate_bps: flows.iter().map(|flow| flow.goodput_bps).sum::<f64>() / flows.len() as f64,
+        rate_bps: flows.map(|flow| flow.goodput_bps).sum::<f64>() / members.len() as f64,
     };
     Some(requirements.score(&measured))
 }
 
 /// The delays of several flows, combined.
-fn together(meters: &[&mut Meter], of: fn(&Meter) -> Option<&Delays>) -> Option<Delays> {
-    let mut each = meters.iter().filter_map(|meter| of(meter));
+fn together(
+    members: &[usize],
+    meters: &[&mut Meter],
+    of: fn(&Meter) -> Option<&Delays>,
+) -> Option<Delays> {
+    let mut each = members.iter().filter_map(|member| of(meters[*member]));
     let mut all = each.next()?.clone();
     each.for_each(|delays| all.add(delays));
     Some(all)
@@ -200,8 +205,8 @@ fn mouth_to_ear(measured: Duration, rtt: Duration, links: Duration) -> Duration 
 }
 
 /// All measurements of some flows, combined.
-fn pooled(meters: &[&mut Meter]) -> Pooled {
-    let together = |of| together(meters, of).map(|delays| delays.spread());
+fn pooled(members: &[usize], meters: &[&mut Meter]) -> Pooled {
+    let together = |of| together(members, meters, of).map(|delays| delays.spread());
     Pooled {
         rtt_ms: together(|meter| Some(&meter.round_trips)).unwrap_or_default(),
         one_way_ms: together(|meter| meter.one_way().map(|one_way| &one_way.delays)),

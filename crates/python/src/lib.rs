@@ -7,6 +7,7 @@
 //! | [`sweep`] | a sweep too large for memory |
 //! | [`run_spec`] | one run as a value, and its monitor |
 //! | [`session`] | one run, driven step by step |
+//! | [`vector`] | many runs in step, for a controller that learns |
 //! | [`path`] | a bottleneck around packets of Python's own |
 //! | [`run`] | the results of a run |
 //! | [`replay`] | replays a recorded queue through a discipline |
@@ -28,6 +29,7 @@ mod run;
 mod run_spec;
 mod session;
 mod sweep;
+mod vector;
 
 /// The compiled core: reads experiment files and runs them.
 #[pymodule]
@@ -64,6 +66,8 @@ mod _core {
     use session::Session;
     #[pymodule_export]
     use sweep::Sweep;
+    #[pymodule_export]
+    use vector::Vector;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

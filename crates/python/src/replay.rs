@@ -199,8 +199,8 @@ impl Arm {
             None => None,
             Some(Buffer::Packets(packets)) => Some(Limit::Packets(packets)),
             Some(Buffer::Bytes(bytes)) => Some(Limit::Bytes(bytes)),
-            Some(Buffer::Bdp(_)) => {
-                let must = "must be in packets or bytes: a recording has no base RTT";
+            Some(Buffer::Bdp(_) | Buffer::Time(_)) => {
+                let must = "must be in packets or bytes: a recording has no rate and no base RTT";
                 return Err(wrong_input(
                     &plan.refuse(0, "queue.0.limit", must, |_| true),
                 ));

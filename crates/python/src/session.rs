@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use numpy::PyReadwriteArray1;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 use sojourn_experiment::derived;
-use sojourn_sim::{FlowSample, QueueSample};
+use sojourn_sim::{FlowSample, QueueSample, Space};
 use sojourn_units::{Duration, Kind, Value};
 
 use crate::errors::{ExperimentError, RunError, failed_algorithm, failed_run};
@@ -144,6 +145,43 @@ impl Session {
         Ok(observation)
     }
 
+    /// The keys that can be set by number, each with its unit and range, and the names of an observation's numbers.
+    fn space<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let catalogue = own::catalogue(&self.failure);
+        space_dict(py, &self.with(|session| session.space(&catalogue))?)
+    }
+
+    /// Sets the key with this number in `space` to a number in its unit.
+    fn act(&self, index: usize, value: f64) -> PyResult<()> {
+        let catalogue = own::catalogue(&self.failure);
+        let acted = self.with(|session| {
+            let space = session.space(&catalogue);
+            let action = space.actions.get(index).cloned();
+            action.map(|action| session.act(&action, value, &catalogue))
+        })?;
+        self.raised()?;
+        let acted = acted.ok_or_else(|| {
+            ExperimentError::new_err(format!("act: got {index}; no key has this number"))
+        })?;
+        acted.map_err(|error| ExperimentError::new_err(error.to_string()))
+    }
+
+    /// Fills an array of float64 with an observation, in the order of `space`.
+    fn observe_into(&self, mut numbers: PyReadwriteArray1<'_, f64>) -> PyResult<()> {
+        let numbers = numbers.as_slice_mut()?;
+        let catalogue = own::catalogue(&self.failure);
+        let needed = self.with(|session| session.space(&catalogue).observations.len())?;
+        if numbers.len() < needed {
+            let what = format!(
+                "observe_into: got {} numbers; must be {needed}",
+                numbers.len()
+            );
+            return Err(ExperimentError::new_err(what));
+        }
+        self.with(|session| session.observe_into(numbers))?;
+        self.raised()
+    }
+
     /// Sets a key to another value from now on.
     fn set(&self, key: &str, value: &str) -> PyResult<()> {
         let catalogue = own::catalogue(&self.failure);
@@ -182,6 +220,23 @@ fn span_of(given: &Bound<'_, PyAny>) -> PyResult<Duration> {
     Err(ExperimentError::new_err(what))
 }
 
+/// A space for Python: `actions`, dictionaries of `key`, `unit`, `low`, `high`; `observations`, names.
+pub fn space_dict<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyDict>> {
+    let actions = PyList::empty(py);
+    for action in &space.actions {
+        let dict = PyDict::new(py);
+        dict.set_item("key", &action.key)?;
+        dict.set_item("unit", action.unit)?;
+        dict.set_item("low", action.range.0)?;
+        dict.set_item("high", action.range.1)?;
+        actions.append(dict)?;
+    }
+    let dict = PyDict::new(py);
+    dict.set_item("actions", actions)?;
+    dict.set_item("observations", &space.observations)?;
+    Ok(dict)
+}
+
 fn queue_dict<'py>(py: Python<'py>, queue: &QueueSample) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let recent = &queue.recent;
@@ -207,6 +262,9 @@ fn flow_dict<'py>(py: Python<'py>, flow: &FlowSample) -> PyResult<Bound<'py, PyD
     let dict = PyDict::new(py);
     dict.set_item("goodput_bps", flow.goodput_bps)?;
     dict.set_item("cwnd_segments", flow.cwnd)?;
+    dict.set_item("ssthresh_segments", flow.ssthresh)?;
+    dict.set_item("pacing_bps", flow.pacing_bps)?;
+    dict.set_item("state", flow.state)?;
     dict.set_item("rtt_ms", flow.rtt_ms)?;
     Ok(dict)
 }

@@ -105,9 +105,11 @@ pub fn in_use(experiment: &Experiment, catalogue: &Catalogue) -> Result<InUse, R
         for place in derived::queues(experiment, queue) {
             let values = values(&place, queue)?;
             match (place.owner, &mut arm) {
-                (Owner::Comparison, None) => arm = Some(values),
+                (Owner::Comparison | Owner::ComparisonUp, None) => arm = Some(values),
                 // One [[queue]] table applies to several links: drop values that follow from one link's rate.
-                (Owner::Comparison, Some(arm)) => arm.retain(|value| values.contains(value)),
+                (Owner::Comparison | Owner::ComparisonUp, Some(arm)) => {
+                    arm.retain(|value| values.contains(value));
+                }
                 (Owner::Link, _) => {
                     // Both directions of the link share one table.
                     let known = in_use.links.entry((place.hop.link, Way::Down));

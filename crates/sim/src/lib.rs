@@ -6,6 +6,7 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`Session`], [`run()`] | one run: driven step by step, or to its end |
+//! | [`Space`] | a run as a controller drives it: numbered keys, observations in a fixed layout |
 //! | `build` | builds the simulation of one arm of an experiment |
 //! | [`lists`] | the names accepted in a file with their descriptions, as JSON |
 //! | [`Catalogue`] | the disciplines and congestion controls that it finds by name |
@@ -27,6 +28,7 @@
 mod build;
 mod capture;
 mod catalogue;
+mod control;
 pub mod lists;
 mod names;
 mod network;
@@ -42,6 +44,7 @@ mod wifi;
 
 pub use build::{check, check_queues, document, in_use, is_refused, refusal};
 pub use catalogue::{Catalogue, catalogue};
+pub use control::{Action, Space};
 pub use names::{names, names_in};
 pub use packet::SimPacket;
 pub use path::{PathFileError, path_from_toml};

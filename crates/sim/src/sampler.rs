@@ -108,6 +108,6 @@ pub fn look_at_flows(
 ) -> impl Iterator<Item = FlowSample> {
     (0..).zip(sources).map(move |(flow, source)| {
         let sample = source.meter().take_sample(looker);
-        FlowSample::new(now, flow, span, sample, source.cwnd())
+        FlowSample::new(now, flow, span, sample, source.sender_state())
     })
 }

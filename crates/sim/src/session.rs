@@ -50,6 +50,8 @@ pub struct Session {
     end: Time,
     /// When it was last observed.
     observed: Time,
+    /// Drops and marks of each queue at the last [`Session::observe_into`].
+    pub(crate) counted: Vec<(u64, u64)>,
 }
 
 /// The state of a run at one instant.
@@ -75,6 +77,7 @@ impl Session {
         let settings = places.iter().map(|place| settings(&spec.experiment, place));
         Ok(Self {
             settings: settings.collect(),
+            counted: vec![(0, 0); places.len()],
             observed: Time::ZERO,
             now: Time::ZERO,
             end: Time::ZERO + spec.experiment.duration,
@@ -184,9 +187,11 @@ impl Session {
         for (link, place) in places.iter().enumerate() {
             let prefix = match place.owner {
                 Owner::Comparison => "queue.".to_owned(),
+                Owner::ComparisonUp => "queue.up.".to_owned(),
                 Owner::Link | Owner::Up => format!("{}.queue.", place.key()),
             };
-            if let Some(name) = key.strip_prefix(&prefix) {
+            let name = key.strip_prefix(&prefix);
+            if let Some(name) = name.filter(|name| !name.starts_with("up.")) {
                 if place.link.wifi.is_some() {
                     return Err(refuse(format!(
                         "{} is Wi-Fi; its disciplines cannot change during a run",

@@ -19,6 +19,7 @@ AIRTIME = "airtime"
 STATION_LATENCY = "station_latency"
 AGGREGATES = "aggregates"
 TIMELINE = "timeline"
+WINDOWS = "windows_over_time"
 OVER = "over_"
 """Prefix of the name of a figure over a swept key."""
 MOST_ARMS = 24
@@ -35,5 +36,6 @@ FIGURES = (
     OVERVIEW,
     AIRTIME,
     TIMELINE,
+    WINDOWS,
 )
 """All figures except those over swept keys, without the suffixes of ``FORMATS``."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from sojourn.figure import air, airtime, bars, distributions, filenames, sweep, timeseries, tradeoff
+from sojourn.figure import air, airtime, bars, distributions, filenames, sweep, timeseries, tradeoff, windows
 from sojourn.figure.filenames import DEFAULT_FORMATS, MOST_ARMS, OVER
 from sojourn.figure.style import Width, save_all
 from sojourn.figure.timeseries import Middle
@@ -219,6 +219,16 @@ class Plots:
         """
         return timeseries.goodput_figure(self._results, middle, direction, width)
 
+    def windows(self, *, width: Width | None = None) -> Figure:
+        """Congestion windows over time, the first run of every arm: a line per flow, with thresholds and repairs.
+
+        Raises
+        ------
+        NotRecordedError
+            The experiment has no ``[record] series``.
+        """
+        return windows.windows(self._results, width)
+
     def drawings(self) -> Iterator[Drawing]:
         """The figures drawn by default: the overviews and, with few arms, those per arm."""
         yield from self.overviews()
@@ -277,6 +287,9 @@ class Plots:
                     f"Mean sojourn time over time{way}{band}",
                     partial(self.timeseries, place=place),
                 )
+        if recorded and any(windows.windows_of(run) for run in self._results.runs[:1]):
+            caption = "Congestion windows over time, the first run of every queue"
+            yield Drawing(filenames.WINDOWS, caption, self.windows)
         for direction in self._results.directions:
             suffix, way = _way(direction)
             yield Drawing(f"{filenames.BARS}{suffix}", f"Goodput by queue{way}", partial(self.bars, place=direction))

@@ -14,6 +14,7 @@ EXTRA_OF = {
     "SALib": "designs",
     "pandas": "pandas",
     "distributed": "dask",
+    "gymnasium": "gym",
 }
 """The extra by the package that is imported, as in pyproject.toml."""
 

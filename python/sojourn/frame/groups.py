@@ -17,6 +17,16 @@ Group = Mapping[str, Any]
 """An element of a run's ``groups`` in summary.json."""
 
 
+def shown_groups(run: Run) -> list[Group]:
+    """The groups that tables and figures show, in the order of the file: a total in place of its groups."""
+    return sorted((group for group in run["groups"] if "total" not in group), key=lambda group: group["traffic"])
+
+
+def totals_of(run: Run) -> dict[tuple[int, str], str]:
+    """The total of each group that has one, by its ``traffic`` and direction."""
+    return {(group["traffic"], group["direction"]): group["total"] for group in run["groups"] if "total" in group}
+
+
 CODE_POINTS = {
     0: "BE",
     1: "LE",
@@ -40,7 +50,7 @@ class GroupIndex:
     """The groups of results by title: by name, with the direction if the name occurs in both."""
 
     def __init__(self, results: Results) -> None:
-        self._groups = {id(run.summary): run.summary["groups"] for run in results.runs}
+        self._groups: dict[int, list[Group]] = {id(run.summary): shown_groups(run.summary) for run in results.runs}
         places = dict.fromkeys(
             (group["name"], group["direction"]) for groups in self._groups.values() for group in groups
         )

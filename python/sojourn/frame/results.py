@@ -13,8 +13,8 @@ from sojourn import schema
 from sojourn.files.extras import missing
 from sojourn.frame.arrow import table_of, with_run_columns
 from sojourn.frame.groups import GroupIndex
+from sojourn.frame.intervalframe import IntervalFrame, interval_frame
 from sojourn.frame.metrics import Metric, columns, has_queue, metric_called, queue_at, queues
-from sojourn.frame.statistics import median_interval
 from sojourn.frame.swept import number_columns, setting_text
 
 if TYPE_CHECKING:
@@ -240,11 +240,10 @@ class Results:
         """``to_arrow`` as a pandas frame; pandas must be installed."""
         return cast("pd.DataFrame", self.to_arrow().to_pandas())
 
-    def to_frame(self, metrics: Sequence[str] | None = None) -> pd.DataFrame:
-        """Medians over the repeats with their 95 % intervals, one row per arm and queue; pandas must be installed.
+    def to_frame(self, metrics: Sequence[str] | None = None) -> IntervalFrame:
+        """Medians over the repeats with their 95 % intervals: a row per arm, case, cell, queue and metric.
 
-        A metric (by default every column of ``to_arrow``) has three columns: ``sojourn_p95_ms`` is the median,
-        ``sojourn_p95_ms_low`` and ``sojourn_p95_ms_high`` are the ends of the interval, the same for one repeat.
+        ``metrics``: by default every column of ``to_arrow``. The frame has ``to_pandas()`` and ``to_polars()``.
 
         Raises
         ------
@@ -252,19 +251,7 @@ class Results:
             There is no such metric.
         """
         chosen = self._columns if metrics is None else [metric_called(name, self) for name in metrics]
-        rows = []
-        for arm in self.arms:
-            for place in self.places:
-                if has_queue(arm.runs[0].summary, place):
-                    link, _, direction = place.rpartition("/")
-                    row: dict[str, Any] = {"label": arm.label} | arm.set | number_columns(arm.set)
-                    row |= ({"link": link} if link else {}) | {"direction": direction, "repeats": len(arm.runs)}
-                    for metric in chosen:
-                        found = median_interval([metric.value(run.summary, place) for run in arm.runs])
-                        row |= {metric.name: found.middle}
-                        row |= {f"{metric.name}_low": found.low, f"{metric.name}_high": found.high}
-                    rows.append(row)
-        return cast("pd.DataFrame", table_of(rows).to_pandas())
+        return interval_frame(self, chosen)
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows of ``to_arrow`` as dictionaries; a row may lack keys of others."""

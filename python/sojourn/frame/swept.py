@@ -90,6 +90,8 @@ def setting_text(settings: Mapping[str, object]) -> str:
 def _phrase(name: str, value: object) -> str:
     if isinstance(value, bool):
         return name if value else f"no {name}"
+    if name == "case":
+        return str(value)
     if name == "flows":
         return f"{value} flow{'' if value == 1 else 's'}"
     return f"{name} {value}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sojourn.frame.groups import totals_of
 from sojourn.frame.results import Results, Run
 from sojourn.frame.statistics import interval_note, median_interval
 from sojourn.page.tables import Sheet, interval_text, repeats_of, swept_keys
@@ -20,15 +21,14 @@ _NOT_OF_PING = ("goodput_bps", "retransmits")
 
 def flows_sheet(results: Results) -> Sheet | None:
     """A typical flow of every group: the median over its flows, then over the repeats; None without flows."""
-    groups = sorted({(flow["traffic"], flow["direction"]) for run in results.runs for flow in run.summary["flows"]})
+    groups = list(dict.fromkeys(group for run in results.runs for group in _members(run)))
     names = dict.fromkeys(name for run in results.runs for flow in run.summary["flows"] for name in _numbers(flow))
     shown = [name for name in names if any(_typical(run, group, name) for run in results.runs for group in groups)]
     swept = swept_keys(results)
     rows = []
     for arm in results.arms:
         for group in groups:
-            members = [flow for flow in arm.runs[0].summary["flows"] if (flow["traffic"], flow["direction"]) == group]
-            if members:
+            if members := _members(arm.runs[0]).get(group):
                 cells = [_cell([_typical(run, group, name) for run in arm.runs], name) for name in shown]
                 traffic = f"{len(members)} {members[0]['kind']}, {group[1]}"
                 rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), traffic, *cells))
@@ -55,12 +55,23 @@ def _numbers(flow: Mapping[str, Any]) -> dict[str, float]:
     return numbers
 
 
-def _typical(run: Run, group: tuple[int, str], name: str) -> float:
-    values = [
-        numbers[name]
-        for flow in run.summary["flows"]
-        if (flow["traffic"], flow["direction"]) == group and name in (numbers := _numbers(flow))
-    ]
+_Group = tuple[int | str, str]
+"""A group by its number, or a total by its name, and the direction."""
+
+
+def _members(run: Run) -> dict[_Group, list[Mapping[str, Any]]]:
+    """The flows of each group or total, in the order of the file."""
+    totals = totals_of(run.summary)
+    members: dict[_Group, list[Mapping[str, Any]]] = {}
+    for flow in run.summary["flows"]:
+        place = (flow["traffic"], flow["direction"])
+        members.setdefault((totals.get(place, flow["traffic"]), flow["direction"]), []).append(flow)
+    return members
+
+
+def _typical(run: Run, group: _Group, name: str) -> float:
+    of_group = map(_numbers, _members(run).get(group, ()))
+    values = [numbers[name] for numbers in of_group if name in numbers]
     return float(np.median(values)) if values else float("nan")
 
 

@@ -14,7 +14,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from sojourn.frame.groups import GroupIndex
+from sojourn.frame.groups import GroupIndex, shown_groups
 from sojourn.frame.metrics import (
     Metric,
     has_queue,
@@ -128,7 +128,7 @@ def shown_metrics(results: Results) -> list[Metric]:
 
 def _tcp_groups(run: Run) -> list[Mapping[str, Any]]:
     """The groups of TCP flows: those of datagrams and echo requests count what they lose."""
-    return [group for group in run.summary["groups"] if "lost_packets" not in group]
+    return [group for group in shown_groups(run.summary) if "lost_packets" not in group]
 
 
 def _is_mixed(run: Run) -> bool:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from sojourn import _core, schema
 from sojourn.frame.results import Results
@@ -41,8 +45,44 @@ class FlowState:
     """Payload bits per second received since the last observation."""
     cwnd_segments: float
     """Congestion window at this time; NaN for traffic without one."""
+    ssthresh_segments: float
+    """Slow start threshold; NaN for traffic without one, and before there is one."""
+    pacing_bps: float
+    """Rate at which the congestion control paces payload; NaN if it does not."""
+    state: float
+    """Loss recovery: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss; NaN for traffic without a connection."""
     rtt_ms: float
     """Mean of the round-trip times measured since the last observation; NaN if there were none."""
+
+
+class Action(NamedTuple):
+    """A key that can be set by its number, to numbers in its unit."""
+
+    key: str
+    """As for ``Session.set``."""
+    unit: str
+    """``ms``, ``bit/s``, ``packets``, ``bytes``, or ``1`` for bare numbers."""
+    low: float
+    high: float
+    """The range of numbers that make sense; the discipline may refuse some of it."""
+
+
+class Space(NamedTuple):
+    """What a controller may do and sees."""
+
+    actions: tuple[Action, ...]
+    """By their numbers for ``Session.act``."""
+    observations: tuple[str, ...]
+    """The names of the numbers that ``Session.observe_into`` fills: ``down.sojourn_mean_ms``, ``flow.0.rtt_ms``."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A moment of a run: everything that was done until then."""
+
+    spec: _core.RunSpec
+    done: tuple[tuple[str, tuple[Any, ...]], ...]
+    """The calls, by name, with their arguments."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +143,7 @@ class Session:
         else:
             self.spec = _chosen(experiment, queue, seed, set or {})
         self._session = _core.Session(self.spec)
+        self._done: list[tuple[str, tuple[Any, ...]]] = []
         self._results: Results | None = None
 
     def __repr__(self) -> str:
@@ -134,10 +175,12 @@ class Session:
             A discipline in Python failed, or the session has finished.
         """
         self._session.step(span)
+        self._done.append(("step", (span,)))
 
     def observe(self) -> Observation:
         """The state of the queues and flows, and the events since the last call."""
         seen = self._session.observe()
+        self._done.append(("observe", ()))
         return Observation(
             seen["since_s"],
             seen["now_s"],
@@ -162,6 +205,57 @@ class Session:
             The key does not exist or does not accept the value, or the discipline cannot be changed while it runs.
         """
         self._session.set(key, as_in_file(value))
+        self._done.append(("set", (key, as_in_file(value))))
+
+    def space(self) -> Space:
+        """The keys that ``act`` sets, and the numbers that ``observe_into`` fills; the same all through a run."""
+        space = self._session.space()
+        return Space(tuple(Action(**action) for action in space["actions"]), tuple(space["observations"]))
+
+    def act(self, index: int, value: float) -> None:
+        """Sets the key with this number in ``space`` to a number in its unit, as ``set`` does.
+
+        Raises
+        ------
+        ExperimentError
+            There is no such number, or the key does not accept the value.
+        """
+        self._session.act(index, value)
+        self._done.append(("act", (index, value)))
+
+    def observe_into(self, numbers: npt.NDArray[np.float64]) -> None:
+        """Fills an array with the state and the events since the last call, in the order of ``space``.
+
+        Numbers that are not known, such as the sojourn time where no packet left, are 0.
+
+        Raises
+        ------
+        ExperimentError
+            The array is too short.
+        """
+        self._session.observe_into(numbers)
+        self._done.append(("observe_into", (len(numbers),)))
+
+    def snapshot(self) -> Snapshot:
+        """The present moment, for ``restore``; it can be pickled."""
+        return Snapshot(self.spec, tuple(self._done))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Goes to the moment of a snapshot. The run is made again up to there, which takes as long as it did.
+
+        Raises
+        ------
+        ExperimentError
+            It is a snapshot of another run.
+        """
+        if snapshot.spec != self.spec:
+            raise _core.ExperimentError("restore: got a snapshot of another run; must be one of this run")
+        self._session = _core.Session(self.spec)
+        self._results = None
+        self._done = list(snapshot.done)
+        for name, arguments in snapshot.done:
+            given = (np.empty(*arguments),) if name == "observe_into" else arguments
+            getattr(self._session, name)(*given)
 
     def results(self) -> Results:
         """The results, as from ``run``. A run that has not reached its end is first continued to it."""

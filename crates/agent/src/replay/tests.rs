@@ -28,11 +28,13 @@ fn experiment() -> Experiment {
         queues: vec![Arm {
             aqm: "codel".into(),
             label: "codel".into(),
+            up: None,
             limit: None,
             settings: Vec::new(),
         }],
         traffic: vec![Traffic {
             name: None,
+            total: None,
             kind: Kind::Voip(Voip {
                 codec: Codec::G711,
                 packet: 172,

@@ -191,6 +191,8 @@ fn check_sizes(file: &Entry<'_>, experiment: &Experiment) -> Result<(), ReadErro
     }
     for (index, queue) in experiment.queues.iter().enumerate() {
         holds(own(queue), largest, &format!("queue.{index}.limit"))?;
+        let of_up = queue.up.as_deref().and_then(own);
+        holds(of_up, largest, &format!("queue.{index}.up.limit"))?;
     }
     Ok(())
 }

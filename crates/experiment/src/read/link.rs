@@ -11,7 +11,7 @@ use crate::document::Item;
 use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::Form;
-use crate::forms::{BufferForm, Bytes, Maybe, Packets, Span, Speed, Text, kind_schema};
+use crate::forms::{BufferForm, Bytes, Maybe, Packets, Span, Speed, Text, Whole, kind_schema};
 use crate::keys::{Keys, TableOf, keys, table_schema};
 use crate::model::{Buffer, Capacity, Impaired, Link, Nodes, Queue, Trace, UpLink};
 use crate::names::Names;
@@ -45,6 +45,8 @@ keys! {
     struct NetworkLinkKeys {
         /// Name of the link in keys, link.NAME.rate, and in results.
         name: String = NodeName, Required;
+        /// As many links: name-1, name-2 and so on; {i} in any text of the entry, such as to = "home-{i}", stands for the number.
+        count: Option<u32> = Maybe(Whole { from: 1, to: 10_000 }), Words("a single link");
         /// The node where its forward ("down") direction begins; a node exists if a link names it.
         from: String = NodeName, Required;
         /// The node where its forward direction ends.
@@ -75,7 +77,7 @@ const UP: TableOf<UpLink> = TableOf::new("link.up", "a table like { rate = \"1 M
 const ACCEPTS: &str = "a table [link] with at least a rate, or tables [[link]]";
 
 /// The most links of a network.
-const MOST_LINKS: usize = 100;
+const MOST_LINKS: usize = 2000;
 
 fn check(link: &NetworkLinkKeys, section: &Section<'_>) -> Result<(), ReadError> {
     match section.given("to") {
@@ -132,6 +134,7 @@ impl NetworkLinkKeys {
     fn of(link: &Link, nodes: &Nodes) -> Self {
         Self {
             name: link.name.clone(),
+            count: None,
             from: nodes.from.clone(),
             to: nodes.to.concat(),
             queue: link.queue.clone(),

@@ -52,7 +52,7 @@ impl Form for File {
     type Out = Experiment;
 
     fn read(&self, entry: &Entry<'_>) -> Result<Experiment, ReadError> {
-        let known = FileKeys::names().into_iter().chain(["sweep"]);
+        let known = FileKeys::names().into_iter().chain(["sweep", "case"]);
         let section =
             Section::open(entry, self)?.refuse_unknown_keys("an experiment file", known)?;
         let file = FileKeys::read(&section)?;
@@ -100,6 +100,19 @@ impl Form for File {
 
     fn schema(&self, names: &Names) -> Json {
         let mut schema = table_schema(&FileKeys::keys(), names);
+        schema["properties"]["case"] = json!({
+            "description": "Set-ups that differ in several keys at once: each is run, with every combination of [sweep].",
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "label": {"description": "The name of the set-up in tables and figures.", "type": "string"},
+                    "set": {"description": "Dotted keys and their values.", "type": "object"},
+                },
+                "required": ["label"],
+                "additionalProperties": false,
+            },
+        });
         schema["properties"]["sweep"] = json!({
             "description": "Dotted keys and the values that each takes: the file is run for every combination.",
             "type": "object",

@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 use sojourn_units::Value;
 
+use crate::document::Item;
 use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::{Form, described};
@@ -52,8 +53,8 @@ impl Form for QueuesForm {
         let mut queues = Vec::with_capacity(entries.len());
         let mut labelled = Vec::with_capacity(entries.len());
         for entry in &entries {
-            queues.push(QueueForm.read(entry)?);
-            labelled.push(Section::open(entry, &QueueForm)?.given("label").is_some());
+            queues.push(ArmForm.read(entry)?);
+            labelled.push(Section::open(entry, &ArmForm)?.given("label").is_some());
         }
         make_labels_unique(&mut queues, &labelled);
         for (index, queue) in queues.iter().enumerate() {
@@ -72,7 +73,7 @@ impl Form for QueuesForm {
     }
 
     fn write(&self, queues: &Vec<Queue>) -> Json {
-        queues.iter().map(|queue| QueueForm.write(queue)).collect()
+        queues.iter().map(|queue| ArmForm.write(queue)).collect()
     }
 
     fn accepts(&self) -> String {
@@ -80,7 +81,7 @@ impl Form for QueuesForm {
     }
 
     fn schema(&self, names: &Names) -> Json {
-        json!({"type": "array", "minItems": 1, "items": QueueForm.schema(names)})
+        json!({"type": "array", "minItems": 1, "items": ArmForm.schema(names)})
     }
 }
 
@@ -116,7 +117,121 @@ fn settings_text(queue: &Queue) -> Vec<String> {
         .map(|limit| format!("limit={}", written::buffer(limit)));
     let settings = queue.settings.iter();
     let settings = settings.map(|(key, value)| format!("{key}={}", written::value(value)));
-    limit.into_iter().chain(settings).collect()
+    let up = queue.up.iter().flat_map(|up| up_settings(queue, up));
+    let up = up.map(|(key, value)| format!("up.{key}={}", written::value(value)));
+    limit.into_iter().chain(settings).chain(up).collect()
+}
+
+/// One arm: a discipline with its parameters, and those that differ in the reverse direction.
+struct ArmForm;
+
+impl Form for ArmForm {
+    type Out = Queue;
+
+    fn read(&self, entry: &Entry<'_>) -> Result<Queue, ReadError> {
+        let mut queue = discipline(entry, &["up"])?;
+        if let Some(given) = Section::open(entry, self)?.given("up") {
+            if !matches!(given.node.item, Item::Table(_)) {
+                return Err(given.refuse("a table of keys of the reverse direction"));
+            }
+            let section = Section::open(&given, self)?;
+            let own = specs(given.context.names, &queue.aqm);
+            let known = ["limit", "ecn"]
+                .into_iter()
+                .chain(own.iter().map(|spec| &*spec.name));
+            let section = section.refuse_unknown_keys(&queue.aqm, known)?;
+            let mut up = queue.clone();
+            if let Some(given) = section.given("limit") {
+                up.limit = Some(BufferForm.read(&given)?);
+            }
+            if let Some(given) = section.given("ecn") {
+                put(&mut up, "ecn", Value::Flag(Flag.read(&given)?));
+            }
+            for spec in own {
+                if let Some(given) = section.given(&spec.name) {
+                    put(&mut up, &spec.name, given.quantity(spec.kind)?);
+                }
+            }
+            queue.up = Some(Box::new(up));
+        }
+        Ok(queue)
+    }
+
+    fn write(&self, queue: &Queue) -> Json {
+        let mut table = QueueForm.write(queue);
+        if let Some(up) = &queue.up {
+            table["up"] = up_settings(queue, up)
+                .map(|(key, value)| (key.to_owned(), written::value_json(value)))
+                .collect();
+            if up.limit != queue.limit {
+                table["up"]["limit"] = up.limit.map(written::buffer).into();
+            }
+        }
+        table
+    }
+
+    fn accepts(&self) -> String {
+        QueueForm.accepts()
+    }
+
+    fn schema(&self, names: &Names) -> Json {
+        let mut schema = QueueForm.schema(names);
+        for arm in schema["oneOf"].as_array_mut().into_iter().flatten() {
+            let mut up = arm.clone();
+            let keys = up["properties"].as_object_mut();
+            keys.map(|keys| keys.retain(|key, _| key != "aqm" && key != "label"));
+            up["required"] = json!([]);
+            up["description"] = "Keys of the reverse direction, where they differ.".into();
+            arm["properties"]["up"] = up;
+        }
+        schema
+    }
+}
+
+/// The settings of the reverse direction that differ.
+fn up_settings<'a>(queue: &'a Queue, up: &'a Queue) -> impl Iterator<Item = &'a (String, Value)> {
+    let differs = |setting: &&(String, Value)| !queue.settings.contains(setting);
+    up.settings.iter().filter(differs)
+}
+
+fn put(queue: &mut Queue, key: &str, value: Value) {
+    match queue.settings.iter_mut().find(|(name, _)| name == key) {
+        Some((_, known)) => *known = value,
+        None => queue.settings.push((key.into(), value)),
+    }
+}
+
+fn specs<'a>(names: &'a Names, aqm: &str) -> Vec<&'a KeySpec> {
+    let discipline = names.discipline(aqm);
+    discipline.into_iter().flat_map(own_keys).collect()
+}
+
+/// Reads a discipline with its parameters; `more` are keys that the caller reads.
+fn discipline(entry: &Entry<'_>, more: &[&'static str]) -> Result<Queue, ReadError> {
+    let section = Section::open(entry, &QueueForm)?;
+    let aqm = match section.given("aqm") {
+        Some(given) => DISCIPLINE.read(&given)?,
+        None => return Err(section.missing("aqm", &DISCIPLINE)),
+    };
+    let own = specs(entry.context.names, &aqm);
+    let known = QueueKeys::names().into_iter();
+    let known = known.chain(own.iter().map(|spec| spec.name.as_str()));
+    let section = section.refuse_unknown_keys(&aqm, known.chain(more.iter().copied()))?;
+    let keys = QueueKeys::read(&section)?;
+    let ecn = keys.ecn.map(|ecn| ("ecn".to_string(), Value::Flag(ecn)));
+    let mut settings: Vec<(String, Value)> = ecn.into_iter().collect();
+    for spec in own {
+        if let Some(given) = section.given(&spec.name) {
+            settings.push((spec.name.clone(), given.quantity(spec.kind)?));
+        }
+    }
+    Ok(Queue {
+        label: keys.label.unwrap_or_else(|| aqm.clone()),
+        limit: keys.limit,
+        aqm,
+        settings,
+        up: None,
+    })
 }
 
 /// One discipline with its parameters.
@@ -126,34 +241,7 @@ impl Form for QueueForm {
     type Out = Queue;
 
     fn read(&self, entry: &Entry<'_>) -> Result<Queue, ReadError> {
-        let section = Section::open(entry, self)?;
-        let aqm = match section.given("aqm") {
-            Some(given) => DISCIPLINE.read(&given)?,
-            None => return Err(section.missing("aqm", &DISCIPLINE)),
-        };
-        let names = entry.context.names;
-        let own: Vec<&KeySpec> = names
-            .discipline(&aqm)
-            .into_iter()
-            .flat_map(own_keys)
-            .collect();
-        let known = QueueKeys::names().into_iter();
-        let known = known.chain(own.iter().map(|spec| spec.name.as_str()));
-        let section = section.refuse_unknown_keys(&aqm, known)?;
-        let keys = QueueKeys::read(&section)?;
-        let ecn = keys.ecn.map(|ecn| ("ecn".to_string(), Value::Flag(ecn)));
-        let mut settings: Vec<(String, Value)> = ecn.into_iter().collect();
-        for spec in own {
-            if let Some(given) = section.given(&spec.name) {
-                settings.push((spec.name.clone(), given.quantity(spec.kind)?));
-            }
-        }
-        Ok(Queue {
-            label: keys.label.unwrap_or_else(|| aqm.clone()),
-            limit: keys.limit,
-            aqm,
-            settings,
-        })
+        discipline(entry, &[])
     }
 
     fn write(&self, queue: &Queue) -> Json {

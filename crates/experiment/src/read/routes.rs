@@ -36,7 +36,7 @@ impl Form for NodeName {
     }
 
     fn schema(&self, _: &Names) -> Json {
-        json!({"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_-]{0,39}$"})
+        json!({"type": "string", "pattern": r"^[A-Za-z]([A-Za-z0-9_-]|\{i\}){0,39}$"})
     }
 }
 

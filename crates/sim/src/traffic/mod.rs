@@ -16,6 +16,7 @@ use self::tcp::TcpFlow;
 use crate::network::Network;
 use crate::packet::{Membership, SimPacket};
 use sojourn_measure::meter::{Measures, Meter};
+use sojourn_measure::series::SenderState;
 
 /// Identifies a flow and its routes.
 #[derive(Clone, Copy, Debug)]
@@ -159,10 +160,10 @@ impl Source {
         }
     }
 
-    /// The sum of its connections' congestion windows in segments, if it has any.
-    pub fn cwnd(&self) -> Option<u32> {
+    /// The congestion state of its connections together, if it has any.
+    pub fn sender_state(&self) -> Option<SenderState> {
         match self {
-            Self::Tcp(flow) => flow.cwnd(),
+            Self::Tcp(flow) => flow.sender_state(),
             Self::Datagrams(_) | Self::Ping(_) => None,
         }
     }

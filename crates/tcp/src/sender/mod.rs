@@ -21,7 +21,7 @@ mod pacing;
 mod recovery;
 mod timers;
 
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Rate, Time, cold_path};
 
 use self::buffers::Buffers;
 use self::due::Due;
@@ -362,6 +362,14 @@ impl Sender {
     /// The slow start threshold in segments.
     pub const fn ssthresh(&self) -> u32 {
         self.window.ssthresh
+    }
+    /// The rate, counting payload only, at which the congestion control paces; `None` without pacing.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        self.control.pacing_rate()
+    }
+    /// The state of loss recovery by the numbers of Linux's TCP_CA_*: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
+    pub const fn recovery_state(&self) -> u8 {
+        self.state as u8
     }
     /// Segments believed to be in the network.
     pub fn in_flight(&self) -> u32 {

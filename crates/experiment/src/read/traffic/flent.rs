@@ -178,6 +178,7 @@ impl Test {
         let (first, last) = self.times.start;
         Traffic {
             name: None,
+            total: None,
             host: None,
             route: Route::default(),
             kind: Kind::Bulk(self.keys.tcp.clone()),
@@ -196,6 +197,7 @@ impl Test {
     fn probe(&self, rtt: Duration, dscp: u8, protocol: EchoProtocol) -> Traffic {
         Traffic {
             name: None,
+            total: None,
             host: None,
             route: Route::default(),
             kind: Kind::Ping(Ping {

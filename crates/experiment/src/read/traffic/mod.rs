@@ -46,18 +46,22 @@ enum Read {
 
 impl TrafficKind {
     fn all_keys(&self) -> Vec<&'static dyn AnyKey> {
+        let of_kind = (self.keys)();
+        let many = match names_of(&of_kind).contains(&Many::names()[0]) {
+            true => Vec::new(),
+            false => Many::keys(),
+        };
         let shared = match self.read {
             Read::Group(_) => [
-                Ends::keys(),
                 Load::keys(),
                 Times::keys(),
                 Sending::keys(),
                 Outcome::keys(),
             ]
             .concat(),
-            Read::Groups(_) => [Ends::keys(), Times::keys()].concat(),
+            Read::Groups(_) => Times::keys(),
         };
-        [shared, (self.keys)()].concat()
+        [Ends::keys(), many, shared, of_kind].concat()
     }
 }
 
@@ -108,6 +112,8 @@ keys! {
         kind: &'static TrafficKind = KindForm, Required;
         /// Name of the group in results; the groups of a test such as rrul add their kinds to it.
         name: Option<String> = Maybe(Text), Words("the kind, with the group's number where several share it");
+        /// The total under which tables and figures show this group together with all others of that total.
+        total: Option<String> = Maybe(Text), Words("none; with count, the name");
         /// The node where these flows begin; their down direction leads away from it.
         from: Option<String> = Maybe(NodeName), Words("the sending side of [link]; with [[link]] it has to be given");
         /// The node where they end; their route has the fewest links.
@@ -117,6 +123,16 @@ keys! {
         host: Option<String> = Maybe(Text), Words("one of its own");
         /// Nodes that the route passes, in this order.
         via: Option<Vec<String>> = Maybe(Via), Words("the fewest links");
+    }
+}
+
+keys! {
+    /// The key for many groups, of every kind but files, whose count is that of its files. The reader of a kind does not see
+    /// it: the file has been expanded before.
+    struct Many {
+        /// As many groups of this kind: name-1, name-2 and so on, in tables together as their total. {i} in any text of the entry
+        /// stands for the number.
+        count: Option<u32> = Maybe(Whole { from: 1, to: 10_000 }), Words("a single group");
     }
 }
 
@@ -178,7 +194,7 @@ impl Times {
 
 /// The most groups of a file, and the most flows in all of them. Larger numbers would exhaust memory and are typing
 /// errors.
-const MOST_ENTRIES: usize = 1000;
+const MOST_ENTRIES: usize = 20_000;
 const MOST_FLOWS: u64 = 200_000;
 
 /// All groups, per entry of the file.
@@ -242,13 +258,20 @@ impl Form for TrafficForm {
         let via = ends.via.unwrap_or_default();
         let nodes: Vec<String> = ends.from.into_iter().chain(via).chain(ends.to).collect();
         let mut groups = match kind.read {
-            Read::Groups(read) => named_after(ends.name, read(&section, times)?),
+            Read::Groups(read) => {
+                let mut groups = named_after(ends.name, read(&section, times)?);
+                for (total, group) in each_after(ends.total, &groups).into_iter().zip(&mut groups) {
+                    group.total = Some(total);
+                }
+                groups
+            }
             Read::Group(read) => {
                 let load = Load::read(&section)?;
                 let sending = Sending::read(&section)?;
                 let is_two_way = kind.two_way && section.given("direction").is_none();
                 vec![Traffic {
                     name: ends.name,
+                    total: ends.total,
                     host: None,
                     route: Route::default(),
                     flows: load.flows,
@@ -313,6 +336,7 @@ pub(crate) fn write(traffic: &Traffic) -> Json {
     let ends = Ends {
         kind,
         name: traffic.name.clone(),
+        total: traffic.total.clone(),
         host: traffic.host.clone(),
         from,
         to,
@@ -358,14 +382,22 @@ pub(crate) fn write(traffic: &Traffic) -> Json {
 
 /// The groups of the test called `name`, each with a name derived from it: `line bulk 0`, `line bulk 1`, `line ping`.
 fn named_after(name: Option<String>, mut groups: Vec<Traffic>) -> Vec<Traffic> {
-    if let Some(name) = name {
-        let kinds: Vec<&str> = groups.iter().map(|group| group.kind.name()).collect();
-        let names = numbered(&kinds);
-        for (group, of_kind) in groups.iter_mut().zip(names) {
-            group.name = Some(format!("{name} {of_kind}"));
-        }
+    for (name, group) in each_after(name, &groups).into_iter().zip(&mut groups) {
+        group.name = Some(name);
     }
     groups
+}
+
+/// A name for each group of the test called `name`; none if it has no name.
+fn each_after(name: Option<String>, groups: &[Traffic]) -> Vec<String> {
+    let kinds: Vec<&str> = groups.iter().map(|group| group.kind.name()).collect();
+    let each = |name: String| {
+        let of_kinds = numbered(&kinds).into_iter();
+        of_kinds
+            .map(|of_kind| format!("{name} {of_kind}"))
+            .collect()
+    };
+    name.map(each).unwrap_or_default()
 }
 
 /// The name of a kind of traffic.

@@ -4,13 +4,14 @@ use std::iter::Sum;
 use std::sync::Arc;
 
 use sojourn_experiment::model;
-use sojourn_tcp::cc::Algorithm;
+use sojourn_measure::series::SenderState;
+use sojourn_tcp::cc::{Algorithm, Window};
 use sojourn_tcp::config::{Abe, Kernel, Recovery};
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
 use sojourn_traffic::streams::Stream;
 use sojourn_traffic::{Id, Side};
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Rate, Time, cold_path};
 
 use super::local_queue::LocalQueue;
 use crate::traffic::Identity;
@@ -270,13 +271,18 @@ impl Connections {
         self.open.iter().map(Connection::counts).sum()
     }
 
-    /// The sum of the open connections' congestion windows in segments; `None` without one.
-    pub fn cwnd(&self) -> Option<u32> {
-        let windows = self
-            .open
-            .iter()
-            .map(|connection| connection.ends[Side::Sending as usize].sender().cwnd());
-        (!self.open.is_empty()).then(|| windows.sum())
+    /// The congestion state of the open connections together; `None` without one.
+    pub fn sender_state(&self) -> Option<SenderState> {
+        let senders = self.open.iter().map(|connection| {
+            let sender = connection.ends[Side::Sending as usize].sender();
+            SenderState {
+                cwnd: sender.cwnd(),
+                ssthresh: Some(sender.ssthresh()).filter(|known| *known != Window::INFINITE),
+                pacing_bps: sender.pacing_rate().map(Rate::as_bps),
+                state: Some(sender.recovery_state()),
+            }
+        });
+        senders.reduce(SenderState::and)
     }
 }
 

@@ -10,6 +10,7 @@ use std::mem;
 use sojourn_aqm::Ecn;
 use sojourn_experiment::model::Kind;
 use sojourn_measure::meter::{Meter, RowsOf};
+use sojourn_measure::series::SenderState;
 use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::{Arrival, Endpoint, Segment};
 use sojourn_traffic::streams::Stream;
@@ -167,9 +168,9 @@ impl TcpFlow {
         self.ask_application();
     }
 
-    /// The sum of the congestion windows in segments; `None` without a connection.
-    pub fn cwnd(&self) -> Option<u32> {
-        self.connections.cwnd()
+    /// The congestion state of the connections together; `None` without one.
+    pub fn sender_state(&self) -> Option<SenderState> {
+        self.connections.sender_state()
     }
     /// The flow's meter, as last brought up to date.
     pub fn into_meter(self) -> Meter {

@@ -1,0 +1,228 @@
+//! What is written once and stands for much: `[[case]]`, `count`, the keys of an arm's reverse direction.
+
+mod common;
+
+use common::{read_text, read_with};
+use serde_json::json;
+use sojourn_experiment::derived::{self, Limit};
+use sojourn_experiment::model::{Experiment, Way};
+use sojourn_experiment::resolved;
+use sojourn_units::{Rate, Value};
+
+const LINE: &str = r#"
+experiment = { duration = "10 s" }
+link = { rate = "10 Mbit/s", up = { rate = "1 Mbit/s" } }
+queue = [{ aqm = "fq_codel" }]
+traffic = [{ kind = "bulk", rtt = "20 ms" }]
+"#;
+
+fn refused(text: &str) -> String {
+    read_text(text).expect_err("it is wrong").to_string()
+}
+
+fn one(text: &str) -> Experiment {
+    let plan = read_text(text).unwrap_or_else(|error| panic!("{error}"));
+    Experiment::clone(&plan.cells[0].experiment)
+}
+
+fn line(more: &str) -> String {
+    format!("{LINE}{more}")
+}
+
+#[test]
+fn a_case_sets_several_keys_and_cases_cross_with_the_sweep() {
+    let text = line(
+        r#"
+[[case]]
+label = "as it is"
+[[case]]
+label = "shaped"
+set = { "link.rate" = "9 Mbit/s", link.up.rate = "900 kbit/s" }
+[sweep]
+"traffic.0.flows" = [1, 4]
+"#,
+    );
+    let plan = read_text(&text).unwrap_or_else(|error| panic!("{error}"));
+    let cells: Vec<_> = plan
+        .cells
+        .iter()
+        .map(|cell| {
+            let experiment = &cell.experiment;
+            let up = experiment.links[0].up.as_ref().map(|up| up.rate.nominal());
+            let rates = (experiment.links[0].rate.nominal(), up);
+            (cell.set.clone(), rates, experiment.traffic[0].flows)
+        })
+        .collect();
+    let set = |case: &str, flows: u32| {
+        vec![
+            ("case".to_owned(), json!(case)),
+            ("traffic.0.flows".to_owned(), json!(flows)),
+        ]
+    };
+    let given = (Rate::from_mbps(10), Some(Rate::from_mbps(1)));
+    let shaped = (Rate::from_mbps(9), Rate::from_bps(900_000));
+    assert_eq!(
+        cells,
+        [
+            (set("as it is", 1), given, 1),
+            (set("as it is", 4), given, 4),
+            (set("shaped", 1), shaped, 1),
+            (set("shaped", 4), shaped, 4),
+        ]
+    );
+}
+
+#[test]
+fn an_override_is_stronger_than_a_case() {
+    let text = line("case = [{ label = \"a\", set = { \"link.rate\" = \"9 Mbit/s\" } }]");
+    let plan = read_with(&text, &[("link.rate", "5 Mbit/s")]).expect("it is right");
+    assert_eq!(
+        plan.cells[0].experiment.links[0].rate.nominal(),
+        Rate::from_mbps(5)
+    );
+}
+
+#[test]
+fn mistakes_in_cases_have_their_line() {
+    let of = |case: &str| refused(&line(&format!("case = [{case}]")));
+    assert_eq!(
+        of("{ set = { \"link.rate\" = \"1 Mbit/s\" } }"),
+        "load.toml:6: case.0.label: missing; must be a text"
+    );
+    assert_eq!(
+        of("{ label = \"a\" }, { label = \"a\" }"),
+        "load.toml:6: case.1.label: got \"a\"; case.0 has the same; must be different labels"
+    );
+    let wrong = of("{ label = \"a\", set = { \"link.rate\" = \"1 ms\" } }");
+    assert!(
+        wrong.starts_with("load.toml:6: link.rate: got \"1 ms\"; must be a rate"),
+        "{wrong}"
+    );
+    assert!(
+        wrong.ends_with("(in the sweep, with case = \"a\")"),
+        "{wrong}"
+    );
+    assert_eq!(
+        of("{ label = \"a\", sets = {} }"),
+        "load.toml:6: case.0.sets: unknown key; accepted by [[case]]: label, set"
+    );
+    let both = line(
+        "case = [{ label = \"a\", set = { \"link.rate\" = \"1 Mbit/s\" } }]\nsweep = { \"link.rate\" = [\"2 Mbit/s\"] }",
+    );
+    assert_eq!(
+        refused(&both),
+        "load.toml:6: case.0.set.link.rate: is swept as well; must be one of both"
+    );
+}
+
+#[test]
+fn a_count_is_as_many_groups_with_a_total() {
+    let text = LINE.replace(
+        "{ kind = \"bulk\", rtt",
+        "{ kind = \"bulk\", name = \"home\", host = \"pc{i}\", count = 3, rtt",
+    );
+    let experiment = one(&text);
+    let groups: Vec<_> = experiment
+        .traffic
+        .iter()
+        .map(|group| {
+            (
+                group.name.as_deref(),
+                group.host.as_deref(),
+                group.total.as_deref(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        groups,
+        [
+            (Some("home-1"), Some("pc1"), Some("home")),
+            (Some("home-2"), Some("pc2"), Some("home")),
+            (Some("home-3"), Some("pc3"), Some("home")),
+        ]
+    );
+    let again = resolved(&experiment).to_string();
+    let written: serde_json::Value = serde_json::from_str(&again).expect("it is JSON");
+    assert_eq!(written["traffic"][2]["total"], json!("home"));
+}
+
+#[test]
+fn files_count_files() {
+    let text = LINE.replace("\"bulk\"", "\"files\", size = \"1 MB\", count = 3");
+    assert_eq!(one(&text).traffic.len(), 1);
+}
+
+#[test]
+fn links_are_counted_too() {
+    let text = r#"
+experiment = { duration = "10 s" }
+queue = [{ aqm = "codel" }]
+[[link]]
+name = "line"
+count = 3
+from = "isp"
+to = "home-{i}"
+rate = "10 Mbit/s"
+[[traffic]]
+kind = "bulk"
+name = "{i} movie"
+count = 3
+from = "isp"
+to = "home-{i}"
+rtt = "20 ms"
+"#;
+    let experiment = one(text);
+    let names: Vec<&str> = experiment.links.iter().map(|link| &*link.name).collect();
+    assert_eq!(names, ["line-1", "line-2", "line-3"]);
+    let last = &experiment.traffic[2];
+    assert_eq!(last.name.as_deref(), Some("3 movie"));
+    assert_eq!(last.total.as_deref(), Some("movie"));
+    assert_eq!(last.route.hops(Way::Down)[0].link, 2);
+    assert_eq!(
+        refused(&text.replacen("count = 3", "count = 0", 1)),
+        "load.toml:6: link.0.count: got 0; must be a whole number from 1 to 10000"
+    );
+}
+
+#[test]
+fn an_arm_may_have_other_keys_in_the_reverse_direction() {
+    let text = LINE.replace(
+        "{ aqm = \"fq_codel\" }",
+        "{ aqm = \"fq_codel\", target = \"5 ms\", flows = 64, up = { target = \"20 ms\", limit = \"99 packets\" } }",
+    );
+    let experiment = one(&text);
+    let places = derived::queues(&experiment, 0);
+    let target = |place: usize| {
+        let settings = &places[place].arm.settings;
+        let found = settings.iter().find(|(key, _)| key == "target");
+        found.map(|(_, value)| value.clone())
+    };
+    let ms = |ms| Some(Value::Duration(sojourn_units::Duration::from_millis(ms)));
+    assert_eq!((target(0), target(1)), (ms(5), ms(20)));
+    assert_eq!(
+        derived::limit(&experiment, &places[1]),
+        Some(Limit::Packets(99))
+    );
+    assert_eq!(places[1].key_of(0, "target"), "queue.0.up.target");
+    assert_eq!(
+        resolved(&experiment)["queue"][0]["up"],
+        json!({"target": "20 ms", "limit": "99 packets"})
+    );
+    let wrong = refused(&text.replace("up = { target", "up = { tarjet"));
+    assert!(
+        wrong.starts_with("load.toml:4: queue.0.up.tarjet: unknown key; did you mean \"target\"?"),
+        "{wrong}"
+    );
+}
+
+/// 250 ms at 10 Mbit/s are 312,500 bytes: 206 frames of 1514 bytes.
+#[test]
+fn a_buffer_may_be_the_time_to_send_it() {
+    let experiment = one(&LINE.replace("\"10 Mbit/s\",", "\"10 Mbit/s\", buffer = \"250 ms\","));
+    let places = derived::queues(&experiment, 0);
+    assert_eq!(
+        derived::limit(&experiment, &places[0]),
+        Some(Limit::Packets(206))
+    );
+    assert_eq!(resolved(&experiment)["link"]["buffer"], json!("250 ms"));
+}

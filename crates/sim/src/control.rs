@@ -1,0 +1,171 @@
+//! A run as a controller drives it: numbered keys to act on, and observations in a fixed layout.
+
+use sojourn_aqm::Key;
+use sojourn_experiment::derived::{self, Owner, QueuePlace};
+use sojourn_experiment::network::RunError;
+use sojourn_units::{Capacity, Kind};
+
+use crate::catalogue::Catalogue;
+use crate::session::Session;
+
+/// A key that a controller may set, with its unit.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Action {
+    /// As for [`Session::set`]: `queue.target`, `link.rate`.
+    pub key: String,
+    /// The unit of its numbers: `ms`, `bit/s`, `packets`, `bytes`, or `1` for bare numbers.
+    pub unit: &'static str,
+    /// The least and the largest number that make sense; the discipline may refuse numbers within.
+    pub range: (f64, f64),
+    kind: Kind,
+}
+
+/// What a controller may do and sees.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Space {
+    /// The keys, by their numbers.
+    pub actions: Vec<Action>,
+    /// The names of the numbers of an observation, in their order: `down.sojourn_mean_ms`, `flow.0.goodput_bps`.
+    pub observations: Vec<String>,
+}
+
+/// The numbers of a queue in an observation: counts since the last one, and the state now.
+const OF_QUEUE: [&str; 7] = [
+    "packets",
+    "sojourn_mean_ms",
+    "sojourn_max_ms",
+    "backlog_packets",
+    "backlog_bytes",
+    "dropped",
+    "marked",
+];
+/// The numbers of a flow.
+const OF_FLOW: [&str; 3] = ["goodput_bps", "cwnd_segments", "rtt_ms"];
+
+impl Session {
+    /// The keys that can be set and the layout of observations; the same all through the run.
+    pub fn space(&self, catalogue: &Catalogue) -> Space {
+        let spec = self.spec();
+        let places = derived::queues(&spec.experiment, spec.queue);
+        let mut actions: Vec<Action> = Vec::new();
+        for place in places.iter().filter(|place| place.link.wifi.is_none()) {
+            if matches!(place.capacity, Capacity::Steps(_)) {
+                let key = format!("{}.rate", place.key());
+                actions.push(Action::new(key, Kind::Rate));
+            }
+            let prefix = match place.owner {
+                Owner::Comparison => "queue".to_owned(),
+                Owner::ComparisonUp => "queue.up".to_owned(),
+                Owner::Link | Owner::Up => format!("{}.queue", place.key()),
+            };
+            let keys = catalogue.disciplines.get(&place.arm.aqm);
+            let keys = keys.map(|discipline| discipline.keys());
+            for Key { name, kind, .. } in keys.unwrap_or_default() {
+                let key = format!("{prefix}.{name}");
+                let is_known = actions.iter().any(|known| known.key == key);
+                if !is_known && is_number(kind) {
+                    actions.push(Action::new(key, kind));
+                }
+            }
+        }
+        let queues = places.iter().flat_map(|place| {
+            let name = name_of(place);
+            OF_QUEUE.map(|number| format!("{name}.{number}"))
+        });
+        let flows = derived::flows(&spec.experiment, spec.seed);
+        let flows =
+            flows.flat_map(|flow| OF_FLOW.map(|number| format!("flow.{}.{number}", flow.number)));
+        Space {
+            observations: queues.chain(flows).collect(),
+            actions,
+        }
+    }
+
+    /// Sets a key by its action, to a number in its unit. Whole numbers are rounded.
+    ///
+    /// # Errors
+    /// As [`Session::set`].
+    pub fn act(
+        &mut self,
+        action: &Action,
+        value: f64,
+        catalogue: &Catalogue,
+    ) -> Result<(), RunError> {
+        self.set(&action.key, &action.written(value), catalogue)
+    }
+
+    /// Fills an observation in the layout of [`Space::observations`]. A number that is not known, such as the sojourn
+    /// time where no packet left, is zero.
+    ///
+    /// # Panics
+    /// `numbers` is too short.
+    pub fn observe_into(&mut self, numbers: &mut [f64]) {
+        let seen = self.observe();
+        let mut at = 0;
+        let mut put = |number: f64| {
+            numbers[at] = if number.is_finite() { number } else { 0.0 };
+            at += 1;
+        };
+        for (queue, before) in seen.queues.iter().zip(&mut self.counted) {
+            let recent = queue.recent;
+            put(recent.packets as f64);
+            put(recent.sum as f64 / recent.packets as f64 / 1e6);
+            put(recent.longest as f64 / 1e6);
+            put(queue.backlog_packets as f64);
+            put(queue.backlog_bytes as f64);
+            put((queue.dropped - before.0) as f64);
+            put((queue.marked - before.1) as f64);
+            *before = (queue.dropped, queue.marked);
+        }
+        for flow in &seen.flows {
+            put(flow.goodput_bps);
+            put(flow.cwnd);
+            put(flow.rtt_ms);
+        }
+    }
+}
+
+fn name_of(place: &QueuePlace<'_>) -> String {
+    match place.link.nodes {
+        None => place.hop.way.name().to_owned(),
+        Some(_) => format!("{}/{}", place.link.name, place.hop.way.name()),
+    }
+}
+
+const fn is_number(kind: Kind) -> bool {
+    !matches!(kind, Kind::Flag | Kind::Choice(_))
+}
+
+impl Action {
+    fn new(key: String, kind: Kind) -> Self {
+        let (unit, range) = match kind {
+            Kind::Duration => ("ms", (0.001, 10_000.0)),
+            Kind::Rate => ("bit/s", (1e3, 1e12)),
+            Kind::Bytes => ("bytes", (1.0, 1e9)),
+            Kind::Packets | Kind::Size => ("packets", (1.0, 1e6)),
+            Kind::Probability => ("1", (0.0, 1.0)),
+            Kind::Count => ("1", (0.0, 1e6)),
+            Kind::Number | Kind::Flag | Kind::Choice(_) => ("1", (-1e9, 1e9)),
+        };
+        Self {
+            key,
+            unit,
+            range,
+            kind,
+        }
+    }
+
+    /// A number as a file has it.
+    fn written(&self, value: f64) -> String {
+        match self.kind {
+            Kind::Duration => format!("{value:.6} ms"),
+            Kind::Rate => format!("{value:.0} bit/s"),
+            Kind::Bytes => format!("{value:.0} B"),
+            Kind::Packets | Kind::Size => format!("{value:.0} packets"),
+            Kind::Count => format!("{value:.0}"),
+            Kind::Probability | Kind::Number | Kind::Flag | Kind::Choice(_) => {
+                format!("{value:.9}")
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+"""Environments of Gymnasium: the same run as without them, many at once as one by one."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import sojourn as sj
+from conftest import ROOT
+from sojourn.gym import AQM, AQMVector, Seen, power
+
+FILE = ROOT / "examples" / "learning.toml"
+SHORT = {"experiment.duration": "1 s"}
+
+
+@pytest.mark.filterwarnings("ignore:.*not supported.*rendering:UserWarning")
+def test_gymnasium_finds_no_fault():
+    check_env(gymnasium.make("sojourn/AQM-v0", experiment=FILE, set=SHORT).unwrapped, skip_render_check=True)
+
+
+def test_an_episode_is_the_run_of_its_cell_and_seed():
+    environment = AQM(FILE, "100 ms", set=SHORT)
+    _, told = environment.reset(seed=5)
+    spec = environment.episodes.spec(0, np.random.default_rng(0))
+    assert set(told["set"]) == {"link.rate", "traffic.0.rtt"}
+    steps, truncated, dropped = 0, False, 0.0
+    while not truncated:
+        seen, reward, ended, truncated, told = environment.step([0.05])
+        assert environment.observation_space.contains(seen)
+        assert np.isfinite(reward)
+        assert not ended
+        dropped += told["seen"]["down.dropped"]
+        steps += 1
+    assert steps == 10
+    assert dropped > 0
+    assert spec.label == "policy"
+
+
+def test_the_same_seed_gives_the_same_episode_and_another_seed_another():
+    def course(seed: int) -> list[float]:
+        environment = AQM(FILE, "50 ms", set=SHORT)
+        environment.reset(seed=seed)
+        return [environment.step([0.02])[1] for _ in range(20)]
+
+    assert course(1) == course(1) != course(2)
+
+
+def test_many_runs_at_once_are_those_of_a_session_each():
+    many = AQMVector(FILE, "100 ms", num_envs=3, threads=2, set=SHORT)
+    many.reset(seed=7)
+    specs = [many.episodes.spec(seed, np.random.default_rng(seed)) for seed in range(3)]
+    runs = sj._core.Vector(specs, ["queue.probability"], 0.1, 2)
+    alone = [sj.Session(spec) for spec in specs]
+    space = alone[0].space()
+    number = [action.key for action in space.actions].index("queue.probability")
+    for step in range(10):
+        values = np.array([[0.01 * step], [0.02], [0.0]])
+        seen, ended = runs.step(values)
+        for session, value, row in zip(alone, values, seen, strict=True):
+            session.act(number, float(value[0]))
+            session.step("100 ms")
+            numbers = np.empty(len(space.observations))
+            session.observe_into(numbers)
+            assert row.tolist() == numbers.tolist()
+    assert ended.all()
+
+
+def test_a_run_that_has_ended_begins_anew():
+    many = gymnasium.make_vec("sojourn/AQM-v0", num_envs=2, experiment=FILE, interval="500 ms", set=SHORT)
+    many.reset(seed=1)
+    actions = np.zeros((2, 1), np.float32)
+    assert [bool(many.step(actions)[3].all()) for _ in range(4)] == [False, True, False, True]
+
+
+def test_the_default_reward_is_goodput_over_delay():
+    seen = Seen(
+        {"down.sojourn_mean_ms": 0, "flow.0.goodput_bps": 1, "flow.1.goodput_bps": 2}, np.array([20.0, 5e6, 5e6])
+    )
+    assert power(seen) == pytest.approx(np.log(10.01) - np.log(2.0))
+
+
+def test_a_wrong_name_is_told_the_right_ones():
+    for given, part in (
+        ({"act": ["queue.probabilty"]}, 'act: got "queue.probabilty"; must be one of link.rate, queue.probability'),
+        ({"observe": ["down.delay"]}, 'observe: got "down.delay"; must be one of down.packets'),
+        ({"queue": "pi"}, 'queue: got "pi"; must be one of policy, pie, codel'),
+        ({"interval": "0 ms"}, "interval: got '0 ms'; must be a time above zero"),
+    ):
+        with pytest.raises(sj.ExperimentError) as refused:
+            AQM(FILE, **given)
+        assert part in str(refused.value)
