@@ -178,8 +178,9 @@ impl Form for ArmForm {
         let mut schema = QueueForm.schema(names);
         for arm in schema["oneOf"].as_array_mut().into_iter().flatten() {
             let mut up = arm.clone();
-            let keys = up["properties"].as_object_mut();
-            keys.map(|keys| keys.retain(|key, _| key != "aqm" && key != "label"));
+            if let Some(keys) = up["properties"].as_object_mut() {
+                keys.retain(|key, _| key != "aqm" && key != "label");
+            }
             up["required"] = json!([]);
             up["description"] = "Keys of the reverse direction, where they differ.".into();
             arm["properties"]["up"] = up;
