@@ -5,7 +5,7 @@ use sojourn_aqm::{Catalogue, Datagram, Ecn, Environment, FlowKey, Limit, Qdisc, 
 use sojourn_units::{Duration, Rate, Time, Value};
 
 /// The disciplines that can be changed while they run; all others refuse.
-const CHANGEABLE: [&str; 8] = [
+const CHANGEABLE: [&str; 9] = [
     "pfifo",
     "bfifo",
     "codel",
@@ -14,6 +14,7 @@ const CHANGEABLE: [&str; 8] = [
     "fq_codel",
     "fq_nocodel",
     "fq_pie",
+    "policy",
 ];
 
 fn settings(limit: u64) -> Settings {

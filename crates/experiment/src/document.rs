@@ -128,8 +128,9 @@ struct Lines(Vec<usize>);
 
 impl Lines {
     fn of(text: &str) -> Self {
+        let mark = if text.starts_with('\u{feff}') { 3 } else { 0 };
         let after_breaks = text.match_indices('\n').map(|(at, _)| at + 1);
-        Self(std::iter::once(0).chain(after_breaks).collect())
+        Self(std::iter::once(mark).chain(after_breaks).collect())
     }
 
     fn origin(&self, offset: usize) -> Origin {

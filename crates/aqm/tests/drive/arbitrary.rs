@@ -13,7 +13,9 @@ pub const FAMILIES: &[(&str, &[&str])] = &[
     ),
     (
         "red",
-        &["red", "ared", "choke", "blue", "sfb", "sfq_red", "sfq_ared"],
+        &[
+            "red", "ared", "choke", "blue", "policy", "sfb", "sfq_red", "sfq_ared",
+        ],
     ),
     (
         "pie",

@@ -27,6 +27,8 @@ FAMILIES = {
         "fq_pie",
         "fq_codel",
         "cake",
+        "fq",
+        "hhf",
     ),
 }
 """The disciplines by what they decide by; those of one's own come last."""
