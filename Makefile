@@ -14,7 +14,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates python studies suites -type f -not -name '*.pyc' -not -path '*/target/*' -not -name '*.so' \
 	-not -name sojourn-agent)
 
-.PHONY: help demo test lint bench bench-tools instructions pgo validate studies docs site web web-check web-test install agent
+.PHONY: help demo test lint bench bench-tools instructions validate studies docs site web web-check web-test install agent
 help:
 	@echo "make demo      one home line behind four queues: a table, a picture, what to try next"
 	@echo "make test      all tests, Rust and Python"
@@ -24,7 +24,6 @@ help:
 	@echo "make validate  the simulator against measurements of Linux, Wi-Fi against ns-3: docs/results/fidelity.md, wifi-ns3.md"
 	@echo "make studies   every study in full: published against measured"
 	@echo "make install   into .venv, with the agent, the program that the Linux backend runs"
-	@echo "make pgo       as make install, compiled with a profile: packets cost less, compiling takes twice as long"
 	@echo "make docs      write docs/experiment.md from the schema"
 	@echo "make web       the simulator as a page that opens from disk: target/web/sojourn.html"
 	@echo "make web-test  the page in a browser, the same bytes as natively; make web-check: only the bytes, sooner"
@@ -110,10 +109,6 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 $(VENV)/.bindings: $(BIN)/python $(SOURCES)
 	$(RUST) $(BIN)/python -m pip install --quiet '.[plots,report,store]'
 	@touch $@
-
-# Bindings that were compiled with a profile of the simulator.
-pgo: install
-	$(RUST) tools/pgo $(BIN)/python -m pip install --quiet --no-deps --force-reinstall .
 
 # The agent of the Linux backend: static, as a virtual machine has no libraries for it. Naming the target keeps the flags
 # from what only the build runs. A folder of its own, so that it need not wait for the bindings.

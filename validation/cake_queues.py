@@ -176,8 +176,8 @@ LAG = """
 ## How long the rate lags
 
 One flow sends 150 Mbit/s all the time, and seven others 150 Mbit/s for 10 ms in 70 on the mean. What leaves in each
-millisecond, relative to the rate: the mean, and the 1st and the 99th percentile. A queue that becomes active is counted
-by another when that one sends next, `sync_time` after its last count or later; until then both together exceed the rate.
+millisecond, relative to the rate: the mean, and the 1st and the 99th percentile. A queue that becomes active counts for
+another when that one sends next, `sync_time` after its last count or later; until then both together exceed the rate.
 With Linux's 200 us no rate is lost and none is gained on the mean; single milliseconds, of eight packets at this rate,
 have two packets less or more. With 10 ms up to 0.6 % of the rate is not used.
 

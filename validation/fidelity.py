@@ -14,9 +14,9 @@ from pathlib import Path
 
 import panels
 from comparison import AGAIN, Departures, Figures, compare, linux_figures, our_figures, read_figures
+from page import Outcome, Replay, page, table, tally, verdict_line
 
 import sojourn as sj
-from page import Outcome, Replay, page, table, tally, verdict_line
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "docs" / "results"
