@@ -122,13 +122,16 @@ proptest! {
         marked: bool,
     ) {
         let steps = if marked { all_ce(steps) } else { steps };
-        each_discipline(limit, |_, build| {
+        each_discipline(limit, |label, build| {
             let mut qdisc = build();
             let books = play(qdisc.as_mut(), limit, &steps)?;
             let mut last_of_flow = HashMap::new();
+            // A flow that becomes a heavy hitter, or ceases to be one, changes its FIFO, in Linux too.
+            let keeps_order = !label.starts_with("hhf ");
             for packet in &books.dequeued {
                 let before = last_of_flow.insert(packet.flow, packet.payload);
-                prop_assert!(before.is_none_or(|before| before < packet.payload), "order of flow {:?}", packet.flow);
+                let in_order = before.is_none_or(|before| before < packet.payload);
+                prop_assert!(in_order || !keeps_order, "order of flow {:?}", packet.flow);
                 let offered = &books.offered[packet.payload as usize];
                 prop_assert!(packet.ecn == offered.ecn || packet.ecn == Ecn::Ce);
             }
