@@ -227,8 +227,9 @@ def test_flows_and_groups_are_bounded_in_all(sojourn: Cli, tmp_path: Path):
     many = '\n[[traffic]]\nkind = "bulk"\nrtt = "10 ms"\nflows = 100000\n'
     (tmp_path / "e.toml").write_text(EXPERIMENT + many * 2, encoding="utf-8")
     wrong(sojourn("run", "e.toml"), "traffic.2", "200002 flows; must be at most 200000 in all")
-    (tmp_path / "e.toml").write_text(EXPERIMENT + many.replace("100000", "1") * 1000, encoding="utf-8")
-    wrong(sojourn("run", "e.toml"), "traffic", "at most 1000 tables [[traffic]]")
+    counted = many.replace("100000", "1\ncount = 10000")
+    (tmp_path / "e.toml").write_text(EXPERIMENT + counted * 2, encoding="utf-8")
+    wrong(sojourn("run", "e.toml"), "traffic", "at most 20000 tables [[traffic]]")
 
 
 def test_an_altered_line_of_the_journal_is_run_again(sojourn: Cli, tmp_path: Path):

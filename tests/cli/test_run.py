@@ -128,7 +128,7 @@ def test_out_holds_everything_and_no_temporary_file(sojourn: Cli, tmp_path: Path
     assert result.returncode == 0, result.stderr
     figures = {f"{name}.{kind}" for name in ("overview", "sojourn_cdf", "sojourn_box", "sojourn_over_time",
                                                 "goodput_over_time", "goodput_delay_ellipse", "goodput_delay_scatter",
-                                                "goodput_bars")
+                                                "goodput_bars", "windows_over_time")
                for kind in ("png",)}  # fmt: skip
     data = {"summary.json", "summary.csv", "experiment.json", "packets.parquet", "series.parquet",
             "flow_series.parquet", "histograms.parquet"}  # fmt: skip

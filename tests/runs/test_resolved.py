@@ -26,7 +26,8 @@ WITHOUT_VALUE = {
     ("codel", None): {"ce_threshold"},
     ("fq_codel", None): {"ce_threshold"},
     ("blue", None): {"level"},
-    ("cake", None): {"bandwidth", "overhead"},
+    ("cake", None): {"bandwidth", "overhead", "sync_time"},
+    ("fq", None): {"ce_threshold", "maxrate"},
     # By weight until the burst is given, or by the link's rate.
     ("red", "floyd"): {"burst"},
     ("choke", "floyd"): {"burst"},
@@ -45,9 +46,9 @@ WITHOUT_VALUE = {
     ("sfq_pie", "2013"): {"quantum", "depth"},
     ("sfq_madpie", "rfc8033"): {"quantum", "depth"},
     ("sfq_madpie", "2013"): {"quantum", "depth"},
-    # Of the other scheduler, and Linux's.
-    ("dualpi2", "rfc9332"): {"t_shift", "min_qlen_step"},
-    ("dualpi2", "linux"): {"t_shift"},
+    # Of the other scheduler, and Linux's; of queue protection, which is off.
+    ("dualpi2", "rfc9332"): {"t_shift", "min_qlen_step", "aging", "critical_delay", "critical_score"},
+    ("dualpi2", "linux"): {"t_shift", "aging", "critical_delay", "critical_score"},
 }
 """Keys that have no value where they are not given, by discipline and variant (None: all of them)."""
 

@@ -30,6 +30,7 @@ FAMILIES = {
         "fq",
         "hhf",
     ),
+    "set from outside": ("policy",),
 }
 """The disciplines by what they decide by; those of one's own come last."""
 DELAY_DECADES = 2.0
