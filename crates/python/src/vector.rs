@@ -155,13 +155,19 @@ impl Vector {
                 }
             });
         });
-        for lane in lanes.iter_mut() {
-            if let Some(raised) = lane.failure.take() {
-                return Err(failed_algorithm(raised));
-            }
-            if let Some(refused) = lane.refused.take() {
-                return Err(ExperimentError::new_err(refused));
-            }
+        // Of every run, so that none is raised by a later step.
+        let raised: Vec<_> = lanes
+            .iter()
+            .filter_map(|lane| lane.failure.take())
+            .collect();
+        let refused: Vec<_> = (lanes.iter_mut())
+            .filter_map(|lane| lane.refused.take())
+            .collect();
+        if let Some(raised) = raised.into_iter().next() {
+            return Err(failed_algorithm(raised));
+        }
+        if let Some(refused) = refused.into_iter().next() {
+            return Err(ExperimentError::new_err(refused));
         }
         let ended: Vec<bool> = lanes
             .iter()

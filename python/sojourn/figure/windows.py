@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from sojourn.figure.style import COLORS, Width, figure, legend, style, title
+from sojourn.figure.style import COLORS, Width, figure, legend, style, title, wrapped
 from sojourn.figure.timeseries import NotRecordedError
 from sojourn.frame.statistics import FloatArray
 
@@ -86,7 +86,7 @@ def windows(results: Results, width: Width | None = None) -> Figure:
         left_out = [f"the first {MOST_FLOWS} of {count} flows"] if count > MOST_FLOWS else []
         left_out += [f"the first {MOST_PANELS} of {len(results.arms)} arms"] if len(results.arms) > MOST_PANELS else []
         words = ["congestion window; dotted: slow start threshold; ×: losses are repaired", *left_out]
-        drawn.supxlabel("time [s]\n" + "; ".join(words), fontsize=8)
+        drawn.supxlabel("time [s]\n" + wrapped("; ".join(words), float(drawn.get_figwidth())), fontsize=8)
         drawn.supylabel("segments", fontsize=9)
         legend(drawn, panels[0])
         return drawn
