@@ -1,7 +1,8 @@
 //! `[[case]]`: set-ups that differ in several keys at once.
 
+use crate::axes;
 use crate::axis::Axis;
-use crate::document::{Item, Node, Table, path_segment};
+use crate::document::{Item, Node, Table, overlap, path_segment};
 use crate::error::ReadError;
 
 /// The key under which a cell has the label of its case.
@@ -40,6 +41,10 @@ pub(crate) fn take(
         );
         return Err(ReadError::new(file, node.origin, KEY, what));
     };
+    if entries.is_empty() {
+        let what = "got []; must be at least one table [[case]]";
+        return Err(ReadError::new(file, node.origin, KEY, what));
+    }
     let mut cases: Vec<Case> = Vec::with_capacity(entries.len());
     for (index, entry) in entries.into_iter().enumerate() {
         let path = format!("{KEY}.{index}");
@@ -52,17 +57,22 @@ pub(crate) fn take(
             );
             return Err(refuse(file, &case.label, &format!("{path}.label"), what));
         }
-        case.set
-            .retain(|(key, _)| overrides.iter().all(|(set, _)| set != key));
-        let both = |(key, _): &&(String, Node)| swept.iter().any(|axis| axis.key == *key);
-        if let Some((key, value)) = case.set.iter().find(both) {
-            let path = format!("{path}.set.{}", path_segment(key));
-            return Err(refuse(
-                file,
-                value,
-                &path,
-                "is swept as well; must be one of both".into(),
-            ));
+        for (key, value) in std::mem::take(&mut case.set) {
+            let path = format!("{path}.set.{}", path_segment(&key));
+            let refuse = |what: String| Err(refuse(file, &value, &path, what));
+            if swept.iter().any(|axis| overlap(root, &axis.key, &key)) {
+                return refuse("is swept as well; must be one of both".into());
+            }
+            if let Some((twin, _)) = case
+                .set
+                .iter()
+                .find(|(known, _)| overlap(root, known, &key))
+            {
+                return refuse(format!("sets what {twin} sets; must be one of both"));
+            }
+            if !axes::overridden(file, root, &key, "a case", overrides)? {
+                case.set.push((key, value));
+            }
         }
         cases.push(case);
     }

@@ -239,6 +239,20 @@ pub enum Owner {
 }
 
 impl QueuePlace<'_> {
+    /// Its name in results and observations: `down`, or with `[[link]]` the link's before it: `home/down`.
+    pub fn name(&self) -> String {
+        let way = self.hop.way.name();
+        match self.link.nodes {
+            None => way.to_owned(),
+            Some(_) => format!("{}/{way}", self.link.name),
+        }
+    }
+
+    /// Whether its discipline is under test.
+    pub const fn is_compared(&self) -> bool {
+        matches!(self.owner, Owner::Comparison | Owner::ComparisonUp)
+    }
+
     /// The dotted key of the link: `link`, `link.home`.
     pub fn link_key(&self) -> String {
         match self.link.nodes {

@@ -186,6 +186,31 @@ pub(crate) fn index_in(items: &[Node], segment: &str) -> Option<usize> {
     }
 }
 
+/// Whether two dotted keys set the same value, or one sets a part of what the other sets. Entries of arrays may be named by
+/// number in one and by `name` in the other.
+pub(crate) fn overlap(root: &Node, one: &str, other: &str) -> bool {
+    let (one, other) = (by_number(root, one), by_number(root, other));
+    one.iter().zip(&other).all(|(one, other)| one == other)
+}
+
+/// The segments of a dotted key, with the numbers of entries in place of their names.
+fn by_number(root: &Node, key: &str) -> Vec<String> {
+    let mut here = Some(root);
+    let segments = key.split('.').map(|segment| {
+        let (next, segment) = match here.map(|node| &node.item) {
+            Some(Item::Table(table)) => (table.get(segment), segment.to_owned()),
+            Some(Item::Array(items)) => match index_in(items, segment) {
+                Some(index) => (items.get(index), index.to_string()),
+                None => (None, segment.to_owned()),
+            },
+            _ => (None, segment.to_owned()),
+        };
+        here = next;
+        segment
+    });
+    segments.collect()
+}
+
 /// The `name` of an entry of an array, if it has one.
 fn name_of(entry: &Node) -> Option<&str> {
     let Item::Table(table) = &entry.item else {

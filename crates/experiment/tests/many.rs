@@ -82,6 +82,46 @@ fn an_override_is_stronger_than_a_case() {
     );
 }
 
+/// The same key by an entry's number and its name, and a key beside one that it is a part of.
+#[test]
+fn a_key_has_one_value_however_it_is_spelt() {
+    let home = LINE.replace("{ kind", "{ name = \"home\", kind");
+    let case = |key: &str, value: &str| {
+        format!("{home}case = [{{ label = \"a\", set = {{ \"{key}\" = {value} }} }}]\n")
+    };
+    let ms = |plan: sojourn_experiment::Plan| {
+        let cells = plan.cells.iter();
+        cells
+            .map(|cell| cell.experiment.traffic[0].rtt.as_millis_f64())
+            .collect::<Vec<_>>()
+    };
+    let by_name = case("traffic.home.rtt", "\"80 ms\"");
+    let set = |text: &str, key, value| read_with(text, &[(key, value)]).map(ms);
+    assert_eq!(set(&by_name, "traffic.0.rtt", "40 ms"), Ok(vec![40.0]));
+    let swept = format!("{home}sweep = {{ \"traffic.0.rtt\" = [\"40 ms\", \"60 ms\"] }}\n");
+    assert_eq!(set(&swept, "traffic.home.rtt", "80 ms"), Ok(vec![80.0]));
+
+    let both = by_name.clone() + "sweep = { \"traffic.0.rtt\" = [\"40 ms\", \"60 ms\"] }\n";
+    assert!(refused(&both).contains("case.0.set.traffic.home.rtt: is swept as well"));
+    let twice = swept.replace("] }", "], \"traffic.home.rtt\" = [\"80 ms\"] }");
+    assert!(refused(&twice).contains("sweep.traffic.home.rtt: sets what sweep.traffic.0.rtt sets"));
+    let whole = case("link.up", "{ rate = \"1 Mbit/s\" }");
+    let part = whole.clone() + "sweep = { \"link.up.rate\" = [\"3 Mbit/s\", \"2 Mbit/s\"] }\n";
+    assert!(refused(&part).contains("case.0.set.link.up: is swept as well"));
+    let error = read_with(&whole, &[("link.up.rate", "5 Mbit/s")]).expect_err("a part of it");
+    assert_eq!(
+        error.to_string(),
+        "--set link.up.rate: a case sets all of link.up; must be link.up as a whole"
+    );
+    let child = case("link.up.rate", "\"1 Mbit/s\"");
+    let plan = read_with(&child, &[("link.up", "{ rate = \"5 Mbit/s\" }")]).expect("it is right");
+    let up = plan.cells[0].experiment.links[0]
+        .up
+        .as_ref()
+        .map(|up| up.rate.nominal());
+    assert_eq!(up, Some(Rate::from_mbps(5)));
+}
+
 #[test]
 fn mistakes_in_cases_have_their_line() {
     let of = |case: &str| refused(&line(&format!("case = [{case}]")));

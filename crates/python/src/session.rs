@@ -72,10 +72,7 @@ impl Session {
         })?;
         let experiment = &spec.inner.experiment;
         let places = derived::queues(experiment, spec.inner.queue);
-        let named = places.iter().map(|place| match place.link.nodes {
-            None => place.hop.way.name().to_owned(),
-            Some(_) => format!("{}/{}", place.link.name, place.hop.way.name()),
-        });
+        let named = places.iter().map(derived::QueuePlace::name);
         Ok(Self {
             end_s: inner.end().as_secs_f64(),
             inner: Mutex::new(Some(inner)),

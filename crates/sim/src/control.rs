@@ -1,7 +1,7 @@
 //! A run as a controller drives it: numbered keys to act on, and observations in a fixed layout.
 
 use sojourn_aqm::Key;
-use sojourn_experiment::derived::{self, Owner, QueuePlace};
+use sojourn_experiment::derived::{self, Owner};
 use sojourn_experiment::network::RunError;
 use sojourn_units::{Capacity, Kind};
 
@@ -69,7 +69,7 @@ impl Session {
             }
         }
         let queues = places.iter().flat_map(|place| {
-            let name = name_of(place);
+            let name = place.name();
             OF_QUEUE.map(|number| format!("{name}.{number}"))
         });
         let flows = derived::flows(&spec.experiment, spec.seed);
@@ -122,13 +122,6 @@ impl Session {
             put(flow.cwnd);
             put(flow.rtt_ms);
         }
-    }
-}
-
-fn name_of(place: &QueuePlace<'_>) -> String {
-    match place.link.nodes {
-        None => place.hop.way.name().to_owned(),
-        Some(_) => format!("{}/{}", place.link.name, place.hop.way.name()),
     }
 }
 

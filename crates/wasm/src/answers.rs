@@ -26,16 +26,13 @@ pub fn queues(spec: &RunSpec) -> Vec<Json> {
     let named = |place: &derived::QueuePlace<'_>| {
         let way = place.hop.way.name();
         json!({
-            "name": match place.link.nodes {
-                None => way.to_owned(),
-                Some(_) => format!("{}/{way}", place.link.name),
-            },
+            "name": place.name(),
             "key": place.key(),
             "link": place.link.name,
             "direction": way,
             "aqm": place.arm.aqm,
             "wifi": place.link.wifi.is_some(),
-            "compared": matches!(place.owner, derived::Owner::Comparison),
+            "compared": place.is_compared(),
         })
     };
     places.iter().map(named).collect()

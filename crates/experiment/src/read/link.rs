@@ -26,7 +26,8 @@ keys! {
         /// One-way propagation delay of the link; part of the RTT of every flow that passes it. Or a schedule of delays:
         /// [["0 s", "20 ms"], ["50 s", "80 ms"]], or a trace of them: { trace = "file" }; the least is part of the RTT.
         delay: Delays = DelayForm, Is("0 s");
-        /// The discipline's limit: packets, bytes, or multiples of rate × largest base RTT.
+        /// The discipline's limit: packets, bytes, the time to send it, or multiples of rate × largest base RTT; of a rate that
+        /// changes, the first counts.
         buffer: Option<Buffer> = Maybe(BufferForm), Words("the discipline's own limit");
         /// An unmanaged FIFO below the discipline (a driver's ring).
         device_queue: u64 = Packets, Is("0 packets");

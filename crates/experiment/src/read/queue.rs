@@ -182,7 +182,7 @@ impl Form for ArmForm {
                 keys.retain(|key, _| key != "aqm" && key != "label");
             }
             up["required"] = json!([]);
-            up["description"] = "Keys of the reverse direction, where they differ.".into();
+            up["description"] = "Keys of the reverse direction, where they differ; not of a link whose up has a queue of its own.".into();
             arm["properties"]["up"] = up;
         }
         schema
