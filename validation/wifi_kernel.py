@@ -1,7 +1,7 @@
 """The kernel's own Wi-Fi queues against ours, decision by decision; writes docs/results/wifi-kernel.md.
 
-``python validation/wifi_kernel.py [FOLDER]`` runs every scenario in a kernel that ``sojourn kernel build 7.3 --wifi``
-made (FOLDER: another place of it), keeps what the kernel's queues decided as traces in ``crates/wifi/tests/data``, and
+``python validation/wifi_kernel.py [FOLDER]`` runs every scenario in a kernel that ``wifi_radio/build.py`` made
+(FOLDER: another place of it), keeps what the kernel's queues decided as traces in ``crates/wifi/tests/data``, and
 replays them through ``crates/wifi``. A test of that crate replays the same traces without a kernel. Then the kernel's
 own simulated radio has the same load, and the simulator's cell.
 """
@@ -538,10 +538,10 @@ def page(kernel: kernels.Kernel, results: Sequence[Result], outcomes: Mapping[st
 
 def main() -> None:
     """Runs, keeps, compares and writes."""
-    made = kernels.built_with_radio_directory().glob("7.3*")
+    made = (kernels.built_directory() / "wifi").glob("7.3*")
     given = sys.argv[1] if len(sys.argv) > 1 else next(map(str, made), None)
     if given is None:
-        raise SystemExit("no kernel: sojourn kernel build 7.3 --wifi")
+        raise SystemExit("no kernel: python validation/wifi_radio/build.py")
     kernel = kernels.locate(given)
     results = [run(scenario, kernel) for scenario in scenarios()]
     TRACES.mkdir(parents=True, exist_ok=True)

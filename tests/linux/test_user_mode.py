@@ -60,6 +60,11 @@ def test_built_kernels_are_listed_newest_first(sojourn: Cli, no_kernels: dict[st
             ("build", "--source", "other", "--out", "other"),
             '--out: got "other"; must be a new folder, or one that this command made',
         ),
+        (("build", "6.1", "--config", "more"), '--config: got "more"; needs --out'),
+        (
+            ("build", "6.1", "--config", "more", "--out", "new"),
+            '--config: got "more"; must be a file of options, CONFIG_NAME=y',
+        ),
         (("build", "6.1", "--source", "nowhere"), '--source: got "nowhere"; there is no such file or folder'),
         (("build", "6.1", "--source", "tree"), "--source: tree is not the source of a kernel"),
         (("build", "6.1", "--source", "other"), "--source: got other, which is Linux 6.12.3; must be 6.1"),

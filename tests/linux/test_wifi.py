@@ -1,4 +1,4 @@
-"""The kernel's Wi-Fi queues above a radio of ours: needs a kernel of ``sojourn kernel build 7.3 --wifi``."""
+"""The kernel's Wi-Fi queues above a radio of ours: needs a kernel of ``validation/wifi_radio/build.py``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from sojourn import _core
 from sojourn.linux import kernel, machine, programs
 from sojourn.linux.errors import LinuxError
 
-BUILT = [made for made in map(kernel.built_in, kernel.built_with_radio_directory().glob("[0-9]*")) if made is not None]
+FOLDER = kernel.built_directory() / "wifi"
+BUILT = [made for made in map(kernel.built_in, FOLDER.glob("[0-9]*")) if made is not None]
 needs_radio = pytest.mark.skipif(
-    not BUILT or programs.agent() is None, reason="needs a kernel: sojourn kernel build 7.3 --wifi"
+    not BUILT or programs.agent() is None, reason="needs a kernel: python validation/wifi_radio/build.py"
 )
 ARRIVAL, DONE = 1, 6
 """A packet enters the interface, and a transmission is over, in the radio's log."""

@@ -1,6 +1,6 @@
 //! A run on the kernel's Wi-Fi queues: an access point, its stations, and datagrams to them.
 //!
-//! The kernel needs a radio for it, and the one of `python/sojourn/linux/wifi` logs what the queues decide. The log is the
+//! The kernel needs a radio for it, and the one of `validation/wifi_radio` logs what the queues decide. The log is the
 //! run's result, with the queues' own counters beside it.
 
 use serde::{Deserialize, Serialize};

@@ -64,16 +64,18 @@ def build(
             help="Keep the kernel in this folder, not in the cache; --kernel DIR then runs it.",
         ),
     ] = None,
-    wifi: Annotated[
-        bool,
-        typer.Option("--wifi", help="With mac80211, for measurements of the kernel's Wi-Fi queues."),
-    ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="More of the kernel's options, CONFIG_NAME=y; with --out."),
+    ] = None,
     again: Annotated[
         bool,
         typer.Option("--again", help="Build Debian's newest source of this version even if one is in the cache."),
     ] = False,
 ) -> None:
     """Build a kernel as User-Mode Linux. Takes minutes, once; --kernel VERSION then runs it."""
-    kernel = made(version, source, out, lambda line: print(line, file=sys.stderr, flush=True), wifi=wifi, again=again)
-    name = kernel.modules if wifi else out or version or kernel.release
+    kernel = made(
+        version, source, out, lambda line: print(line, file=sys.stderr, flush=True), config=config, again=again
+    )
+    name = out or version or kernel.release
     print(f"{kernel.release}: {kernel.image}; sojourn run FILE --backend linux --kernel {name} runs it")

@@ -11,7 +11,7 @@ records the packets.
 | ``datapath`` | ``Datapath``: the running kernel's hosts, with real packets on Sojourn's own path |
 | ``shell`` | a program with its network behind that path |
 | ``kernel``, ``programs``, ``cpio`` | kernels and their modules; QEMU and the agent; initial file systems |
-| ``build``, ``wifi/`` | builds kernels as User-Mode Linux; a radio that it adds to them |
+| ``build`` | builds kernels as User-Mode Linux |
 | ``doctor`` | the requirements, and whether they are met |
 | ``agreement``, ``tolerances`` | whether two backends agree, and how closely they have to |
 """

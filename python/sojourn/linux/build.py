@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sojourn._core import ExperimentError
@@ -18,8 +18,6 @@ from sojourn.linux.kernel import Kernel
 TOOLS = {"gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "tar": "tar", "xz": "xz-utils"}
 """Programs that a build calls, with Debian's package of each."""
 WANTED = Path(__file__).with_name("user_mode.config")
-RADIO = Path(__file__).with_name("wifi")
-"""A driver of ours for measurements of the kernel's Wi-Fi queues, with the options that it needs."""
 NEEDED = ("UML_TIME_TRAVEL_SUPPORT", "HOSTFS", "VETH", "NET_SCH_HTB", "NET_SCH_NETEM", "ENABLE_DEFAULT_TRACERS")
 """Options that every run needs."""
 DEBIAN = "https://deb.debian.org/debian"
@@ -29,6 +27,7 @@ HZ = 250
 """Timer interrupts a second, as Debian's kernels have."""
 TELL_EVERY = 100
 """Compiled files between two lines about progress."""
+_SWITCHED_ON = re.compile(r"^CONFIG_(\w+)=y$", re.MULTILINE)
 _HZ = re.compile(r"(config HZ\n\tint\n\tdefault) \d+")
 _EXTENDED = "have_xstate_support = 1;"
 """Kernels before 6.13 keep a process's floating-point and vector registers in a buffer of fixed size. Hosts whose
@@ -68,7 +67,13 @@ Say = Callable[[str], None]
 
 
 def build(
-    version: str | None, source: Path | None, out: Path | None, say: Say, *, wifi: bool = False, again: bool = False
+    version: str | None,
+    source: Path | None,
+    out: Path | None,
+    say: Say,
+    *,
+    config: Path | None = None,
+    again: bool = False,
 ) -> Kernel:
     """Builds a kernel into the cache. Takes some minutes and three gigabytes of disk while it does.
 
@@ -84,17 +89,17 @@ def build(
         The folder of the kernel, in place of one in the cache; an earlier build there is replaced.
     say
         Called with a line about each step.
-    wifi
-        With mac80211 and a radio of ours below it; in the cache such a kernel has a place of its own.
+    config
+        More options, in the form of a kernel's ``.config``; needs ``out``, since the cache has one kernel per release.
     again
         Build the newest source of this version even if one is in the cache.
 
     Raises
     ------
     ExperimentError
-        The version is malformed, or the source is not that of a kernel.
+        The version is malformed, the source is not that of a kernel, or ``config`` is missing or has no ``out``.
     LinuxError
-        A program is missing, the package cannot be downloaded, or the build fails.
+        A program is missing, the kernel lacks an option, the package cannot be downloaded, or the build fails.
     """
     if version is None and source is None:
         raise ExperimentError("kernel build: got no version; must be one like 6.1, or --source")
@@ -102,11 +107,14 @@ def build(
         raise ExperimentError(f'kernel build: got "{version}"; must be a version like 6.1')
     if source is not None and not source.exists():
         raise ExperimentError(f'--source: got "{source}"; there is no such file or folder')
+    if config is not None and (out is None or not config.is_file()):
+        what = "needs --out" if out is None else "must be a file of options, CONFIG_NAME=y"
+        raise ExperimentError(f'--config: got "{config}"; {what}')
     if out is not None and out.exists() and kernel.built_in(out) is None:
         raise ExperimentError(f'--out: got "{out}"; must be a new folder, or one that this command made')
     if source is not None and source.is_dir():
-        _check(source, source, version)
-    cache = kernel.built_with_radio_directory() if wifi else kernel.built_directory()
+        release_of(source, source, version)
+    cache = kernel.built_directory()
     if version is not None and source is None and out is None and not again:
         known = kernel.newest_built_in(cache, version)
         if known is not None:
@@ -119,13 +127,11 @@ def build(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
-            tree = _tree(version, source, Path(temporary), say)
-            release = _check(tree, source or tree, version)
+            tree = copy_of(version, source, Path(temporary), say)
+            release = release_of(tree, source or tree, version)
             say(f"configuring Linux {release}")
             _adapt(tree)
-            if wifi:
-                _add_radio(tree)
-            _configure(tree, wifi=wifi)
+            _configure(tree, [WANTED] if config is None else [WANTED, config.resolve()])
             say("compiling about a thousand files: some minutes of every processor")
             _make(tree, f"-j{os.cpu_count() or 1}", "linux", log=folder / f"{release}.log", say=say)
             return _keep(tree, folder / release if out is None else out.resolve())
@@ -133,8 +139,8 @@ def build(
         raise LinuxError(f"{error.filename or folder}: {error.strerror}") from None
 
 
-def _tree(version: str | None, source: Path | None, temporary: Path, say: Say) -> Path:
-    """Returns a copy of the source, which may be changed."""
+def copy_of(version: str | None, source: Path | None, temporary: Path, say: Say) -> Path:
+    """A copy of a source, which may be changed; the parameters are those of ``build``."""
     if source is not None and source.is_dir():
         say(f"copying {source}")
         tree = temporary / "linux"
@@ -202,8 +208,8 @@ def _debians_suites(temporary: Path) -> list[str]:
     return [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
 
 
-def _check(tree: Path, source: Path, version: str | None) -> str:
-    """Returns the release in a source's Makefile, checked against ``version``; ``source`` is its name in messages."""
+def release_of(tree: Path, source: Path, version: str | None) -> str:
+    """The release in a source's Makefile, checked against ``version``; ``source`` is its name in messages."""
     try:
         head = (tree / "Makefile").read_text(encoding="utf-8")[:1000]
     except (OSError, UnicodeDecodeError):
@@ -241,33 +247,14 @@ def _adapt(tree: Path) -> None:
     interrupts.write_text(text.replace(_MIXES_IN, f"if (0) {_MIXES_IN}"), encoding="utf-8")
 
 
-def _add_radio(tree: Path) -> None:
-    """The driver as a folder beside the kernel's own drivers of radios."""
-    drivers = tree / "drivers/net/wireless"
-    target = drivers / "sojourn"
-    target.mkdir()
-    for name in ("Kconfig", "Makefile", "sojourn_wifi.c"):
-        shutil.copy2(RADIO / name, target / name)
-    options, makefile = drivers / "Kconfig", drivers / "Makefile"
-    text = options.read_text(encoding="utf-8")
-    ours = 'source "drivers/net/wireless/sojourn/Kconfig"\n'
-    # Before the end of the menu, which is the end of the file.
-    before, end, after = text.rpartition("endif # WLAN")
-    if not end:
-        raise LinuxError("this version of the kernel is not known: its drivers/net/wireless/Kconfig has another form")
-    options.write_text(f"{before}{ours}\n{end}{after}", encoding="utf-8")
-    with makefile.open("a", encoding="utf-8") as file:
-        file.write("\nobj-$(CONFIG_SOJOURN_WIFI) += sojourn/\n")
-
-
-def _configure(tree: Path, *, wifi: bool) -> None:
+def _configure(tree: Path, wanted: Sequence[Path]) -> None:
+    """The default options, and those of these files; all must be there that are switched on."""
     _make(tree, "defconfig")
-    wanted = [str(WANTED)] + ([str(RADIO / "wifi.config")] if wifi else [])
-    programs.call(["scripts/kconfig/merge_config.sh", "-m", "-O", ".", ".config", *wanted], tree)
+    programs.call(["scripts/kconfig/merge_config.sh", "-m", "-O", ".", ".config", *map(str, wanted)], tree)
     _make(tree, "olddefconfig")
     config = (tree / ".config").read_text(encoding="utf-8")
-    needed = (*NEEDED, "SOJOURN_WIFI") if wifi else NEEDED
-    lacking = [option for option in needed if f"CONFIG_{option}=y\n" not in config]
+    of_user = [name for path in wanted[1:] for name in _SWITCHED_ON.findall(path.read_text(encoding="utf-8"))]
+    lacking = [option for option in (*NEEDED, *of_user) if f"CONFIG_{option}=y\n" not in config]
     if lacking:
         raise LinuxError(f"this version of the kernel has no {lacking[0]}")
 

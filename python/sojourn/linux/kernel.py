@@ -240,11 +240,6 @@ def built_directory() -> Path:
     return cache_directory() / "user-mode"
 
 
-def built_with_radio_directory() -> Path:
-    """Where ``sojourn kernel build --wifi`` keeps kernels: experiments do not run on them unless told to."""
-    return built_directory() / "wifi"
-
-
 RECIPE = "3"
 """How ``sojourn kernel build`` builds. Another number whenever kernels built before may give other results."""
 
