@@ -1,8 +1,13 @@
-"""Generates documentation from types: the page of the experiment file's keys, the JSON schema of a study's recipe."""
+"""Generates documentation: the page of the file's keys, the JSON schema of a study's recipe, an example's output."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +245,23 @@ def recipe_schema() -> str:
     return json.dumps(json_schema(), indent=1) + "\n"
 
 
+ADVICE = HERE / "advise.md"
+_EXAMPLE = re.compile(r"(```sh\nsojourn (advise .*?)\n```\n\n```text\n)(.*?)(```)", re.S)
+
+
+def advice() -> str:
+    """The page of advice, with the output of its first command as it is now."""
+    written = ADVICE.read_text(encoding="utf-8")
+    found = _EXAMPLE.search(written)
+    if found is None:
+        raise ValueError(f"{ADVICE}: has no example with its output")
+    command = [sys.executable, "-m", "sojourn", *shlex.split(found.group(2).replace("\\\n", " "))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "120"})
+    output = "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+    return written[: found.start(3)] + output + written[found.end(3) :]
+
+
 if __name__ == "__main__":
+    ADVICE.write_text(advice(), encoding="utf-8")
     (HERE / "experiment.md").write_text(page(), encoding="utf-8")
     SCHEMA.write_text(recipe_schema(), encoding="utf-8")

@@ -16,7 +16,7 @@ FLOORS = (
     {"store"},
     {"page"},
     {"export", "gym", "studies"},
-    {"api", "cli", "__init__", "__main__"},
+    {"api", "cli", "lines", "__init__", "__main__"},
 )
 """The rooms, each above those that it may import."""
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -1,5 +1,6 @@
 //! Compiles one run of an experiment's arm to a job.
 
+use sojourn_aqm::cake::framing::Cells;
 use sojourn_experiment::derived::{self, QueuePlace};
 use sojourn_experiment::model::{
     self, Abe, Capacity, CapturePoint, EchoProtocol, Experiment, Hop, Kind, RttOf, Traffic, Way,
@@ -187,6 +188,14 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
         return refuse(
             format!("{}.device_queue", place.link_key()),
             "must be 0 packets on Linux, whose virtual links have no device queue; backends that have it: sim",
+        );
+    }
+    let framed = |place: &&QueuePlace<'_>| place.link.cells != Cells::None || place.link.mpu > 0;
+    if let Some(place) = places.iter().find(framed) {
+        let key = if place.link.mpu > 0 { "mpu" } else { "framing" };
+        return refuse(
+            format!("{}.{key}", place.link_key()),
+            "must be left out on Linux, whose links count bytes without cells; backends that have it: sim",
         );
     }
     let impaired = |place: &QueuePlace<'_>| Some((place.link_key(), place.link.impaired_key()?));

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use sojourn_aqm::cake::framing::Framing;
 use sojourn_aqm::{Catalogue, Discipline, Limit, Packet, SettingError, Settings};
 use sojourn_path::link::BoxedQdisc;
 use sojourn_path::{Impair, LinkConfig, Stage};
@@ -80,6 +81,11 @@ fn config(experiment: &Experiment, place: &QueuePlace<'_>, seed: u64) -> LinkCon
     let mut config = LinkConfig::new(place.capacity.clone());
     config.burst = place.link.burst;
     config.overhead = place.link.overhead;
+    config.framing = Framing {
+        cells: place.link.cells,
+        mpu: place.link.mpu,
+        ..Framing::NONE
+    };
     config.device_queue = place.link.device_queue;
     config.steady = (experiment.warmup, experiment.duration);
     config.seed = streams::seed(seed, &stream);

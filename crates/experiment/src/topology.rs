@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use sojourn_aqm::cake::framing::Cells;
 use sojourn_path::Impair;
 use sojourn_path::impair::{Jitter, Loss, Reorder};
 use sojourn_units::{Capacity, Duration, Hop, Rate, Way};
@@ -30,6 +31,10 @@ pub struct Link {
     pub device_queue: u64,
     /// Bytes of a packet on the link beyond its IP length. Default 14, an Ethernet header.
     pub overhead: u32,
+    /// The cells that it sends packets in.
+    pub cells: Cells,
+    /// The least size of a packet on it, in bytes, before it is split into cells.
+    pub mpu: u32,
     /// Bytes that the link may send ahead of its rate after an idle time: the shaper's token bucket. Default 1600, one
     /// frame as in a Linux HTB; 0: a serial line.
     pub burst: u64,
@@ -273,6 +278,8 @@ impl Link {
             buffer: None,
             device_queue: 0,
             overhead: 14,
+            cells: Cells::None,
+            mpu: 0,
             burst: 1600,
             queue: None,
             up: None,

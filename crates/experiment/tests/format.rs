@@ -5,6 +5,7 @@ mod common;
 use common::{EVERY_KEY, EXAMPLE, read_text, read_with};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
+use sojourn_aqm::cake::framing::Cells;
 use sojourn_experiment::model::{
     Abe, Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, EcnField, Experiment, Files,
     Impaired, Kernel, Kind, Link, Outcome, Pace, Ping, Queue, Record, Recovery, Route, RttOf,
@@ -222,6 +223,8 @@ fn every_key_is_read() {
             buffer: Some(Buffer::Bdp(0.5)),
             device_queue: 256,
             overhead: 38,
+            cells: Cells::Atm,
+            mpu: 64,
             burst: 0,
             up: Some(UpLink {
                 rate: Capacity::Steps(vec![(Duration::ZERO, Rate::from_mbps(1))]),

@@ -106,6 +106,8 @@ fn a_bad_value_is_named_with_its_line() {
             r#"9: link.buffer: got "1513 B"; must be at least the largest frame of this traffic ("1514 B")"#.into()),
         (r#"delay = "5 ms""#, r#"overhead = "70 kB""#,
             r#"8: link.overhead: got "70 kB"; must be from "0 B" to "65535 B" (B, kB, MB, GB)"#.into()),
+        (r#"delay = "5 ms""#, r#"framing = "atn""#,
+            r#"8: link.framing: got "atn"; did you mean "atm"? accepted: noatm, atm, ptm"#.into()),
         (r#"delay = "5 ms""#, r#"up = { queue = { aqm = "pfifo" } }"#, format!(
             "8: link.up.rate: missing; must be {capacity}",
         )),
@@ -372,7 +374,7 @@ fn a_bad_sweep_is_named_with_key_and_value() {
         ),
         (
             "'link.rat' = ['1 Mbit/s']",
-            r#"21: sweep.link.rat: unknown key; did you mean "rate"? accepted by [link]: rate, delay, buffer, device_queue, overhead, burst, up, loss, jitter, reorder, duplicate, corrupt"#,
+            r#"21: sweep.link.rat: unknown key; did you mean "rate"? accepted by [link]: rate, delay, buffer, device_queue, overhead, framing, mpu, burst, up, loss, jitter, reorder, duplicate, corrupt"#,
         ),
         (
             "'lnk.rate' = ['1 Mbit/s']",

@@ -60,6 +60,8 @@ const KEYS: &[&str] = &[
     "link.buffer",
     "link.device_queue",
     "link.overhead",
+    "link.framing",
+    "link.mpu",
     "link.burst",
     "link.up",
     "link.up.queue",

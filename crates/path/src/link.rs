@@ -11,6 +11,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::fmt;
 
+use sojourn_aqm::cake::framing::Framing;
 use sojourn_aqm::{Environment, Packet, Qdisc, SettingError, Settings};
 use sojourn_units::{Capacity, Duration, Rate, Time, cold_path};
 
@@ -30,6 +31,8 @@ pub struct LinkConfig {
     pub burst: u64,
     /// Bytes that a packet takes beyond its IP length.
     pub overhead: u32,
+    /// Its cells and least size of a packet.
+    pub framing: Framing,
     /// Packets in the unmanaged FIFO below the discipline.
     pub device_queue: u64,
     /// The beginning and end of the span that [`Link::utilization`] covers.
@@ -51,6 +54,7 @@ impl LinkConfig {
             capacity,
             burst: 1600,
             overhead: 14,
+            framing: Framing::NONE,
             device_queue: 0,
             steady: (Duration::ZERO, Duration::MAX),
             seed: 0,
@@ -96,6 +100,7 @@ impl<P: Packet> Link<P> {
             &config.capacity,
             config.burst,
             config.overhead,
+            config.framing,
             config.steady,
         );
         Self {

@@ -4,6 +4,7 @@
 
 use alloc::vec::Vec;
 
+use sojourn_aqm::cake::framing::Framing;
 use sojourn_units::{Capacity, Carried, Duration, Instants, OPPORTUNITY_BYTES, Rate, Time, Trace};
 
 /// Decides when the next packet may leave.
@@ -16,16 +17,18 @@ pub enum Shaper {
 
 impl Shaper {
     /// A link at rest. `burst`: bytes that a bucket holds; `overhead`: bytes that a packet takes beyond its IP length;
-    /// `steady`: from when to when [`Shaper::utilization`] counts.
+    /// `framing`: what it takes beyond these; `steady`: from when to when [`Shaper::utilization`] counts.
     pub fn new(
         capacity: &Capacity,
         burst: u64,
         overhead: u32,
+        framing: Framing,
         steady: (Duration, Duration),
     ) -> Self {
         match capacity {
             Capacity::Steps(steps) => Self::Bucket(Bucket {
-                pace: Pace::new(steps[0].1, 0, burst),
+                pace: Pace::new(steps[0].1, 0, burst, framing),
+                framing,
                 next_change: Bucket::change(steps, 1),
                 rate: steps.clone(),
                 current: 0,
@@ -34,7 +37,7 @@ impl Shaper {
                 carried: Carried::new(steps, steady.0, steady.1),
             }),
             Capacity::Trace(trace) => {
-                Self::Opportunities(Opportunities::new(trace, overhead, steady))
+                Self::Opportunities(Opportunities::new(trace, overhead, framing, steady))
             }
         }
     }
@@ -107,6 +110,7 @@ pub struct Bucket {
     next_change: Time,
     /// Bytes it may send ahead of its rate after an idle time.
     burst: u64,
+    framing: Framing,
     pace: Pace,
     /// When it is full again if nothing is sent. It is full at the start, as HTB's.
     full_at: Time,
@@ -125,10 +129,10 @@ impl Pace {
     /// A bucket takes at most 146 years to fill, so that no time overflows.
     const LONGEST: Duration = Duration::from_nanos(u64::MAX / 4);
 
-    fn new(rate: Rate, bytes: u32, burst: u64) -> Self {
+    fn new(rate: Rate, bytes: u32, burst: u64, framing: Framing) -> Self {
         Self {
             bytes,
-            tx_time: rate.tx_time(bytes.into()),
+            tx_time: rate.tx_time(framing.bytes_on_link(bytes).into()),
             ahead: rate.tx_time(burst).min(Self::LONGEST),
         }
     }
@@ -175,7 +179,7 @@ impl Bucket {
     fn change_pace(&mut self, bytes: u32, now: Time) {
         self.follow_schedule(now);
         let before = self.pace.ahead;
-        self.pace = Pace::new(self.rate[self.current].1, bytes, self.burst);
+        self.pace = Pace::new(self.rate[self.current].1, bytes, self.burst, self.framing);
         self.full_at = self
             .full_at
             .saturating_add(self.pace.ahead)
@@ -204,6 +208,7 @@ pub struct Opportunities {
     mean_rate: Rate,
     /// Bytes per opportunity.
     worth: i64,
+    framing: Framing,
     /// The current instant, and the bytes that may still be sent at it; negative if the last packet took more.
     at: Time,
     left: i64,
@@ -214,8 +219,8 @@ pub struct Opportunities {
 }
 
 impl Opportunities {
-    fn new(trace: &Trace, overhead: u32, steady: (Duration, Duration)) -> Self {
-        let worth = i64::from(OPPORTUNITY_BYTES + overhead);
+    fn new(trace: &Trace, overhead: u32, framing: Framing, steady: (Duration, Duration)) -> Self {
+        let worth = i64::from(framing.bytes_on_link(OPPORTUNITY_BYTES + overhead));
         let instants = trace
             .before(steady.1)
             .saturating_sub(trace.before(steady.0));
@@ -223,6 +228,7 @@ impl Opportunities {
             instants: trace.instants(),
             mean_rate: trace.mean_rate(),
             worth,
+            framing,
             at: Time::ZERO,
             left: 0,
             steady: (Time::ZERO + steady.0, Time::ZERO + steady.1),
@@ -233,7 +239,7 @@ impl Opportunities {
 
     #[cold]
     fn charge(&mut self, bytes: u32) {
-        let bytes = i64::from(bytes);
+        let bytes = i64::from(self.framing.bytes_on_link(bytes));
         self.carry(bytes.min(self.left));
         self.left -= bytes;
     }
@@ -275,7 +281,7 @@ mod tests {
     fn departures(trace: &str, now: Time, sizes: &[u32]) -> Vec<u64> {
         let trace = Trace::parse("t", trace).unwrap();
         let always = (Duration::ZERO, Duration::MAX);
-        let mut shaper = Shaper::new(&Capacity::Trace(trace), 1600, 14, always);
+        let mut shaper = Shaper::new(&Capacity::Trace(trace), 1600, 14, Framing::NONE, always);
         let mut now = now;
         let leave = |bytes: &u32| {
             now = shaper.free_at(now);
@@ -290,7 +296,7 @@ mod tests {
     fn a_bucket_is_full_at_the_start() {
         let always = (Duration::ZERO, Duration::MAX);
         let capacity = Capacity::constant(Rate::from_mbps(8));
-        let mut shaper = Shaper::new(&capacity, 3000, 14, always);
+        let mut shaper = Shaper::new(&capacity, 3000, 14, Framing::NONE, always);
         let mut left = Vec::new();
         for _ in 0..6 {
             let now = shaper.free_at(Time::ZERO);
@@ -299,6 +305,26 @@ mod tests {
         }
         // Three packets use up the bucket, and the fourth still finds it not negative.
         assert_eq!(left, [0, 0, 0, 0, 1, 2]);
+    }
+
+    /// 40 bytes in two ATM cells are 106, 96 too: at 848 kbit/s a cell takes 0.5 ms. An empty bucket: a serial line.
+    #[test]
+    fn packets_take_whole_cells_of_the_line() {
+        let framing = Framing {
+            cells: sojourn_aqm::cake::framing::Cells::Atm,
+            mpu: 0,
+            ..Framing::NONE
+        };
+        let always = (Duration::ZERO, Duration::MAX);
+        let capacity = Capacity::constant(Rate::from_bps(848_000).unwrap());
+        let mut shaper = Shaper::new(&capacity, 0, 14, framing, always);
+        let mut left = Vec::new();
+        for bytes in [48, 49, 96, 97, 40] {
+            let now = shaper.free_at(Time::ZERO);
+            shaper.charge(bytes, now);
+            left.push(now.as_nanos() / 1000);
+        }
+        assert_eq!(left, [0, 500, 1500, 2500, 4000]);
     }
 
     #[test]
@@ -332,7 +358,7 @@ mod tests {
     fn opportunities_that_were_used_make_the_utilization() {
         let trace = Trace::parse("t", "2\n4\n5\n6\n8\n10\n12\n").unwrap();
         let steady = (Duration::from_millis(3), Duration::from_millis(11));
-        let mut shaper = Shaper::new(&Capacity::Trace(trace), 1600, 14, steady);
+        let mut shaper = Shaper::new(&Capacity::Trace(trace), 1600, 14, Framing::NONE, steady);
         for (ms, bytes) in [(1, 1514), (5, 1514), (9, 757), (9, 1514)] {
             let at = shaper.free_at(Time::from_millis(ms));
             shaper.charge(bytes, at);

@@ -1,4 +1,4 @@
-"""The command line: ``sojourn run``, ``compare``, ``report``, ``export``, ``replay``, ``list``, ``doctor``, ``study``.
+"""The command line: ``sojourn run``, ``compare``, ``advise``, ``report``, ``export``, ``replay``, ``study``.
 
 Data goes to standard output, everything else to standard error. Exit status: 0 success, 1 a run failed, 2 wrong
 input (one line on standard error), 128 and the number of a signal that stopped it: 130 after Ctrl-C, 143 after SIGTERM.

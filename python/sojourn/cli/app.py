@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": "compare",
     "agree": "agree",
     "shell": "shell",
+    "advise": "advise",
     "evaluate": "evaluate",
     "sweep": "sweep",
     "worker": "worker",
@@ -38,6 +39,7 @@ COMMANDS = {
     "doctor": "doctor",
     "completion": "completion",
     "kernel": "kernel",
+    "link": "link",
     "study": "study",
 }
 """The commands and their modules. A module has a function ``command``, or ``app`` if it has several."""

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from sojourn.figure import air, airtime, bars, distributions, filenames, sweep, timeseries, tradeoff, windows
 from sojourn.figure.filenames import DEFAULT_FORMATS, MOST_ARMS, OVER
+from sojourn.figure.gains import Panel, gains
 from sojourn.figure.style import Width, save_all
 from sojourn.figure.timeseries import Middle
 from sojourn.files.storage import file_name
@@ -193,6 +194,10 @@ class Plots:
             There is no such metric.
         """
         return sweep.overview(self._results, metrics, width)
+
+    def gains(self, headline: str, arms: Sequence[tuple[str, str]], panels: Sequence[Panel]) -> Figure:
+        """Arms (label, discipline) beside each other, a panel per measure: its words, decimal places and values."""
+        return gains(headline, arms, panels)
 
     def timeseries(self, middle: Middle = "median", place: str = "down", *, width: Width | None = None) -> Figure:
         """Sojourn time over time, repeats combined.

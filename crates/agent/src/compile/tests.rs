@@ -403,10 +403,15 @@ fn a_refusal_names_the_key_in_the_file() {
         "up = { rate = \"2 Mbit/s\", queue = { aqm = \"blue\" } }",
     );
     assert_eq!(key(&up), "link.up.queue.aqm");
-    assert_eq!(
-        key(&BASE.replace("delay =", "device_queue = \"10 packets\", delay =")),
-        "link.device_queue"
-    );
+    for refused in [
+        "device_queue = \"10 packets\"",
+        "framing = \"ptm\"",
+        "mpu = \"64 B\"",
+    ] {
+        let named = refused.split(' ').next().unwrap();
+        let text = BASE.replace("delay =", &format!("{refused}, delay ="));
+        assert_eq!(key(&text), format!("link.{named}"));
+    }
     assert_eq!(key(&BASE.replace("flows = 2", "flows = 14000")), "traffic");
     let slow = BASE.replace("\"1 Mbit/s\"", "\"7 bit/s\"");
     assert_eq!(key(&slow), "link.rate");

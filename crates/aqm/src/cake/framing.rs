@@ -35,6 +35,14 @@ choice! {
 }
 
 impl Framing {
+    /// Packets as they are.
+    pub const NONE: Self = Self {
+        overhead: None,
+        header: 0,
+        mpu: 0,
+        cells: Cells::None,
+    };
+
     /// Bytes on the link for a packet whose length is `bytes`.
     pub fn bytes_on_link(&self, bytes: u32) -> u32 {
         let framed = match self.overhead {

@@ -1,6 +1,7 @@
 //! `[link]`, the bottleneck, or `[[link]]`, the links of a network.
 
 use serde_json::{Value as Json, json};
+use sojourn_aqm::cake::framing::Cells;
 use sojourn_units::{Duration, Kind, Rate};
 
 use super::impair::{DelayForm, Delays};
@@ -11,7 +12,9 @@ use crate::document::Item;
 use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::form::Form;
-use crate::forms::{BufferForm, Bytes, Maybe, Packets, Span, Speed, Text, Whole, kind_schema};
+use crate::forms::{
+    BufferForm, Bytes, Maybe, Packets, Span, Speed, Text, Whole, Word, kind_schema,
+};
 use crate::keys::{Keys, TableOf, keys, table_schema};
 use crate::model::{Buffer, Capacity, Impaired, Link, Nodes, Queue, Trace, UpLink};
 use crate::names::Names;
@@ -33,6 +36,11 @@ keys! {
         device_queue: u64 = Packets, Is("0 packets");
         /// Bytes of each packet on the link beyond its IP length.
         overhead: u32 = Bytes { from: 0, to: 65_535 }, Is("14 B");
+        /// Cells in which it sends packets with their overhead: atm, 53 bytes for each 48 and the last one padded; ptm, one more byte
+        /// for each 64. As the keys of cake.
+        framing: Option<Cells> = Maybe(Word(Cells::ALL)), Words("noatm, whole packets");
+        /// The least size of a packet on it with its overhead, before the cells.
+        mpu: Option<u32> = Maybe(Bytes { from: 0, to: 65_535 }), Words("none");
         /// Bytes that the link may send at once after an idle time (its token bucket); 0 B: a serial line.
         burst: u64 = Bytes { from: 0, to: 1_000_000_000 }, Is("1600 B");
         /// The reverse direction, if it is a bottleneck as well.
@@ -99,6 +107,8 @@ impl LinkKeys {
             buffer: self.buffer,
             device_queue: self.device_queue,
             overhead: self.overhead,
+            cells: self.framing.unwrap_or(Cells::None),
+            mpu: self.mpu.unwrap_or(0),
             burst: self.burst,
             queue: None,
             up: self.up,
@@ -113,6 +123,8 @@ impl LinkKeys {
             buffer: link.buffer,
             device_queue: link.device_queue,
             overhead: link.overhead,
+            framing: Some(link.cells).filter(|cells| *cells != Cells::None),
+            mpu: Some(link.mpu).filter(|mpu| *mpu > 0),
             burst: link.burst,
             up: link.up.clone(),
             impaired: link.impaired.clone(),

@@ -1,6 +1,7 @@
 //! `[[link]]` with `kind = "wifi"`: an access point and its stations.
 
 use serde_json::{Value as Json, json};
+use sojourn_aqm::cake::framing::Cells;
 use sojourn_units::{Capacity, Duration, Rate};
 use sojourn_wifi::modes;
 use sojourn_wifi::phy::Mode;
@@ -235,6 +236,8 @@ impl Form for CellForm {
             buffer: cell.buffer,
             device_queue: cell.device_queue,
             overhead: OVERHEAD,
+            cells: Cells::None,
+            mpu: 0,
             burst: 0,
             queue: cell.queue,
             up: Some(UpLink {

@@ -1,0 +1,167 @@
+"""``sojourn advise``: what a router at home should do with its line."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Group
+from rich.markup import escape
+from rich.table import Table
+
+from sojourn import _core
+from sojourn.cli.options import Jobs
+from sojourn.cli.outcome import INTERRUPTED, Stopped
+from sojourn.cli.plot import write
+from sojourn.cli.progress import Display
+from sojourn.cli.shown import show
+from sojourn.files import extras
+from sojourn.frame.statistics import Interval
+from sojourn.lines import formats, household, typed
+from sojourn.lines.advice import MEASURES, Advice, advise
+from sojourn.lines.given import rate_bps, time_s
+
+
+def command(
+    line: Annotated[str, typer.Option("--line", metavar="KIND", help=f"One of {', '.join(household.LINES)}.")],
+    doing: Annotated[
+        str,
+        typer.Option("--doing", metavar="WHAT,…", help=f"At the same time: {', '.join(household.ACTIVITIES)}."),
+    ] = "calls,game,download,upload",
+    down: Annotated[str | None, typer.Option("--down", metavar="RATE", help="Rate of the line: 300mbit.")] = None,
+    up: Annotated[str | None, typer.Option("--up", metavar="RATE", help="Rate of the line upward: 20mbit.")] = None,
+    modem_buffer: Annotated[
+        str,
+        typer.Option("--modem-buffer", metavar="TIME", help="How long packets wait in the full queue of the modem."),
+    ] = "250 ms",
+    rtt: Annotated[str, typer.Option("--rtt", metavar="TIME", help="Base RTT to servers.")] = "30 ms",
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="FILE", help="A recording of the line that sojourn link import reads."),
+    ] = None,
+    trace_up: Annotated[
+        Path | None, typer.Option("--trace-up", metavar="FILE", help="The other direction, for traces of mahimahi.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="FILE.toml", help="Keep the experiment, and a picture as FILE.png."),
+    ] = None,
+    jobs: Jobs = None,
+) -> None:
+    """Recommend a setting for a router at home, with what is gained for each activity."""
+    if out is not None and out.suffix != ".toml":
+        raise _core.ExperimentError(f'--out: got "{out}"; must end with .toml')
+    if out is not None and not extras.is_installed("matplotlib"):
+        raise _core.ExperimentError(f"--out: {extras.needed('matplotlib')}")
+    if trace_up is not None and trace is None:
+        raise _core.ExperimentError("--trace-up: needs --trace, the direction down")
+    folder = None if out is None else out.parent
+    of = household.home(
+        line,
+        down_bps=None if down is None else rate_bps("--down", down),
+        up_bps=None if up is None else rate_bps("--up", up),
+        doing=[one.strip() for one in doing.split(",") if one.strip()],
+        buffer_ms=1e3 * time_s("--modem-buffer", modem_buffer),
+        rtt_ms=1e3 * time_s("--rtt", rtt),
+        recorded=None if trace is None else formats.read(trace, up=trace_up, beside=folder),
+        folder=folder,
+    )
+    typed_in = f"sojourn {shlex.join(sys.argv[1:])}"
+    try:
+        with Display() as display:
+            found = advise(
+                of,
+                file=out or Path("advice.toml"),
+                command=typed_in if typed_in.isprintable() else "",
+                jobs=jobs,
+                report=display,
+            )
+    except KeyboardInterrupt:
+        raise Stopped(INTERRUPTED, "interrupted; nothing is kept") from None
+    print(told(found))
+    show(Group(gains(found), every(found)))
+    print(where_from(found))
+    if out is not None:
+        picture = io.BytesIO()
+        found.picture().savefig(picture, format="png")
+        write(out, found.experiment.encode())
+        write(out.with_suffix(".png"), picture.getvalue())
+        print(f"The runs again: sojourn run {out}; the picture: {out.with_suffix('.png')}")
+
+
+def told(found: Advice) -> str:
+    """The recommendation, and what to type."""
+    if not found.helps:
+        tried = len(found.tried) - 1
+        return f"{found.home.title}\n\nNothing helps: leave it as it is. None of {tried} settings is clearly better.\n"
+    lines = [found.home.title, "", f"Recommended: {found.chosen.label} of the line's rates. On the router, as root"]
+    lines += [f"({typed.DEVICE} is its port to the modem):", ""]
+    lines += [f"  {line}" for line in typed.tc(found.home.line, found.chosen)]
+    lines += ["", "or on OpenWrt with sqm-scripts, in /etc/config/sqm:", ""]
+    lines += [f"  {line}".expandtabs(4) for line in typed.sqm(found.home.line, found.chosen)]
+    return "\n".join([*lines, ""])
+
+
+def gains(found: Advice) -> Table:
+    """As it is and as recommended, a row per activity and measure."""
+    table = Table(box=box.SIMPLE, title="What is gained" if found.helps else "As it is", title_justify="left")
+    for heading in ("", "", "as it is", *([found.chosen.label, "difference"] if found.helps else [])):
+        table.add_column(heading, justify="right" if heading else "left")
+    for place, gain in enumerate(rows := found.gains()):
+        first = place == 0 or rows[place - 1].activity != gain.activity
+        measure, digits = gain.measure, gain.measure.digits
+        cells = [
+            gain.activity if first else "",
+            escape(f"{measure.words} [{measure.unit}]"),
+            _text(gain.before, digits),
+        ]
+        if found.helps:
+            cells += [
+                _text(gain.after, digits),
+                _text(gain.difference, digits, sign="+") + (" *" if gain.is_clear else ""),
+            ]
+        table.add_row(*cells)
+    return table
+
+
+def every(found: Advice) -> Table:
+    """All settings with their costs."""
+    table = Table(box=box.SIMPLE, title="All settings: the median of what decides", title_justify="left")
+    table.add_column("")
+    for activity in found.home.doing:
+        measure = MEASURES[activity][0]
+        table.add_column(escape(f"{activity} [{measure.unit}]"), justify="right")
+    table.add_column("cost", justify="right")
+    after = {one.label: found.gains(one) for one in found.tried}
+    for setting in found.tried:
+        first = [
+            next(gain for gain in after[setting.label] if gain.activity == activity) for activity in found.home.doing
+        ]
+        cells = [f"{gain.after.middle:.{gain.measure.digits}f}" for gain in first]
+        table.add_row(setting.label, *cells, f"{found.cost(setting):.0f}")
+    return table
+
+
+def where_from(found: Advice) -> str:
+    """What the numbers are."""
+    settings, runs = len(found.tried), len(found.results.runs)
+    return (
+        f"{runs} simulated runs of {found.home.duration_s:g} s: {settings} settings, {runs // settings} seeds.\n"
+        "Numbers are medians with 95 % intervals; differences are seed by seed, * if the interval excludes\n"
+        "zero. Delay is that of the line's queues, in the direction where it is worse; the\n"
+        f"modem's queue holds {found.home.buffer_ms:g} ms in each direction. Cost: a point per ms of p99 delay of\n"
+        "calls and games, and per percent of goodput, media rate or load time behind the best\n"
+        "setting; the least is recommended."
+    )
+
+
+def _text(one: Interval, digits: int, sign: str = "") -> str:
+    if one.n == 0:
+        return "–"
+    low, middle, high = (f"{value + 0.0:{sign}.{digits}f}" for value in (one.low, one.middle, one.high))
+    return middle if low == high else f"{middle} ({low} to {high})"

@@ -1,0 +1,59 @@
+"""``sojourn link``: links from recordings of other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sojourn import _core
+from sojourn.cli.plot import write
+from sojourn.lines import course, formats
+from sojourn.lines.given import time_s
+
+app = typer.Typer(help="Links from recordings of other programs.", no_args_is_help=True)
+
+
+@app.callback()
+def _root() -> None:
+    """Keeps ``import`` a command of its own while it is the only one."""
+
+
+@app.command("import")
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A result of Flent, trace of mahimahi or CellReplay, log of cake-autorate, or CSV of a speed test.",
+        ),
+    ],
+    up: Annotated[Path | None, typer.Option("--up", metavar="FILE", help="The other direction's trace.")] = None,
+    delay: Annotated[
+        Path | None, typer.Option("--delay", metavar="FILE", help="CellReplay's delay trace: …-delay-light-pdo.")
+    ] = None,
+    hold: Annotated[
+        str, typer.Option("--hold", metavar="TIME", help="How long each of several speed tests lasts.")
+    ] = f"{formats.HOLD_S:g} s",
+    duration: Annotated[
+        str | None,
+        typer.Option("--duration", metavar="TIME", help="Of the run; default: the recording's, 10 to 60 s."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="FILE", help="The experiment file to write; default: print it."),
+    ] = None,
+) -> None:
+    """Make an experiment of a recorded link: its rates and delay over time."""
+    hold_s = time_s("--hold", hold)
+    duration_s = None if duration is None else time_s("--duration", duration)
+    found = formats.read(file, up=up, delay=delay, hold_s=hold_s, beside=None if out is None else out.parent)
+    text = course.experiment(found, duration_s)
+    # What the reader of experiments refuses, such as a damaged trace, is not written.
+    _core.Plan.read_text(text, str(out or "experiment.toml"), [])
+    if out is None:
+        print(text, end="")
+        return
+    write(out, text.encode())
+    print(out)

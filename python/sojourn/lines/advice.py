@@ -1,0 +1,235 @@
+"""Advice for a line at home: runs what its router may do, and compares what each activity gets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from sojourn import _core
+from sojourn.api import run_plan
+from sojourn.frame.results import Results
+from sojourn.frame.statistics import Interval, median_interval
+from sojourn.lines import household
+from sojourn.lines.household import AS_IT_IS, Home, Setting
+from sojourn.runs.execution import Report
+from sojourn.schema import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Element = Mapping[str, Any]
+PER_MS = 1.0
+"""Points of cost per millisecond of a call's or game's delay; a percent of the best rate or load time is one too."""
+CLEAR = 2.0
+"""Settings whose costs differ by at most so many points are equally good."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number that somebody who does the activity perceives, of the direction where it is worse."""
+
+    words: str
+    unit: str
+    digits: int
+    worst: Callable[[Sequence[float]], float]
+    of: Callable[[Element], float]
+
+
+def _delay(level: str) -> Callable[[Element], float]:
+    return lambda group: _known(group["one_way_ms"][level])
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _lost(group: Element) -> float:
+    sent = group["lost_packets"] + group["one_way_ms"]["n"]
+    return 100.0 * group["lost_packets"] / sent if sent else math.nan
+
+
+_P99 = Measure("delay, p99", "ms", 1, max, _delay("p99"))
+_REAL_TIME = [
+    _P99,
+    Measure("jitter, p99 less median", "ms", 1, max, lambda one: _delay("p99")(one) - _delay("p50")(one)),
+    Measure("lost", "%", 2, max, _lost),
+    Measure("Quality of Outcome", "0–100", 0, min, lambda one: _known(one.get("qoo"))),
+]
+_GOODPUT = [Measure("goodput", "Mbit/s", 2, min, lambda one: one["goodput_bps"] / 1e6)]
+MEASURES: dict[str, list[Measure]] = {
+    "calls": [*_REAL_TIME, Measure("opinion score", "1–4.5", 2, min, lambda one: _known(one.get("mos")))],
+    "game": _REAL_TIME,
+    "web": [Measure("page load, median", "s", 2, max, lambda one: _known(one["page_load_ms"]["p50"]) / 1e3)],
+    "video": [
+        Measure("media rate", "Mbit/s", 2, min, lambda one: one["video"]["rate_bps"] / 1e6),
+        Measure("stalled", "s", 1, max, lambda one: one["video"]["stalled_ms"] / 1e3),
+    ],
+    "download": _GOODPUT,
+    "upload": _GOODPUT,
+}
+"""What is compared for each activity; the first decides."""
+_REAL_TIMES = ("calls", "game")
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A measure as it is, with a setting, and the difference seed by seed."""
+
+    activity: str
+    measure: Measure
+    before: Interval
+    after: Interval
+    difference: Interval
+
+    @property
+    def is_clear(self) -> bool:
+        """True if the interval of the difference excludes zero."""
+        return self.difference.low > 0.0 or self.difference.high < 0.0
+
+
+class Advice:
+    """The settings that were run, and the one to choose."""
+
+    def __init__(self, home: Home, tried: Sequence[Setting], text: str, results: Results) -> None:
+        self.home = home
+        self.tried = tuple(tried)
+        self.experiment = text
+        """The experiment file."""
+        self.results = results
+        self._runs: dict[str, list[Run]] = {one.label: [] for one in tried}
+        for run in results.runs:
+            self._runs[str(run.summary["set"]["case"])].append(run.summary)
+
+    def values(self, setting: Setting, activity: str, measure: Measure) -> list[float]:
+        """A number per seed."""
+        return [
+            measure.worst([measure.of(group) for group in run["groups"] if group["name"] == activity])
+            for run in self._runs[setting.label]
+        ]
+
+    @cached_property
+    def costs(self) -> dict[str, list[float]]:
+        """The cost of each setting per seed, in points: the activities' first measures, added up."""
+        costs = {one.label: [0.0] * len(self._runs[one.label]) for one in self.tried}
+        for activity in self.home.doing:
+            measure = MEASURES[activity][0]
+            found = {one.label: self.values(one, activity, measure) for one in self.tried}
+            # A page that did not load or a call without a packet is worse than all that did.
+            known = [value for values in found.values() for value in values if not math.isnan(value)] or [0.0]
+            better = max if measure.worst is min else min
+            best = better(median(_filled(values, measure.worst(known))) for values in found.values())
+            for label, values in found.items():
+                for place, value in enumerate(_filled(values, measure.worst(known))):
+                    if activity in _REAL_TIMES:
+                        costs[label][place] += PER_MS * value
+                    elif best:
+                        costs[label][place] += 100.0 * abs(value - best) / best
+        return costs
+
+    def cost(self, setting: Setting) -> float:
+        """The median of its cost over the seeds."""
+        return median(self.costs[setting.label])
+
+    @cached_property
+    def chosen(self) -> Setting:
+        """The setting with the least cost; of those within ``CLEAR`` of it the first, so nothing if that is as good.
+
+        Doing nothing is also chosen if the cost does not differ clearly, seed by seed.
+        """
+        least = min(self.cost(one) for one in self.tried)
+        found = next(one for one in self.tried if self.cost(one) <= least + CLEAR)
+        pairs = zip(self.costs[found.label], self.costs[AS_IT_IS], strict=True)
+        return found if median_interval([new - old for new, old in pairs]).high < 0.0 else self.tried[0]
+
+    @property
+    def helps(self) -> bool:
+        """True if a setting is better than doing nothing."""
+        return bool(self.chosen.discipline)
+
+    def gains(self, setting: Setting | None = None) -> list[Gain]:
+        """What each activity has as it is and with a setting, by default the chosen one."""
+        after = setting or self.chosen
+        rows = []
+        for activity in self.home.doing:
+            for measure in MEASURES[activity]:
+                old, new = (self.values(one, activity, measure) for one in (self.tried[0], after))
+                difference = median_interval([b - a for a, b in zip(old, new, strict=True)])
+                rows.append(Gain(activity, measure, median_interval(old), median_interval(new), difference))
+        return rows
+
+    def picture(self) -> Figure:
+        """As it is and with the chosen setting: what decides for each activity."""
+        rows = [gain for gain in self.gains() if gain.measure is MEASURES[gain.activity][0]]
+        shown = [self.tried[0], *([self.chosen] if self.helps else [])]
+        panels = [
+            (
+                f"{gain.activity}: {gain.measure.words} [{gain.measure.unit}]",
+                gain.measure.digits,
+                [gain.before, gain.after][: len(shown)],
+            )
+            for gain in rows
+        ]
+        return self.results.plot.gains(
+            self.home.title, [(one.label, one.discipline or "pfifo") for one in shown], panels
+        )
+
+
+def _filled(values: Sequence[float], missing: float) -> list[float]:
+    return [missing if math.isnan(value) else value for value in values]
+
+
+def advise(
+    home: Home,
+    *,
+    tried: Sequence[Setting] | None = None,
+    file: Path = Path("advice.toml"),
+    command: str = "",
+    seed: int = 1,
+    repeat: int = household.SEEDS,
+    jobs: int | None = None,
+    report: Report | None = None,
+) -> Advice:
+    """Runs what a home's router may do: ``repeat`` seeds of each setting, from ``seed`` on.
+
+    Parameters
+    ----------
+    home
+        The line and what is done over it.
+    tried
+        The settings, doing nothing first. By default each discipline at ``home.shares``, then the best of them at
+        different shares down and up.
+    file
+        The experiment file's path, to which a recording's traces are relative. It is not written.
+    command
+        The file's first line, a comment.
+
+    Raises
+    ------
+    RunError
+        A run failed.
+    KeyboardInterrupt
+        The user stopped it.
+    """
+
+    def text(some: Sequence[Setting]) -> str:
+        return household.experiment(home, some, command=command, seed=seed, repeat=repeat)
+
+    def made(some: Sequence[Setting]) -> Results:
+        results, stopped_by = run_plan(_core.Plan.read_text(text(some), str(file), []), jobs=jobs, report=report)
+        if stopped_by is not None:
+            raise stopped_by
+        return results
+
+    first = tuple(tried or household.settings(home))
+    found = Advice(home, first, text(first), made(first))
+    if tried is not None or not found.helps:
+        return found
+    second = household.each_way(home, found.chosen.discipline)
+    runs = [*found.results.runs, *made(second).runs]
+    results = Results({**found.results.summary, "runs": [run.summary for run in runs]}, runs)
+    return Advice(home, [*first, *second], text([*first, *second]), results)

@@ -1,0 +1,110 @@
+"""The course of a link: its rates and delay over time, as an experiment file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sojourn.files import bounded
+
+OPPORTUNITY_BITS = 1514 * 8
+"""What a line of a trace may send, with an Ethernet header."""
+LARGEST_TRACE = 100 * bounded.MEGABYTE
+LONGEST_S = 60.0
+"""The longest run of an imported link, unless the user says otherwise."""
+SHORTEST_S = 10.0
+
+Steps = Sequence[tuple[float, float]]
+"""A value from each time in seconds on; the first time is 0."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """A link over time. A direction has rates in bit/s, or a trace in mahimahi's format, or is not known."""
+
+    source: str
+    """What it was made from, in words."""
+    seconds: float
+    """How long the recording is."""
+    down: Steps | str
+    """The rates, or the path of the trace."""
+    up: Steps | str = ()
+    delay_ms: Steps = ()
+    """One-way delay without queues."""
+
+    def keys(self) -> dict[str, str]:
+        """The values of ``rate``, ``up.rate`` and ``delay`` in a file, as far as they are known."""
+        found = {"rate": _rate(self.down)}
+        if self.up:
+            found["up.rate"] = _rate(self.up)
+        if self.delay_ms:
+            found["delay"] = _schedule([(at, f"{value:.3g} ms") for at, value in self.delay_ms])
+        return found
+
+    def rtt_ms(self) -> int:
+        """A base RTT for traffic: at least twice the least delay."""
+        return max(10, *(int(2 * value + 1) for value in [min((delay for _, delay in self.delay_ms), default=20.0)]))
+
+
+def merged(steps: Sequence[tuple[float, float]]) -> Steps:
+    """The steps without those that repeat the value before; the first is at 0."""
+    kept: list[tuple[float, float]] = []
+    for at, value in steps:
+        if not kept or value != kept[-1][1]:
+            kept.append((round(at - steps[0][0], 3), value))
+    return kept
+
+
+def experiment(course: Course, duration_s: float | None = None) -> str:
+    """An experiment file with the link, two queues and bulk TCP; ``sojourn run`` accepts it."""
+    long = duration_s or min(max(course.seconds, SHORTEST_S), LONGEST_S)
+    keys = course.keys()
+    up = "bulk TCP in both directions" if "up.rate" in keys else "bulk TCP"
+    lines = [
+        f"# From {course.source}; with {up}. Queues and traffic are yours to change.",
+        "[experiment]",
+        f"name     = {json.dumps(course.source)}",
+        f'duration = "{long:g} s"',
+        "",
+        "[link]",
+        *(f"{key} = {value}" for key, value in keys.items()),
+        'buffer = "1000 packets"',
+        "",
+        "[[queue]]",
+        'aqm = "pfifo"',
+        "",
+        "[[queue]]",
+        'aqm = "fq_codel"',
+        "",
+        "[[traffic]]",
+        'kind  = "bulk"',
+        "flows = 4",
+        f'rtt   = "{course.rtt_ms()} ms"',
+        *(['direction = "both"'] if "up.rate" in keys else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def mean_bps(direction: Steps | str, seconds: float, folder: Path) -> float:
+    """The mean rate of a direction, of which a trace has 1500 bytes and an Ethernet header per line."""
+    if isinstance(direction, str):
+        lines = bounded.read_bytes(folder / direction, LARGEST_TRACE).split()
+        return len(lines) * OPPORTUNITY_BITS / (seconds or 1.0)
+    ends = [*(at for at, _ in direction[1:]), max(seconds, direction[-1][0])]
+    spent = [(end - at, rate) for (at, rate), end in zip(direction, ends, strict=True)]
+    total = sum(span for span, _ in spent)
+    return sum(span * rate for span, rate in spent) / total if total else direction[0][1]
+
+
+def _rate(direction: Steps | str) -> str:
+    if isinstance(direction, str):
+        return f"{{ trace = {json.dumps(direction, ensure_ascii=False)} }}"
+    return _schedule([(at, f"{max(1, round(bps / 1000))} kbit/s") for at, bps in direction])
+
+
+def _schedule(steps: Sequence[tuple[float, str]]) -> str:
+    if len(steps) == 1:
+        return f'"{steps[0][1]}"'
+    return "[" + ", ".join(f'["{at:g} s", "{value}"]' for at, value in steps) + "]"

@@ -1,0 +1,257 @@
+"""A line at home as an experiment: the modem with its queue, a router that may shape, devices, what the family does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sojourn._core import ExperimentError
+from sojourn.files.typed import must_be
+from sojourn.lines import course
+from sojourn.lines.course import Course
+
+ETHERNET = 14
+"""Bytes of a packet's link header that the router counts unless told otherwise."""
+PTM = 64 / 65
+"""Share of the rate of a PTM line that carries bytes of packets (IEEE 802.3, 61.3.3)."""
+AS_IT_IS = "as it is"
+SEEDS = 6
+"""The least number of repeats whose range can hold the median with 95 % confidence."""
+LEAST_BPS, MOST_BPS = 100e3, 2.5e9
+
+
+@dataclass(frozen=True)
+class Line:
+    """A kind of line: how it frames packets, by the keywords of tc-cake(8)."""
+
+    words: str
+    keyword: str
+    overhead: int = ETHERNET
+    framing: str = "noatm"
+    mpu: int = 0
+    varies: bool = False
+    """Its rate varies: it needs a recording."""
+
+    def keys(self) -> dict[str, str]:
+        """The keys of a link or of CAKE for its framing."""
+        keys = {"overhead": f"{self.overhead} B"}
+        keys |= {"framing": self.framing} if self.framing != "noatm" else {}
+        return keys | ({"mpu": f"{self.mpu} B"} if self.mpu else {})
+
+
+LINES = {
+    "dsl": Line("ADSL, ATM cells and PPPoE", "pppoe-llcsnap", 40, "atm"),
+    "vdsl": Line("VDSL2, PTM and PPPoE", "pppoe-ptm", 30, "ptm"),
+    "docsis": Line("cable, DOCSIS", "docsis", 18, mpu=64),
+    "fibre": Line("fibre, Ethernet", "ethernet", 38, mpu=84),
+    "lte": Line("LTE or 5G", "raw", varies=True),
+    "starlink": Line("Starlink", "raw", varies=True),
+}
+
+ACTIVITIES: dict[str, dict[str, object]] = {
+    "calls": {"kind": "voip", "direction": "both"},
+    "game": {"kind": "game"},
+    "web": {"kind": "web", "start": "1 s"},
+    "video": {"kind": "video", "start": "0..1 s"},
+    "download": {"kind": "bulk", "flows": 4, "start": "0..1 s"},
+    "upload": {"kind": "bulk", "flows": 2, "direction": "up", "start": "0..1 s"},
+}
+"""What people do, as keys of ``[[traffic]]``; each on a device of its own."""
+
+DISCIPLINES = {"cake": "CAKE", "fq_codel": "FQ-CoDel", "fq_pie": "FQ-PIE"}
+STEADY_SHARES, VARYING_SHARES = (85, 90, 95), (40, 60, 80)
+"""The rates to which the router shapes, in percent of the line's; of its mean if it varies."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the router does. ``discipline`` is empty if it does nothing."""
+
+    label: str
+    discipline: str = ""
+    down_kbps: int = 0
+    up_kbps: int = 0
+
+
+@dataclass(frozen=True)
+class Home:
+    """A line and what is done over it."""
+
+    line: Line
+    down_bps: float
+    up_bps: float
+    doing: tuple[str, ...]
+    buffer_ms: float
+    rtt_ms: float
+    recorded: Course | None = None
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        rates = f"{_mbit(self.down_bps)}/{_mbit(self.up_bps)} Mbit/s"
+        return f"{self.line.words}, {rates}{' on average' if self.recorded else ''}: {', '.join(self.doing)}"
+
+    @property
+    def shares(self) -> tuple[int, ...]:
+        """The shares of its rates to try, in percent."""
+        return VARYING_SHARES if self.recorded else STEADY_SHARES
+
+    @property
+    def duration_s(self) -> float:
+        """Of a run: twenty seconds, less on fast lines, where a few have as many packets."""
+        if self.recorded is not None:
+            return min(max(self.recorded.seconds, 15.0), 30.0)
+        return round(min(20.0, max(5.0, 3e9 / (self.down_bps + self.up_bps))), 1)
+
+
+def home(
+    line: str,
+    *,
+    down_bps: float | None,
+    up_bps: float | None,
+    doing: Sequence[str],
+    buffer_ms: float,
+    rtt_ms: float,
+    recorded: Course | None = None,
+    folder: Path | None = None,
+) -> Home:
+    """A home, checked; ``folder`` is that to which a recording's traces are relative.
+
+    Raises
+    ------
+    ExperimentError
+        A name or a rate is not accepted.
+    """
+    try:
+        must_be(line, LINES, "--line")
+        for one in doing:
+            must_be(one, ACTIVITIES, "--doing")
+    except ValueError as error:
+        raise ExperimentError(str(error)) from None
+    if not doing:
+        raise ExperimentError(f"--doing: got nothing; must be some of {', '.join(ACTIVITIES)}, with commas")
+    kind = LINES[line]
+    if kind.varies and recorded is None:
+        raise ExperimentError(f"--trace: missing; the rate of {line} varies: give a recording that link import reads")
+    rates = []
+    for option, rate, way in (("--down", down_bps, "down"), ("--up", up_bps, "up")):
+        course_ = getattr(recorded, way, ())
+        if rate is None and course_:
+            rate = course.mean_bps(course_, recorded.seconds if recorded else 0.0, folder or Path())
+        if rate is None:
+            raise ExperimentError(f"{option}: missing; must be the line's rate {way}, like 20mbit")
+        if not LEAST_BPS <= rate <= MOST_BPS:
+            raise ExperimentError(f"{option}: got {_mbit(rate)} Mbit/s; must be from 0.1 to 2500 Mbit/s")
+        rates.append(rate)
+    if not 1 <= buffer_ms <= 10_000:
+        raise ExperimentError(f"--modem-buffer: got {buffer_ms:g} ms; must be from 1 ms to 10 s")
+    if recorded is not None:
+        rtt_ms = max(rtt_ms, recorded.rtt_ms())
+    return Home(kind, rates[0], rates[1], tuple(dict.fromkeys(doing)), buffer_ms, rtt_ms, recorded)
+
+
+def settings(of: Home) -> list[Setting]:
+    """What the router may do: nothing first, then each discipline at shares of the line's rates."""
+    return [Setting(AS_IT_IS), *(shaped(of, name, share, share) for name in DISCIPLINES for share in of.shares)]
+
+
+def each_way(of: Home, discipline: str) -> list[Setting]:
+    """A discipline at different shares down and up."""
+    return [shaped(of, discipline, down, up) for down in of.shares for up in of.shares if down != up]
+
+
+def shaped(of: Home, discipline: str, down: float, up: float) -> Setting:
+    """A discipline at these percentages of the line's rates."""
+    shares = f"{down:g} %" if down == up else f"{down:g}/{up:g} %"
+    kbps = (round(of.down_bps * down / 1e5), round(of.up_bps * up / 1e5))
+    return Setting(f"{DISCIPLINES[discipline]} at {shares}", discipline, *kbps)
+
+
+def htb_kbps(line: Line, kbps: int) -> int:
+    """The rate of HTB above a line: it knows cells of ATM, but not the bytes that PTM adds."""
+    return round(kbps * PTM) if line.framing == "ptm" else kbps
+
+
+def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int = SEEDS, command: str = "") -> str:
+    """The experiment file: every setting is a case. The modem's queue is beyond the router in each."""
+    own = {} if of.recorded is None else of.recorded.keys()
+    modem = {"aqm": "bfifo", "limit": f"{of.buffer_ms:g} ms"}
+    up_rate = own.get("up.rate", _toml(f"{of.up_bps / 1000:.0f} kbit/s"))
+    down_rate = own.get("rate", _toml(f"{of.down_bps / 1000:.0f} kbit/s"))
+    file = [
+        f"# {command or of.title}",
+        "[experiment]",
+        f"name = {_toml(of.title)}",
+        f'duration = "{of.duration_s:g} s"',
+        f'warmup = "{of.duration_s / 4:.3g} s"',
+        f"repeat = {repeat}",
+        f"seed = {seed}",
+        "",
+        "# The line, with the modem's queue in front of it up, and the operator's down.",
+        "[[link]]",
+        'name = "line"',
+        'from = "internet"',
+        'to = "modem"',
+        f"rate = {down_rate}",
+        *([f"delay = {own['delay']}"] if "delay" in own else []),
+        *(f"{key} = {_toml(value)}" for key, value in of.line.keys().items()),
+        f"queue = {_toml(modem)}",
+        f"up = {{ rate = {up_rate}, queue = {_toml(modem)} }}",
+        "",
+        "# The router's port to the modem. The cases are what it may do.",
+        *_link("router", "modem", "home"),
+        "",
+    ]
+    for activity in of.doing:
+        file += [*_link(f"lan-{activity}", "home", activity), 'queue = { aqm = "pfifo" }', ""]
+    file += ["[[queue]]", 'aqm = "pfifo"', ""]
+    for setting in tried:
+        changes = _changes(of.line, setting)
+        file += ["[[case]]", f"label = {_toml(setting.label)}"]
+        file += [f"set = {_toml(changes)}"] if changes else []
+        file.append("")
+    for activity in of.doing:
+        keys = {"name": activity, "from": "internet", "to": activity, "rtt": f"{of.rtt_ms:g} ms"}
+        file += [
+            "[[traffic]]",
+            *(f"{key} = {_toml(value)}" for key, value in (keys | ACTIVITIES[activity]).items()),
+            "",
+        ]
+    return "\n".join([*file, "[record]", "qoo = true"]) + "\n"
+
+
+def _link(name: str, begin: str, end: str) -> list[str]:
+    fast = "10 Gbit/s"
+    names = [f'name = "{name}"', f'from = "{begin}"', f'to = "{end}"']
+    return ["[[link]]", *names, f'rate = "{fast}"', f'up = {{ rate = "{fast}" }}']
+
+
+def _changes(line: Line, setting: Setting) -> dict[str, object]:
+    """What a setting changes: CAKE shapes by itself, other disciplines are below HTB."""
+    if setting.discipline == "cake":
+        rates = {"bandwidth": f"{setting.down_kbps} kbit/s", "up": {"bandwidth": f"{setting.up_kbps} kbit/s"}}
+        return {"queue.0": {"aqm": "cake", **rates, **line.keys()}}
+    if not setting.discipline:
+        return {}
+    keys = line.keys()
+    if line.framing == "ptm":
+        del keys["framing"]
+    return {
+        "queue.0": {"aqm": setting.discipline},
+        "link.router.rate": f"{htb_kbps(line, setting.down_kbps)} kbit/s",
+        "link.router.up.rate": f"{htb_kbps(line, setting.up_kbps)} kbit/s",
+        **{f"link.router.{key}": value for key, value in keys.items()},
+    }
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, Mapping):
+        pairs = (f"{json.dumps(key) if '.' in key else key} = {_toml(one)}" for key, one in value.items())
+        return f"{{ {', '.join(pairs)} }}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _mbit(bps: float) -> str:
+    return f"{bps / 1e6:.3g}" if bps < 1e9 else f"{bps / 1e6:.0f}"

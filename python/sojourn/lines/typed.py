@@ -1,0 +1,58 @@
+"""What to type: commands of tc, and a section of OpenWrt's sqm-scripts.
+
+tc-cake(8) counts overhead beyond the IP packet, tc-stab(8) and HTB beyond the Ethernet frame.
+"""
+
+from __future__ import annotations
+
+from sojourn.lines.household import ETHERNET, Line, Setting, htb_kbps
+
+DEVICE, INGRESS = "eth1", "ifb0"
+
+
+def tc(line: Line, setting: Setting) -> list[str]:
+    """The commands, with ``eth1`` as the port to the modem."""
+    ifb = [
+        f"ip link add {INGRESS} type ifb",
+        f"ip link set {INGRESS} up",
+        f"tc qdisc replace dev {DEVICE} handle ffff: ingress",
+        f"tc filter replace dev {DEVICE} parent ffff: matchall action mirred egress redirect dev {INGRESS}",
+    ]
+    return [
+        *_shaper(DEVICE, line, setting.discipline, setting.up_kbps, "up"),
+        *ifb,
+        *_shaper(INGRESS, line, setting.discipline, setting.down_kbps, "down"),
+    ]
+
+
+def _shaper(device: str, line: Line, discipline: str, kbps: int, way: str) -> list[str]:
+    if discipline == "cake":
+        return [f"tc qdisc replace dev {device} root cake bandwidth {kbps}kbit {line.keyword} nat  # {way}"]
+    size = f" overhead {line.overhead - ETHERNET}" if line.overhead != ETHERNET else ""
+    size += f" mpu {line.mpu}" if line.mpu else ""
+    size += " linklayer atm" if line.framing == "atm" else ""
+    return [
+        f"tc qdisc replace dev {device} root handle 1: htb default 1  # {way}",
+        f"tc class replace dev {device} parent 1: classid 1:1 htb rate {htb_kbps(line, kbps)}kbit{size}",
+        f"tc qdisc replace dev {device} parent 1:1 {discipline}",
+    ]
+
+
+def sqm(line: Line, setting: Setting) -> list[str]:
+    """The section of /etc/config/sqm."""
+    cake = setting.discipline == "cake"
+    down, up = (kbps if cake else htb_kbps(line, kbps) for kbps in (setting.down_kbps, setting.up_kbps))
+    options = {
+        "enabled": 1,
+        "interface": "wan",
+        "download": down,
+        "upload": up,
+        "qdisc": setting.discipline,
+        # simplest.qos is HTB with one queue below; layer_cake.qos keeps CAKE's tins, as here.
+        "script": "layer_cake.qos" if cake else "simplest.qos",
+        "linklayer": "atm" if line.framing == "atm" else "ethernet",
+        "overhead": line.overhead if cake else line.overhead - ETHERNET,
+    }
+    if line.mpu:
+        options |= {"linklayer_advanced": 1, "tcMPU": line.mpu}
+    return ["config queue", *(f"\toption {name} '{value}'" for name, value in options.items())]
