@@ -95,6 +95,23 @@ def test_metrics_of_groups_are_compared_by_name():
 def test_an_unknown_baseline_is_refused_before_anything_is_run(sojourn: Cli, experiment: Path, tmp_path: Path):
     wrong(sojourn("run", experiment, "--baseline", "pfif", "--out", "out"), "pfif", "pfifo, codel")
     assert not (tmp_path / "out").exists()
+    wrong(sojourn("run", experiment, "--baseline", "pfif", "--dry-run"), "pfif", "pfifo, codel")
+
+
+def test_each_direction_has_its_own_fairness():
+    """Of 2 flows down with 20 and 200 ms, and one up, which is fair to itself; without it there is none up."""
+    bulk = '[[traffic]]\nkind = "bulk"\nrtt = "20 ms"\n'
+    text = EXPERIMENT.partition("[[traffic]]")[0] + bulk + bulk.replace("20 ms", "200 ms")
+    text = text.replace("[link]\n", '[link]\nup = { rate = "2 Mbit/s" }\n')
+    jain = metric_called("jain_goodput")
+
+    run = sj.run_text(f'{text}{bulk}direction = "up"\n').runs[0].summary
+    near, far, _ = (flow["goodput_bps"] for flow in run["flows"])
+    expected = (near + far) ** 2 / (2 * (near**2 + far**2))
+    assert expected < 0.99
+    assert [jain.value(run, "down"), jain.value(run, "up")] == pytest.approx([expected, 1.0])
+    assert run["jain_goodput"] != pytest.approx(expected)
+    assert np.isnan(jain.value(sj.run_text(text).runs[0].summary, "up"))
 
 
 def test_students_t_is_that_of_the_tables():

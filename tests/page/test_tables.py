@@ -353,6 +353,20 @@ def test_fairness_is_that_between_groups():
     assert "1.00" not in rows["near"] + rows["far"]
 
 
+def test_goodput_above_the_rate_has_a_note():
+    """First measured while data waits behind a lost segment, then before the loss, with nothing to say."""
+
+    def table(warmup: str, duration: str) -> str:
+        text = COEXISTENCE.partition("[[traffic]]")[0] + '[[traffic]]\nkind = "bulk"\nname = "film"\nrtt = "40 ms"\n'
+        length = {"experiment.warmup": warmup, "experiment.duration": duration}
+        line = {"link.rate": "10 Mbit/s", "link.buffer": "100 packets"}
+        return " ".join(plain(results_table(sj.run_text(text, set={**length, **line})), 160).split())
+
+    note = "the goodput of film exceeds the link's rate"
+    assert note in table("2.7 s", "3 s")
+    assert note not in table("1 s", "2 s")
+
+
 def test_groups_are_called_after_their_code_points():
     text = COEXISTENCE.partition("[[traffic]]")[0] + '[[traffic]]\nkind = "rrul"\nrtt = "30 ms"\nidle = "1 s"\n'
     results = sj.run_text(text.replace("pfifo", "cake").replace("rate = ", 'up = { rate = "10 Mbit/s" }, rate = '))

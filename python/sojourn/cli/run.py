@@ -97,6 +97,8 @@ def command(
     where = chosen(backend, on, kernel)
     make = executor_by_name(executor)
     plan = read_plan(file, overrides(set), backend=where)
+    if baseline is not None:
+        check_baseline(baseline, [label for _, _, _, label in plan.jobs])
     if dry_run:
         estimate.show(plan, where, jobs=jobs, out=out if resume else None, formats=formats, json=json)
         return

@@ -93,7 +93,9 @@ def stations(run: Run) -> dict[str, Station]:
 
 
 def _of_queue(metric: Declared, run: Run, place: str) -> float:
-    """A metric of a queue, of all flows in its direction, or of the run."""
+    """A metric of a queue, of all flows in its direction, or of the run. Fairness is that of one direction's flows."""
+    if metric.name == "jain_goodput":
+        return _fairness(run, place.rpartition("/")[2])
     if metric.over == "run":
         return metric.of(run)
     if metric.over == "queue":
@@ -101,6 +103,19 @@ def _of_queue(metric: Declared, run: Run, place: str) -> float:
     if place not in DIRECTIONS:
         return math.nan  # Flows belong to no single one of several links.
     return float(sum(metric.of(flow) for flow in run["flows"] if flow["direction"] == place))
+
+
+def _fairness(run: Run, way: str) -> float:
+    """Jain's index over the goodput of the TCP flows in a direction; that of the run if no TCP flow has another one."""
+    over_tcp = {(group["traffic"], group["direction"]) for group in run["groups"] if "lost_packets" not in group}
+    if {direction for _, direction in over_tcp} <= {way}:
+        found = run["jain_goodput"]
+        return math.nan if found is None else found
+    rates = [
+        flow["goodput_bps"] for flow in run["flows"] if flow["direction"] == way and (flow["traffic"], way) in over_tcp
+    ]
+    squares = len(rates) * sum(rate * rate for rate in rates)
+    return sum(rates) ** 2 / squares if squares > 0 else math.nan
 
 
 METRICS: tuple[Metric, ...] = tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from sojourn.frame.metrics import (
 )
 from sojourn.frame.registry import Declared, declared
 from sojourn.frame.statistics import Interval, interval_note, median_interval
+from sojourn.frame.swept import quantity
 
 if TYPE_CHECKING:
     from sojourn.frame.results import Arm, Results, Run
@@ -104,7 +106,7 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
     words = ("queue", *swept, *([place_heading(results)] if len(places) > 1 else []))
     return Sheet(
         title,
-        _caption(shown, repeats_of(results)) + _without_chance(results),
+        _caption(shown, repeats_of(results)) + _without_chance(results) + _above_capacity(results),
         (*words, *(metric.heading for metric in shown)),
         tuple(rows),
         len(words),
@@ -181,6 +183,25 @@ def _without_chance(results: Results) -> str:
     names = ", ".join(dict.fromkeys(same))
     whose = "all repeats of a row" if len(same) == len(results.arms) else f"the repeats of {names}"
     return f'; {whose} are equal, because nothing in them is random: give flows a start such as "0..1 s"'
+
+
+def _above_capacity(results: Results) -> str:
+    """A note on groups of flows that received more than their link carries."""
+    if results.resolved_json is None or results.has_several_links:
+        return ""
+    links = {json.dumps(cell["set"]): cell.get("link", {}) for cell in json.loads(results.resolved_json)}
+    above: dict[str, None] = {}
+    for run in results.runs:
+        link = links.get(json.dumps(run.summary["set"]), {})
+        for group in run.summary["groups"]:
+            way = link if group["direction"] == "down" else link.get("up", {})
+            rate = quantity(way.get("rate"))
+            if rate is not None and group["goodput_bps"] > rate.value:
+                above[group["name"]] = None
+    if not above:
+        return ""
+    why = "what waited behind a lost segment counts when it is complete"
+    return f"; the goodput of {', '.join(above)} exceeds the link's rate: {why}"
 
 
 def groups_sheet(results: Results) -> Sheet | None:
