@@ -153,7 +153,11 @@ not have. `validation/advise.py` writes this page.
 | {" | ".join(HEADINGS)} |
 |{" --- |" * len(HEADINGS)}
 """
-TAIL = """"""
+TAIL = """\
+
+In the grid the line has exactly the rate that was stated, and a larger share costs nothing but margin. A line of 3 % less
+is one whose rate a provider promised: there the settings above fill the queue of the modem or of the provider.
+"""
 
 if __name__ == "__main__":
     main()

@@ -122,4 +122,5 @@ def test_the_command_writes_nothing_of_a_damaged_trace(sojourn, tmp_path):
     wrong(
         sojourn("link", "import", FILES / "speedtest.csv", "--hold", "10"), '--hold: got "10"; must be a time above 0'
     )
+    wrong(sojourn("link", "import", "none"), "none: cannot be read: No such file")
     wrong(sojourn("link", "import", FILES / "speedtest.csv", "--up", "trace"), "--up: goes with a trace of mahimahi")

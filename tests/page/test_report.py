@@ -14,6 +14,7 @@ import pytest
 import sojourn as sj
 from browser import PHONE, titled
 from conftest import EXPERIMENT, SOJOURN, Cli, wrong
+from sojourn.page.experiment import context
 
 # Put into a copy of the page; what it finds becomes the page's title.
 PROBE = """<script>addEventListener("load", () => { document.title = JSON.stringify({
@@ -111,6 +112,15 @@ def test_it_names_everything_that_was_run(page: Path):
     for part in ("10 Mbit/s", "100 packets", "cubic", "rfc8289", "two flows", "1–2", summary["sojourn"]):
         assert part in text, part
     assert re.search(r"\b[0-9a-f]{64}\b", text)
+
+
+def test_it_shows_what_a_case_sets(tmp_path: Path):
+    text = EXPERIMENT.replace("repeat = 2", "repeat = 1").replace('duration = "4 s"', 'duration = "2 s"')
+    text += '[[case]]\nlabel = "slow"\n[[case]]\nlabel = "fast"\n'
+    text += 'set = { "link.rate" = "50 Mbit/s", "queue.1.target" = "9 ms" }\n'
+    sj.run_text(text).save(tmp_path / "out", plots=False)
+    shown = {one.name: one.values for one in context(tmp_path / "out")["settings"]}
+    assert shown["case: fast, where it differs from slow"] == {"link.rate": "50 Mbit/s", "queue.1.target": "9 ms"}
 
 
 def test_the_same_results_give_the_same_page(sojourn: Cli, page: Path):

@@ -201,8 +201,8 @@ def advise(
     home
         The line and what is done over it.
     tried
-        The settings, doing nothing first. By default each discipline at ``home.shares``, then the best of them at
-        different shares down and up.
+        The settings, doing nothing first. By default each discipline at the middle of ``home.shares``, then the best
+        of them at each share down and up.
     file
         The experiment file's path, to which a recording's traces are relative. It is not written.
     command
@@ -229,7 +229,9 @@ def advise(
     found = Advice(home, first, text(first), made(first))
     if tried is not None or not found.helps:
         return found
-    second = household.each_way(home, found.chosen.discipline)
-    runs = [*found.results.runs, *made(second).runs]
+    own = household.each_way(home, found.chosen.discipline)
+    runs = [*found.results.runs, *made([one for one in own if one not in first]).runs]
     results = Results({**found.results.summary, "runs": [run.summary for run in runs]}, runs)
-    return Advice(home, [*first, *second], text([*first, *second]), results)
+    # Of equally good settings the first is chosen: one of the discipline that was best at the middle share.
+    every = [first[0], *own, *(one for one in first[1:] if one not in own)]
+    return Advice(home, every, text(every), results)

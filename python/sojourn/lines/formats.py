@@ -61,9 +61,7 @@ def read(
     Raises
     ------
     ExperimentError
-        The file is damaged or of no known format: one line.
-    OSError
-        It cannot be read.
+        The file cannot be read, is damaged or of no known format: one line.
     """
     text = _text(file)
     if not text.strip():
@@ -89,7 +87,10 @@ def read(
 
 
 def _text(file: Path) -> str:
-    content = bounded.unzipped(bounded.read_bytes(file, LARGEST), file, LARGEST)
+    try:
+        content = bounded.unzipped(bounded.read_bytes(file, LARGEST), file, LARGEST)
+    except OSError as error:
+        raise ExperimentError(f"{file}: cannot be read: {error.strerror}") from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -103,7 +103,7 @@ class Home:
         """Of a run: twenty seconds, less on fast lines, where a few have as many packets."""
         if self.recorded is not None:
             return min(max(self.recorded.seconds, 15.0), 30.0)
-        return round(min(20.0, max(5.0, 3e9 / (self.down_bps + self.up_bps))), 1)
+        return round(min(20.0, max(4.0, 3e9 / (self.down_bps + self.up_bps))), 1)
 
 
 def home(
@@ -141,7 +141,8 @@ def home(
         if rate is None and course_:
             rate = course.mean_bps(course_, recorded.seconds if recorded else 0.0, folder or Path())
         if rate is None:
-            raise ExperimentError(f"{option}: missing; must be the line's rate {way}, like 20mbit")
+            other = ", or --trace-up" if recorded and way == "up" else ""
+            raise ExperimentError(f"{option}: missing; must be the line's rate {way}, like 20mbit{other}")
         if not LEAST_BPS <= rate <= MOST_BPS:
             raise ExperimentError(f"{option}: got {_mbit(rate)} Mbit/s; must be from 0.1 to 2500 Mbit/s")
         rates.append(rate)
@@ -153,13 +154,15 @@ def home(
 
 
 def settings(of: Home) -> list[Setting]:
-    """What the router may do: nothing first, then each discipline at shares of the line's rates."""
-    return [Setting(AS_IT_IS), *(shaped(of, name, share, share) for name in DISCIPLINES for share in of.shares)]
+    """What the router may do: nothing first, then each discipline at the middle share of the line's rates."""
+    middle = of.shares[1]
+    return [Setting(AS_IT_IS), *(shaped(of, name, middle, middle) for name in DISCIPLINES)]
 
 
 def each_way(of: Home, discipline: str) -> list[Setting]:
-    """A discipline at different shares down and up."""
-    return [shaped(of, discipline, down, up) for down in of.shares for up in of.shares if down != up]
+    """A discipline at all shares down and up, equal ones first."""
+    pairs = sorted(((down, up) for down in of.shares for up in of.shares), key=lambda pair: pair[0] != pair[1])
+    return [shaped(of, discipline, down, up) for down, up in pairs]
 
 
 def shaped(of: Home, discipline: str, down: float, up: float) -> Setting:

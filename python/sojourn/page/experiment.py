@@ -151,6 +151,7 @@ def _settings(results: Results, folder: Path) -> list[Setting]:
             if str(value) not in swept.setdefault(key, []):
                 swept[key].append(str(value))
     settings = [Setting("sweep", {key: ", ".join(values) for key, values in swept.items()})] if swept else []
+    settings += _cases(cells)
     for name in ("experiment", "link", "queue", "traffic"):
         if isinstance(cell.get(name), dict):
             settings.append(Setting(name, _plain(cell[name], [name], swept)))
@@ -161,6 +162,38 @@ def _settings(results: Results, folder: Path) -> list[Setting]:
             places = [f"{name}.{index}", f"{name}.{part.get('name')}"]
             settings.append(Setting(f"{name} {index}: {title}", _plain(part, places, swept)))
     return settings
+
+
+def _cases(cells: Sequence[Mapping[str, Any]]) -> list[Setting]:
+    """What each ``[[case]]`` sets otherwise than the first one."""
+    first: dict[str, Mapping[str, Any]] = {}
+    for cell in cells:
+        first.setdefault(str(cell.get("set", {}).get("case", "")), cell)
+    base, *others = first.items()
+    whole = _leaves(base[1])
+    found = []
+    for label, cell in others:
+        own = _leaves(cell)
+        changed = {key: _value(own.get(key, "not given")) for key in {**whole, **own} if own.get(key) != whole.get(key)}
+        found.append(Setting(f"case: {label}, where it differs from {base[0]}", changed))
+    return found
+
+
+def _leaves(value: Any, path: str = "") -> dict[str, Any]:
+    """The values of a document by dotted keys; entries of lists with names by these."""
+    if isinstance(value, Mapping):
+        inner = value.items()
+    elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+        inner = {str(one.get("name", place)): one for place, one in enumerate(value)}.items()
+    else:
+        return {path: value}
+    skipped = ("set",) if not path else ()
+    return {
+        key: leaf
+        for name, one in inner
+        if name not in skipped
+        for key, leaf in _leaves(one, f"{path}.{name}".strip(".")).items()
+    }
 
 
 def _plain(part: Mapping[str, Any], places: Sequence[str], swept: Mapping[str, Sequence[str]]) -> dict[str, str]:
