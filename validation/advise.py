@@ -155,8 +155,8 @@ not have. `validation/advise.py` writes this page.
 """
 TAIL = """\
 
-In the grid the line has exactly the rate that was stated, and a larger share costs nothing but margin. A line of 3 % less
-is one whose rate a provider promised: there the settings above fill the queue of the modem or of the provider.
+In the grid the line has exactly the rate that was stated, and a larger share costs nothing but margin. A line of 3 %
+less is one whose rate a provider promised: there the settings above fill the queue of the modem or of the provider.
 """
 
 if __name__ == "__main__":
