@@ -14,7 +14,7 @@ from conftest import ROOT, wrong
 from sojourn import _core
 from sojourn._core import ExperimentError
 from sojourn.lines import course, formats, household, typed
-from sojourn.lines.advice import MEASURES, Advice, advise
+from sojourn.lines.advice import Advice, advise
 from sojourn.lines.household import LINES, Home, Setting, experiment, settings
 
 FILES = Path(__file__).parent / "files"
@@ -159,5 +159,9 @@ def test_the_example_of_the_page_is_what_the_command_prints():
     assert generate.ADVICE.read_text(encoding="utf-8") == generate.advice(), "run make docs"
 
 
-def test_every_activity_has_a_measure():
-    assert set(MEASURES) == set(household.ACTIVITIES)
+def test_every_activity_is_measured():
+    of = home("vdsl", 20e6, 5e6, doing=list(household.ACTIVITIES))
+    found = advise(of, tried=[Setting("as it is"), household.shaped(of, "cake", 90, 90)], repeat=2)
+    assert {gain.activity for gain in found.gains(found.tried[1])} == set(household.ACTIVITIES)
+    for gain in found.gains(found.tried[1]):
+        assert (gain.before.n, gain.after.n) == (2, 2), gain

@@ -99,7 +99,8 @@ def told(found: Advice) -> str:
     if not found.helps:
         tried = len(found.tried) - 1
         return f"{found.home.title}\n\nNothing helps: leave it as it is. None of {tried} settings is clearly better.\n"
-    lines = [found.home.title, "", f"Recommended: {found.chosen.label} of the line's rates. On the router, as root"]
+    rates = "mean rates" if found.home.recorded else "rates"
+    lines = [found.home.title, "", f"Recommended: {found.chosen.label} of the line's {rates}. On the router, as root"]
     lines += [f"({typed.DEVICE} is its port to the modem):", ""]
     lines += [f"  {line}" for line in typed.tc(found.home.line, found.chosen)]
     lines += ["", "or on OpenWrt with sqm-scripts, in /etc/config/sqm:", ""]

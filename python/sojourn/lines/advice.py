@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
 from sojourn.api import run_plan
+from sojourn.frame.registry import declared
 from sojourn.frame.results import Results
 from sojourn.frame.statistics import Interval, median_interval
 from sojourn.lines import household
@@ -40,6 +41,16 @@ class Measure:
     of: Callable[[Element], float]
 
 
+def _registered(name: str) -> Callable[[Element], float]:
+    """A metric of the registry, in the unit that people see."""
+
+    def of(group: Element) -> float:
+        metric = next(one for one in declared("group") if one.name == name)
+        return metric.of(group) / metric.per
+
+    return of
+
+
 def _delay(level: str) -> Callable[[Element], float]:
     return lambda group: _known(group["one_way_ms"][level])
 
@@ -58,16 +69,16 @@ _REAL_TIME = [
     _P99,
     Measure("jitter, p99 less median", "ms", 1, max, lambda one: _delay("p99")(one) - _delay("p50")(one)),
     Measure("lost", "%", 2, max, _lost),
-    Measure("Quality of Outcome", "0–100", 0, min, lambda one: _known(one.get("qoo"))),
+    Measure("Quality of Outcome", "0–100", 0, min, _registered("qoo")),
 ]
-_GOODPUT = [Measure("goodput", "Mbit/s", 2, min, lambda one: one["goodput_bps"] / 1e6)]
+_GOODPUT = [Measure("goodput", "Mbit/s", 2, min, _registered("goodput_bps"))]
 MEASURES: dict[str, list[Measure]] = {
-    "calls": [*_REAL_TIME, Measure("opinion score", "1–4.5", 2, min, lambda one: _known(one.get("mos")))],
+    "calls": [*_REAL_TIME, Measure("opinion score", "1–4.5", 2, min, _registered("mos"))],
     "game": _REAL_TIME,
-    "web": [Measure("page load, median", "s", 2, max, lambda one: _known(one["page_load_ms"]["p50"]) / 1e3)],
+    "web": [Measure("page load, median", "s", 2, max, lambda one: _registered("page_load_p50_ms")(one) / 1e3)],
     "video": [
-        Measure("media rate", "Mbit/s", 2, min, lambda one: one["video"]["rate_bps"] / 1e6),
-        Measure("stalled", "s", 1, max, lambda one: one["video"]["stalled_ms"] / 1e3),
+        Measure("media rate", "Mbit/s", 2, min, _registered("video_rate_bps")),
+        Measure("stalled", "s", 1, max, lambda one: _registered("video_stalled_ms")(one) / 1e3),
     ],
     "download": _GOODPUT,
     "upload": _GOODPUT,
