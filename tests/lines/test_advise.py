@@ -99,7 +99,9 @@ def test_what_to_type_counts_bytes_as_the_line_does():
     )
     assert "htb rate 886kbit overhead 16" in typed.tc(LINES["vdsl"], pie)[1]  # 900 × 64 / 65
     assert typed.tc(LINES["dsl"], pie)[1].endswith("htb rate 900kbit overhead 26 linklayer atm")
-    assert "\toption overhead '40'" in typed.sqm(LINES["dsl"], cake)
+    assert "\toption eqdisc_opts 'nat pppoe-ptm'" in typed.sqm(LINES["vdsl"], cake)
+    assert {"\toption overhead '26'", "\toption linklayer 'atm'"} <= set(typed.sqm(LINES["dsl"], pie))
+    assert "\toption upload '886'" in typed.sqm(LINES["vdsl"], pie)
     assert "\toption download '14400'" in typed.sqm(LINES["docsis"], cake)
     text = experiment(of, [Setting("as it is"), pie])
     assert '"link.router.up.rate" = "886 kbit/s"' in text

@@ -39,20 +39,19 @@ def _shaper(device: str, line: Line, discipline: str, kbps: int, way: str) -> li
 
 
 def sqm(line: Line, setting: Setting) -> list[str]:
-    """The section of /etc/config/sqm."""
-    cake = setting.discipline == "cake"
-    down, up = (kbps if cake else htb_kbps(line, kbps) for kbps in (setting.down_kbps, setting.up_kbps))
-    options = {
-        "enabled": 1,
-        "interface": "wan",
-        "download": down,
-        "upload": up,
-        "qdisc": setting.discipline,
-        # simplest.qos is HTB with one queue below; layer_cake.qos keeps CAKE's tins, as here.
-        "script": "layer_cake.qos" if cake else "simplest.qos",
-        "linklayer": "atm" if line.framing == "atm" else "ethernet",
-        "overhead": line.overhead if cake else line.overhead - ETHERNET,
-    }
-    if line.mpu:
-        options |= {"linklayer_advanced": 1, "tcMPU": line.mpu}
+    """The section of /etc/config/sqm. CAKE gets the line's keyword, as there is no other way to tell it of PTM."""
+    options: dict[str, object] = {"enabled": 1, "interface": "wan", "qdisc": setting.discipline}
+    if setting.discipline == "cake":
+        own = f"nat {line.keyword}"
+        # layer_cake.qos keeps CAKE's tins, as here.
+        options |= {"script": "layer_cake.qos", "download": setting.down_kbps, "upload": setting.up_kbps}
+        options |= {"linklayer": "none", "qdisc_advanced": 1, "qdisc_really_really_advanced": 1}
+        options |= {"iqdisc_opts": own, "eqdisc_opts": own}
+    else:
+        down, up = (htb_kbps(line, kbps) for kbps in (setting.down_kbps, setting.up_kbps))
+        # simplest.qos is HTB with one queue below.
+        options |= {"script": "simplest.qos", "download": down, "upload": up}
+        linklayer = "atm" if line.framing == "atm" else "ethernet"
+        options |= {"linklayer": linklayer, "overhead": line.overhead - ETHERNET}
+        options |= {"linklayer_advanced": 1, "tcMPU": line.mpu} if line.mpu else {}
     return ["config queue", *(f"\toption {name} '{value}'" for name, value in options.items())]
