@@ -46,16 +46,16 @@ def median_interval(values: Sequence[float]) -> Interval:
     NaN values are ignored. The interval of a single value is that value; of none, NaN. The interval is never wider than
     the range of the values, so its true coverage is at most ``coverage_limit(n)``.
     """
-    sample = np.asarray([value for value in values if not math.isnan(value)], dtype=np.float64)
-    if sample.size == 0:
+    numbers = sorted(float(value) for value in values if not math.isnan(value))
+    if not numbers:
         return Interval(math.nan, math.nan, math.nan, 0)
-    median = float(np.median(sample))
-    if sample.min() == sample.max():
-        return Interval(median, median, median, int(sample.size))
-    medians = np.median(sample[resamples(int(sample.size))], axis=1)
+    middle = (numbers[(len(numbers) - 1) // 2] + numbers[len(numbers) // 2]) / 2.0
+    if numbers[0] == numbers[-1]:
+        return Interval(middle, middle, middle, len(numbers))
+    medians = np.median(np.asarray(numbers)[resamples(len(numbers))], axis=1)
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(medians, [tail, 1.0 - tail])
-    return Interval(median, float(low), float(high), int(sample.size))
+    return Interval(middle, float(low), float(high), len(numbers))
 
 
 def mean_interval(values: Sequence[float] | FloatArray) -> Interval:
