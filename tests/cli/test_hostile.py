@@ -115,7 +115,7 @@ def test_an_interrupt_while_things_are_loaded_ends_quietly(module: str):
         f"        if name == {module!r}: raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Interrupt())\n"
         "from sojourn.cli import main\n"
-        "sys.argv = ['sojourn', 'compare', '--rate', '1mbit', '--rtt', '10ms', '--duration', '1s', '--repeat', '2', 'pfifo']\n"
+        "sys.argv = 'sojourn compare --rate 1mbit --rtt 10ms --duration 1s --repeat 2 pfifo'.split()\n"
         "main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import gymnasium
 import numpy as np
 import pytest
@@ -91,3 +94,38 @@ def test_a_wrong_name_is_told_the_right_ones():
         with pytest.raises(sj.ExperimentError) as refused:
             AQM(FILE, **given)
         assert part in str(refused.value)
+
+
+def test_a_run_of_many_is_the_one_that_its_seed_gives_alone():
+    many = AQMVector(FILE, "100 ms", num_envs=2, set=SHORT)
+    for given, seeds in ((3, [3, 4]), ([8, 5], [8, 5])):
+        many.reset(seed=given)
+        together = [many.step(np.full((2, 1), 0.03))[1].tolist() for _ in range(10)]
+        for index, seed in enumerate(seeds):
+            alone = AQM(FILE, "100 ms", set=SHORT)
+            alone.reset(seed=seed)
+            assert [alone.step([0.03])[1] for _ in range(10)] == [rewards[index] for rewards in together]
+
+
+def test_mistakes_are_one_line():
+    def refused(words: str, make: Callable[[], object]) -> None:
+        with pytest.raises(sj.ExperimentError, match=re.escape(words)) as told:
+            make()
+        assert "\n" not in str(told.value)
+
+    refused('act: got "queue.probability"; must be a list', lambda: AQM(FILE, act="queue.probability"))
+    refused("reward: got 3; must be a function", lambda: AQM(FILE, reward=3))  # type: ignore[arg-type]
+    refused("num_envs: got 0", lambda: AQMVector(FILE, num_envs=0))
+    refused("threads: got -1", lambda: AQMVector(FILE, num_envs=1, threads=-1))
+    many = AQMVector(FILE, num_envs=2, set=SHORT)
+    refused("seed: got 1; must be one number, or 2", lambda: many.reset(seed=[1]))
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        many.step(np.zeros((2, 1)))
+    many.reset(seed=1)
+    refused("shape (3, 1); must be (2, 1)", lambda: many.step(np.zeros((3, 1))))
+    session = sj.Session(FILE)
+    refused("act: got -1; no key", lambda: session.act(-1, 0.0))
+    refused("float64", lambda: session.observe_into(np.zeros(13, np.float32)))  # type: ignore[arg-type]
+    refused("gaps", lambda: session.observe_into(np.zeros(26)[::2]))
+    refused("got 2; must be", lambda: session.observe_into(np.zeros(2)))
+    refused("restore: got 3; must be a snapshot", lambda: session.restore(3))  # type: ignore[arg-type]

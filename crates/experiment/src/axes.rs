@@ -97,7 +97,8 @@ fn swept(file: &str, root: &mut Node, overrides: &[(String, String)]) -> Result<
     Ok(axes)
 }
 
-/// Whether an override sets all that a swept key, or that of a case, sets.
+/// Whether an override, which `root` has already, sets what a swept key, or that of a case, sets. One that sets a table
+/// without the key leaves it to the sweep.
 ///
 /// # Errors
 /// An override sets a part of it, which the values of the key would replace.
@@ -122,7 +123,7 @@ pub(crate) fn overridden(
         let what = format!("{by} sets all of {key}; must be {key} as a whole");
         return Err(ReadError::new(file, origin, "", what));
     }
-    Ok(same.next().is_some())
+    Ok(same.next().is_some() && document::has(root, key))
 }
 
 fn collect(

@@ -193,6 +193,17 @@ pub(crate) fn overlap(root: &Node, one: &str, other: &str) -> bool {
     one.iter().zip(&other).all(|(one, other)| one == other)
 }
 
+/// Whether there is a value at a dotted key.
+pub(crate) fn has(root: &Node, key: &str) -> bool {
+    let mut segments = key.split('.');
+    let found = segments.try_fold(root, |here, segment| match &here.item {
+        Item::Table(table) => table.get(segment),
+        Item::Array(items) => items.get(index_in(items, segment)?),
+        _ => None,
+    });
+    found.is_some()
+}
+
 /// The segments of a dotted key, with the numbers of entries in place of their names.
 fn by_number(root: &Node, key: &str) -> Vec<String> {
     let mut here = Some(root);

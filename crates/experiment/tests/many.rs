@@ -113,6 +113,10 @@ fn a_key_has_one_value_however_it_is_spelt() {
         error.to_string(),
         "--set link.up.rate: a case sets all of link.up; must be link.up as a whole"
     );
+    let inner = format!("{home}sweep = {{ \"queue.0.target\" = [\"4 ms\", \"6 ms\"] }}\n");
+    let cells = |set: &str| read_with(&inner, &[("queue", set)]).map(|plan| plan.cells.len());
+    assert_eq!(cells("[{ aqm = \"codel\" }]"), Ok(2));
+    assert_eq!(cells("[{ aqm = \"codel\", target = \"9 ms\" }]"), Ok(1));
     let child = case("link.up.rate", "\"1 Mbit/s\"");
     let plan = read_with(&child, &[("link.up", "{ rate = \"5 Mbit/s\" }")]).expect("it is right");
     let up = plan.cells[0].experiment.links[0]

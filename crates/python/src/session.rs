@@ -145,15 +145,19 @@ impl Session {
     /// The keys that can be set by number, each with its unit and range, and the names of an observation's numbers.
     fn space<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let catalogue = own::catalogue(&self.failure);
-        space_dict(py, &self.with(|session| session.space(&catalogue))?)
+        let space = self.with(|session| session.space(&catalogue).clone())?;
+        // A discipline that was asked for its ranges may have failed.
+        self.failure.take();
+        space_dict(py, &space)
     }
 
     /// Sets the key with this number in `space` to a number in its unit.
-    fn act(&self, index: usize, value: f64) -> PyResult<()> {
+    fn act(&self, index: i64, value: f64) -> PyResult<()> {
         let catalogue = own::catalogue(&self.failure);
         let acted = self.with(|session| {
             let space = session.space(&catalogue);
-            let action = space.actions.get(index).cloned();
+            let index = usize::try_from(index).ok();
+            let action = index.and_then(|index| space.actions.get(index)).cloned();
             action.map(|action| session.act(&action, value, &catalogue))
         })?;
         self.raised()?;
@@ -164,16 +168,20 @@ impl Session {
     }
 
     /// Fills an array of float64 with an observation, in the order of `space`.
-    fn observe_into(&self, mut numbers: PyReadwriteArray1<'_, f64>) -> PyResult<()> {
-        let numbers = numbers.as_slice_mut()?;
-        let catalogue = own::catalogue(&self.failure);
-        let needed = self.with(|session| session.space(&catalogue).observations.len())?;
-        if numbers.len() < needed {
+    fn observe_into(&self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        let needed = self.with(|session| session.observed().len())?;
+        let refused = |got: String| {
             let what = format!(
-                "observe_into: got {} numbers; must be {needed}",
-                numbers.len()
+                "observe_into: got {got}; must be an array of {needed} float64 side by side"
             );
-            return Err(ExperimentError::new_err(what));
+            ExperimentError::new_err(what)
+        };
+        let of_type = || given.get_type().to_string();
+        let mut numbers: PyReadwriteArray1<'_, f64> =
+            given.extract().map_err(|_| refused(of_type()))?;
+        let numbers = numbers.as_slice_mut().map_err(|_| refused("gaps".into()))?;
+        if numbers.len() < needed {
+            return Err(refused(format!("{}", numbers.len())));
         }
         self.with(|session| session.observe_into(numbers))?;
         self.raised()

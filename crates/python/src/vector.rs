@@ -74,7 +74,7 @@ impl Vector {
         let first = lanes
             .first()
             .ok_or_else(|| ExperimentError::new_err("vector: needs a run"))?;
-        let space = first.session.space(&own::catalogue(&first.failure));
+        let space = (first.session.space(&own::catalogue(&first.failure))).clone();
         let action = |key: &String| {
             let known = space.actions.iter().find(|action| action.key == *key);
             known.cloned().ok_or_else(|| {
@@ -100,8 +100,7 @@ impl Vector {
     /// Puts another run in the place of one, at its beginning.
     fn reset(&self, index: usize, spec: &RunSpec) -> PyResult<()> {
         let lane = Lane::new(spec)?;
-        let width = lane.session.space(&own::catalogue(&lane.failure));
-        if width.observations.len() != self.space.observations.len() {
+        if lane.session.observed().len() != self.space.observations.len() {
             let what = "reset: the run has other queues or flows; every cell of the sweep must have the same";
             return Err(ExperimentError::new_err(what));
         }

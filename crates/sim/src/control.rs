@@ -1,11 +1,12 @@
 //! A run as a controller drives it: numbered keys to act on, and observations in a fixed layout.
 
-use sojourn_aqm::Key;
+use sojourn_aqm::{Discipline, Key, Settings};
 use sojourn_experiment::derived::{self, Owner};
 use sojourn_experiment::network::RunError;
-use sojourn_units::{Capacity, Kind};
+use sojourn_units::{Capacity, Kind, Value};
 
 use crate::catalogue::Catalogue;
+use crate::packet::SimPacket;
 use crate::session::Session;
 
 /// A key that a controller may set, with its unit.
@@ -15,7 +16,7 @@ pub struct Action {
     pub key: String,
     /// The unit of its numbers: `ms`, `bit/s`, `packets`, `bytes`, or `1` for bare numbers.
     pub unit: &'static str,
-    /// The least and the largest number that make sense; the discipline may refuse numbers within.
+    /// The least and the largest number that is accepted.
     pub range: (f64, f64),
     kind: Kind,
 }
@@ -43,12 +44,18 @@ const OF_QUEUE: [&str; 7] = [
 const OF_FLOW: [&str; 3] = ["goodput_bps", "cwnd_segments", "rtt_ms"];
 
 impl Session {
-    /// The keys that can be set and the layout of observations; the same all through the run.
-    pub fn space(&self, catalogue: &Catalogue) -> Space {
+    /// The keys that can be set and the layout of observations; the same all through the run. A discipline's keys are those
+    /// that it lets change while it runs.
+    pub fn space(&self, catalogue: &Catalogue) -> &Space {
+        self.space.get_or_init(|| self.space_of(catalogue))
+    }
+
+    fn space_of(&self, catalogue: &Catalogue) -> Space {
         let spec = self.spec();
         let places = derived::queues(&spec.experiment, spec.queue);
         let mut actions: Vec<Action> = Vec::new();
-        for place in places.iter().filter(|place| place.link.wifi.is_none()) {
+        let queues = places.iter().zip(&self.settings);
+        for (place, settings) in queues.filter(|(place, _)| place.link.wifi.is_none()) {
             if matches!(place.capacity, Capacity::Steps(_)) {
                 let key = format!("{}.rate", place.key());
                 actions.push(Action::new(key, Kind::Rate));
@@ -58,16 +65,28 @@ impl Session {
                 Owner::ComparisonUp => "queue.up".to_owned(),
                 Owner::Link | Owner::Up => format!("{}.queue", place.key()),
             };
-            let keys = catalogue.disciplines.get(&place.arm.aqm);
-            let keys = keys.map(|discipline| discipline.keys());
-            for Key { name, kind, .. } in keys.unwrap_or_default() {
+            let Some(discipline) = catalogue.disciplines.get(&place.arm.aqm) else {
+                continue;
+            };
+            for Key { name, kind, .. } in discipline.keys() {
                 let key = format!("{prefix}.{name}");
                 let is_known = actions.iter().any(|known| known.key == key);
                 if !is_known && is_number(kind) {
-                    actions.push(Action::new(key, kind));
+                    let action = Action::new(key, kind);
+                    actions.extend(action.accepted(name, discipline, settings));
                 }
             }
         }
+        Space {
+            actions,
+            observations: self.observed(),
+        }
+    }
+
+    /// [`Space::observations`], without the work that the ranges of actions take.
+    pub fn observed(&self) -> Vec<String> {
+        let spec = self.spec();
+        let places = derived::queues(&spec.experiment, spec.queue);
         let queues = places.iter().flat_map(|place| {
             let name = place.name();
             OF_QUEUE.map(|number| format!("{name}.{number}"))
@@ -75,10 +94,7 @@ impl Session {
         let flows = derived::flows(&spec.experiment, spec.seed);
         let flows =
             flows.flat_map(|flow| OF_FLOW.map(|number| format!("flow.{}.{number}", flow.number)));
-        Space {
-            observations: queues.chain(flows).collect(),
-            actions,
-        }
+        queues.chain(flows).collect()
     }
 
     /// Sets a key by its action, to a number in its unit. Whole numbers are rounded.
@@ -125,6 +141,17 @@ impl Session {
     }
 }
 
+/// A value as a number in the unit of [`Action::unit`].
+fn number_of(value: &Value) -> Option<f64> {
+    match *value {
+        Value::Duration(span) => Some(span.as_millis_f64()),
+        Value::Rate(rate) => Some(rate.as_bps() as f64),
+        Value::Bytes(count) | Value::Packets(count) | Value::Count(count) => Some(count as f64),
+        Value::Number(number) => Some(number),
+        Value::Flag(_) | Value::Word(_) => None,
+    }
+}
+
 const fn is_number(kind: Kind) -> bool {
     !matches!(kind, Kind::Flag | Kind::Choice(_))
 }
@@ -146,6 +173,51 @@ impl Action {
             range,
             kind,
         }
+    }
+
+    /// The action with the range that the discipline accepts while it runs, around the value in use; `None` if it lets the
+    /// key not change.
+    fn accepted(
+        mut self,
+        name: &str,
+        discipline: &Discipline<SimPacket>,
+        settings: &Settings,
+    ) -> Option<Self> {
+        let mut running = discipline.build(settings).ok()?;
+        let mut accepts = |number: f64| {
+            let settings = settings.with(discipline, name, &self.written(number));
+            settings.is_ok_and(|settings| {
+                discipline.build(&settings).is_ok() && running.change(&settings).is_ok()
+            })
+        };
+        let in_use = settings
+            .in_use()
+            .into_iter()
+            .find(|(key, _)| key == name)
+            .and_then(|(_, value)| number_of(&value));
+        let (low, high) = self.range;
+        let start = [in_use.unwrap_or(low), low, high, f64::midpoint(low, high)];
+        let start = start.into_iter().find(|&number| accepts(number))?;
+        let is_whole = !matches!(self.kind, Kind::Duration | Kind::Probability | Kind::Number);
+        let mut furthest = |end: f64| {
+            let (mut accepted, mut refused) = (start, end);
+            if accepts(end) {
+                return end;
+            }
+            for _ in 0..40 {
+                let middle = f64::midpoint(accepted, refused);
+                let middle = if is_whole { middle.round() } else { middle };
+                *(if accepts(middle) {
+                    &mut accepted
+                } else {
+                    &mut refused
+                }) = middle;
+            }
+            accepted
+        };
+        let (low, high) = (furthest(low), furthest(high));
+        self.range = (low, high);
+        (low < high).then_some(self)
     }
 
     /// A number as a file has it.

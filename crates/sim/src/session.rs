@@ -1,5 +1,7 @@
 //! A run that its caller drives: step it, observe it, change its settings.
 
+use std::cell::OnceCell;
+
 use sojourn_aqm::Settings;
 use sojourn_experiment::RunSpec;
 use sojourn_experiment::derived::{self, Owner};
@@ -10,6 +12,7 @@ use sojourn_units::{Kind, Time, Value};
 
 use crate::build::build;
 use crate::catalogue::Catalogue;
+use crate::control::Space;
 use crate::result::RunResult;
 use crate::sampler::{look_at_flows, look_at_queues};
 use crate::simulation::Simulation;
@@ -45,7 +48,8 @@ pub struct Session {
     spec: RunSpec,
     simulation: Simulation,
     /// The discipline settings of each queue.
-    settings: Vec<Settings>,
+    pub(crate) settings: Vec<Settings>,
+    pub(crate) space: OnceCell<Space>,
     now: Time,
     end: Time,
     /// When it was last observed.
@@ -77,6 +81,7 @@ impl Session {
         let settings = places.iter().map(|place| settings(&spec.experiment, place));
         Ok(Self {
             settings: settings.collect(),
+            space: OnceCell::new(),
             counted: vec![(0, 0); places.len()],
             observed: Time::ZERO,
             now: Time::ZERO,

@@ -299,3 +299,37 @@ fn events_tell_every_packet_and_do_not_affect_the_run() {
         assert_eq!(figures(result), whole(spec));
     }
 }
+
+/// The keys of every discipline that can be set by number accept both ends of their range while the run goes on.
+#[test]
+fn every_number_of_a_space_is_accepted() {
+    let catalogue = catalogue();
+    for aqm in catalogue
+        .disciplines
+        .iter()
+        .map(|discipline| discipline.name)
+    {
+        let text = format!(
+            "experiment = {{ duration = \"1 s\" }}\nlink = {{ rate = \"10 Mbit/s\" }}\nqueue = [{{ aqm = \"{aqm}\" }}]\n\
+             traffic = [{{ kind = \"bulk\", rtt = \"40 ms\" }}]\n"
+        );
+        let plan = read(
+            Source {
+                name: "one.toml",
+                text: &text,
+            },
+            &[],
+            &names(),
+        );
+        let spec = plan.expect("it is right").specs().next().expect("one run");
+        let mut session = Session::new(spec, &catalogue).expect("it runs");
+        session.step(Time::from_millis(300));
+        let space = session.space(&catalogue).clone();
+        for action in &space.actions {
+            for number in [action.range.0, action.range.1] {
+                let done = session.act(action, number, &catalogue);
+                assert_eq!(done, Ok(()), "{aqm}: {} = {number}", action.key);
+            }
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -77,7 +78,17 @@ def words(keys: Sequence[str]) -> dict[str, str]:
 
 
 def as_in_file(value: object) -> str:
-    """A value as written in an experiment file, without quotes."""
+    """A value as written in an experiment file, a text without quotes."""
+    return value if isinstance(value, str) else _as_toml(value)
+
+
+def _as_toml(value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_as_toml(str(key))} = {_as_toml(of)}' for key, of in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_as_toml, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

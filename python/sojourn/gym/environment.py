@@ -75,7 +75,8 @@ class AQM(gymnasium.Env[Observed, npt.NDArray[np.float32]]):
 
     def step(self, action: npt.ArrayLike) -> tuple[Observed, float, bool, bool, dict[str, Any]]:
         """Sets the keys, and goes on for an interval. An episode is truncated at the end of its run."""
-        assert self._run is not None, "reset comes first"
+        if self._run is None:
+            raise gymnasium.error.ResetNeeded("step: call reset first")
         numbers, ended = self._run.step(np.asarray(action, np.float64).reshape(1, -1))
         seen = numbers[0]
         told = {"seen": Seen(self.episodes.names, seen)}

@@ -77,6 +77,11 @@ class Episodes:
     def __post_init__(self) -> None:
         """Raises ExperimentError if a key, a number, the queue or the interval does not exist."""
         self.interval_s = _seconds(self.interval)
+        for name, names in (("act", self.act), ("observe", self.observe)):
+            if isinstance(names, str):
+                raise _core.ExperimentError(f'{name}: got "{names}"; must be a list of names')
+        if not (self.reward is None or callable(self.reward)):
+            raise _core.ExperimentError(f"reward: got {self.reward!r}; must be a function of Seen")
         space = _core.Session(self.spec(0, np.random.default_rng(0))).space()
         actions = {action["key"]: action for action in space["actions"]}
         self.keys = tuple(self.act or ("queue.probability",))

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
+from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -42,6 +43,9 @@ class AQMVector(VectorEnv[Rows, Rows, npt.NDArray[Any]]):
         threads: int | None = None,
         render_mode: None = None,
     ) -> None:
+        for name, number in (("num_envs", num_envs), ("threads", 1 if threads is None else threads)):
+            if number < 1:
+                raise _core.ExperimentError(f"{name}: got {number}; must be at least 1")
         self.episodes = Episodes(experiment, interval, act, observe, reward, queue, set or {})
         self.render_mode = render_mode
         self.num_envs = num_envs
@@ -53,13 +57,19 @@ class AQMVector(VectorEnv[Rows, Rows, npt.NDArray[Any]]):
         self._threads = threads or default_workers()
         self._runs: _core.Vector | None = None
         self._ended = np.zeros(num_envs, np.bool_)
+        self._chances: list[np.random.Generator] = []
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Rows, dict[str, Any]]:
-        """Begins an episode in every run; ``seed`` decides about all their cells and randomness."""
-        super().reset(seed=seed[0] if isinstance(seed, list) else seed)
-        specs = [self._spec() for _ in range(self.num_envs)]
+        """Begins an episode in every run: that of ``AQM.reset`` with its seed of a list, or ``seed`` and its number."""
+        if isinstance(seed, list) and len(seed) != self.num_envs:
+            raise _core.ExperimentError(f"seed: got {len(seed)}; must be one number, or {self.num_envs}")
+        seeds = seed if isinstance(seed, list) else [None if seed is None else seed + k for k in range(self.num_envs)]
+        for index, one in enumerate(seeds):
+            if one is not None or index == len(self._chances):
+                self._chances[index : index + 1] = [seeding.np_random(one)[0]]
+        specs = [self._spec(index) for index in range(self.num_envs)]
         self._runs = _core.Vector(specs, list(self.episodes.keys), self.episodes.interval_s, self._threads)
         self._ended[:] = False
         return np.zeros((self.num_envs, *self.episodes.places.shape), np.float32), {}
@@ -68,11 +78,12 @@ class AQMVector(VectorEnv[Rows, Rows, npt.NDArray[Any]]):
         self, actions: npt.ArrayLike
     ) -> tuple[Rows, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
         """Sets the keys of every run, and goes on for an interval."""
-        assert self._runs is not None, "reset comes first"
+        if self._runs is None:
+            raise gymnasium.error.ResetNeeded("step: call reset first")
         begun = self._ended.copy()
         for index in np.flatnonzero(begun):
-            self._runs.reset(int(index), self._spec())
-        numbers, self._ended = self._runs.step(np.asarray(actions, np.float64).reshape(self.num_envs, -1))
+            self._runs.reset(int(index), self._spec(int(index)))
+        numbers, self._ended = self._runs.step(np.array(actions, np.float64, ndmin=2))
         rewards = np.asarray(self.episodes.rewarded(numbers), np.float64)
         seen = numbers[:, self.episodes.places].astype(np.float32)
         # A run that begins has not been acted on yet.
@@ -80,5 +91,6 @@ class AQMVector(VectorEnv[Rows, Rows, npt.NDArray[Any]]):
         told = {"seen": Seen(self.episodes.names, numbers)}
         return seen, rewards, np.zeros(self.num_envs, np.bool_), self._ended.copy(), told
 
-    def _spec(self) -> _core.RunSpec:
-        return self.episodes.spec(int(self.np_random.integers(2**31)), self.np_random)
+    def _spec(self, index: int) -> _core.RunSpec:
+        chance = self._chances[index]
+        return self.episodes.spec(int(chance.integers(2**31)), chance)

@@ -64,7 +64,7 @@ class Action(NamedTuple):
     """``ms``, ``bit/s``, ``packets``, ``bytes``, or ``1`` for bare numbers."""
     low: float
     high: float
-    """The range of numbers that make sense; the discipline may refuse some of it."""
+    """The range of numbers that are accepted."""
 
 
 class Space(NamedTuple):
@@ -172,7 +172,7 @@ class Session:
         ExperimentError
             The span is not a time, or negative.
         RunError
-            A discipline in Python failed, or the session has finished.
+            A discipline in Python failed, or the results have been taken.
         """
         self._session.step(span)
         self._done.append(("step", (span,)))
@@ -231,7 +231,7 @@ class Session:
         Raises
         ------
         ExperimentError
-            The array is too short.
+            It is no array of float64, or too short.
         """
         self._session.observe_into(numbers)
         self._done.append(("observe_into", (len(numbers),)))
@@ -248,8 +248,9 @@ class Session:
         ExperimentError
             It is a snapshot of another run.
         """
-        if snapshot.spec != self.spec:
-            raise _core.ExperimentError("restore: got a snapshot of another run; must be one of this run")
+        if not isinstance(snapshot, Snapshot) or snapshot.spec != self.spec:
+            what = "a snapshot of another run" if isinstance(snapshot, Snapshot) else repr(snapshot)
+            raise _core.ExperimentError(f"restore: got {what}; must be a snapshot of this run")
         self._session = _core.Session(self.spec)
         self._results = None
         self._done = list(snapshot.done)
