@@ -42,6 +42,7 @@ test: install $(VENV)/.test
 	$(RUST) cargo test --workspace
 	$(RUST) cargo test --locked --manifest-path examples/my-aqm/Cargo.toml --target-dir target
 	$(RUST) cargo test --locked --manifest-path examples/my-cc/Cargo.toml --target-dir target
+	$(RUST) cargo build --locked --manifest-path validation/qlog/Cargo.toml --target-dir target/qlog
 	$(BIN)/python -m pytest $(AT_ONCE)
 
 lint: install $(VENV)/.test $(VENV)/.lint

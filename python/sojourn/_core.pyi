@@ -88,8 +88,8 @@ class Run:
     def table(self, name: str) -> dict[str, npt.NDArray[np.generic]] | None:
         """Takes a recorded table (``packets``, ``flow_series``, …), only once; None if it was not recorded."""
 
-    def capture(self) -> bytes | None:
-        """Takes the packet capture, a pcapng file, only once; None if there is none."""
+    def files(self) -> dict[str, bytes]:
+        """Takes the capture and the flows' qlogs, only once, by their names, where ``*`` stands for the run."""
 
 @final
 class Plan:

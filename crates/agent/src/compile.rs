@@ -141,6 +141,17 @@ pub fn check_links(experiment: &Experiment) -> Result<(), Refusal> {
             "must be left out for real packets; backends that capture: sim, linux",
         );
     }
+    check_qlog(experiment)
+}
+
+/// Refuses a qlog: the state of a kernel's or of a program's sender is not seen packet by packet.
+fn check_qlog(experiment: &Experiment) -> Result<(), Refusal> {
+    if experiment.record.qlog {
+        return refuse(
+            "record.qlog",
+            "must be false, as Sojourn's own senders write it; backends that have it: sim",
+        );
+    }
     Ok(())
 }
 
@@ -212,7 +223,7 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
             "must be true, false or \"router\" on Linux; backends that capture at the hosts: sim",
         );
     }
-    Ok(())
+    check_qlog(experiment)
 }
 
 /// Refuses traffic that the kernel's hosts cannot have.

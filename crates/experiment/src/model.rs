@@ -151,6 +151,8 @@ pub struct Record {
     pub medium: bool,
     /// Where packet headers are captured, if at all.
     pub pcap: Option<CapturePoint>,
+    /// A qlog of every TCP flow.
+    pub qlog: bool,
     /// A row per RTT measurement of a flow.
     pub rtt: bool,
     /// Which RTT measurements these are.

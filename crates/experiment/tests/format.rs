@@ -306,6 +306,7 @@ fn every_key_is_read() {
             packets: true,
             medium: true,
             pcap: Some(CapturePoint::Receiver),
+            qlog: false,
             rtt: true,
             rtt_of: RttOf::Segments,
             one_way: true,

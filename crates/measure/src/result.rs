@@ -58,6 +58,9 @@ pub struct RunResult {
     /// The packet capture: a pcapng file.
     #[serde(skip)]
     pub capture: Option<Vec<u8>>,
+    /// The qlog of each flow that has one, by its index in `flows`.
+    #[serde(skip)]
+    pub qlogs: BTreeMap<u32, Vec<u8>>,
     /// A row per transmission in a Wi-Fi cell: `link`, `sender` (0: the access point, from 1 on the stations), `station`,
     /// `access` (0 background to 3 voice), `outcome` (0 answered, 1 unanswered, 2 collision), `waiting_since_ns`, `start_ns`,
     /// `end_ns`, `rate_bps`, `frames`, `received`, `tries`.

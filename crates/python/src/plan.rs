@@ -216,6 +216,7 @@ impl Plan {
         [
             ("packets", any(|record| record.packets)),
             ("capture", any(|record| record.pcap.is_some())),
+            ("qlog", any(|record| record.qlog)),
             ("queue_series", any(|record| record.series.is_some())),
             ("flow_series", any(|record| record.series.is_some())),
             ("rtts", any(|record| record.rtt)),

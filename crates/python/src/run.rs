@@ -19,8 +19,8 @@ pub struct Run {
     summary_json: String,
     /// Recorded tables that have not been taken yet; `None` if not recorded.
     tables: Mutex<BTreeMap<&'static str, Option<Table>>>,
-    /// The capture, until it is taken.
-    capture: Mutex<Option<Vec<u8>>>,
+    /// The capture and the qlogs, until they are taken.
+    files: Mutex<BTreeMap<String, Vec<u8>>>,
 }
 
 impl Run {
@@ -28,6 +28,10 @@ impl Run {
     pub fn new<T: Serialize + AsMut<RunResult>>(mut run: T, set: Json) -> PyResult<Self> {
         let result = run.as_mut();
         let capture = result.capture.take();
+        let capture = capture.map(|file| ("capture_*.pcapng".to_owned(), file));
+        let qlogs = std::mem::take(&mut result.qlogs).into_iter();
+        let qlogs = qlogs.map(|(flow, file)| (format!("qlog_*_flow_{flow}.sqlog"), file));
+        let files = capture.into_iter().chain(qlogs).collect();
         let tables = BTreeMap::from([
             ("packets", result.packets.take()),
             ("medium", result.medium.take()),
@@ -42,7 +46,7 @@ impl Run {
         Ok(Self {
             summary_json,
             tables: Mutex::new(tables),
-            capture: Mutex::new(capture),
+            files: Mutex::new(files),
         })
     }
 }
@@ -55,10 +59,13 @@ impl Run {
         &self.summary_json
     }
 
-    /// Takes the packet capture, a pcapng file; `None` if there is none or it was taken before.
-    fn capture<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        let file = locked(&self.capture).take()?;
-        Some(PyBytes::new(py, &file))
+    /// Takes the packet capture and the flows' qlogs, only once, by their names in a folder of results, where `*` stands
+    /// for the run.
+    fn files<'py>(&self, py: Python<'py>) -> BTreeMap<String, Bound<'py, PyBytes>> {
+        let files = std::mem::take(&mut *locked(&self.files)).into_iter();
+        files
+            .map(|(name, file)| (name, PyBytes::new(py, &file)))
+            .collect()
     }
 
     /// Takes the columns of `packets`, `queue_series`, `flow_series`, `rtts`, `medium`, `completions` or `histogram` as

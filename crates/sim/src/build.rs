@@ -352,5 +352,6 @@ fn identity(
         stop: Time::ZERO + flow.traffic.stop,
         jitter: derived::jitter(experiment, flow.traffic, flow.way),
         measures,
+        qlog: experiment.record.qlog,
     }
 }

@@ -22,6 +22,10 @@ pub fn summarise(simulation: Simulation) -> RunResult {
         sampler,
         events,
     } = simulation;
+    let mut sources = sources;
+    let qlogs = (0..).zip(&mut sources);
+    let qlogs = qlogs.filter_map(|(flow, source)| Some((flow, source.take_qlog()?)));
+    let qlogs = qlogs.collect();
     // The connections go before the results take their memory.
     let mut meters: Vec<Meter> = sources.into_iter().map(Source::into_meter).collect();
     let end = Time::ZERO + scope.duration;
@@ -66,6 +70,7 @@ pub fn summarise(simulation: Simulation) -> RunResult {
     RunResult {
         events,
         lost_packets: lost,
+        qlogs,
         ..figures(&scope, measured)
     }
 }

@@ -53,6 +53,8 @@ pub struct Config {
     pub clock: Clock,
     /// The version of Linux that this endpoint follows. Default 6.1.
     pub kernel: Kernel,
+    /// Note every segment that is judged lost, for [`crate::Endpoint::take_losses`]. Default no.
+    pub notes_losses: bool,
 }
 
 impl Default for Config {
@@ -77,6 +79,7 @@ impl Default for Config {
             exchange: true,
             clock: Clock::Jiffies,
             kernel: Kernel::V6_1,
+            notes_losses: false,
         }
     }
 }

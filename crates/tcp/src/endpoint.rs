@@ -157,6 +157,10 @@ impl Endpoint {
     pub const fn sender(&self) -> &Sender {
         &self.sender
     }
+    /// Takes the segments judged lost since the last call, if [`Config::notes_losses`].
+    pub fn take_losses(&mut self) -> Vec<crate::Lost> {
+        self.sender.take_losses()
+    }
     /// The sending half, for tests.
     #[cfg(test)]
     pub(crate) const fn sender_mut(&mut self) -> &mut Sender {

@@ -26,6 +26,7 @@ pub mod seq;
 pub use config::Config;
 pub use ecn::Arrival;
 pub use endpoint::{Endpoint, Transmit};
+pub use scoreboard::{LossCause, Lost};
 pub use segment::Segment;
 pub use sender::{Sender, UNLIMITED};
 

@@ -12,6 +12,7 @@ use sojourn_units::{Duration, Time};
 
 use crate::segment::{MAX_SACK_BLOCKS, SackBlock};
 use crate::seq::Seq;
+pub use losses::{LossCause, Lost};
 use losses::{RackPoint, is_sent_after};
 
 /// Room for this many segments is made on the first send, then for twice as many.
@@ -144,6 +145,8 @@ pub struct Scoreboard {
     resends: VecDeque<(u32, Time)>,
     /// No segment before this one waits to be resent.
     resend_from: u32,
+    /// The segments judged lost, if they are noted.
+    noted: Option<Vec<Lost>>,
 }
 
 impl Scoreboard {
@@ -168,7 +171,19 @@ impl Scoreboard {
             judged: 0,
             resends: VecDeque::new(),
             resend_from: 0,
+            noted: None,
         }
+    }
+
+    /// This, noting every segment that is judged lost if `notes`.
+    pub fn note_losses(mut self, notes: bool) -> Self {
+        self.noted = notes.then(Vec::new);
+        self
+    }
+
+    /// Takes the segments judged lost since the last call, if they are noted.
+    pub fn take_losses(&mut self) -> Vec<Lost> {
+        self.noted.as_mut().map_or(Vec::new(), std::mem::take)
     }
 
     /// Segments sent and not cumulatively acknowledged.

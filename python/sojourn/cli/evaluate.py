@@ -1,4 +1,4 @@
-"""``sojourn evaluate``: evaluates a discipline in every scenario of RFC 7928."""
+"""``sojourn evaluate``: evaluates a discipline by RFC 7928, or a congestion control by test cases."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
 from sojourn.files import storage
 from sojourn.runs import user_aqm
-from sojourn.studies.suites import evaluate, find, pages, saved, scorecard
+from sojourn.store import Store
+from sojourn.studies.suites import controls, evaluate, find, pages, saved, scorecard, verdicts
 
 
 def command(
     aqm: Annotated[
         str,
         typer.Argument(
-            metavar="AQM|FILE.py", help="A discipline, parameters after a colon; or a Python file that registers one."
+            metavar="AQM|TCP|FILE.py",
+            help="A discipline, parameters after a colon, or a Python file that registers one; a congestion control.",
         ),
     ],
-    against: Annotated[
-        str, typer.Option("--against", metavar="AQM,…", help="Other disciplines to show beside it.")
-    ] = "",
+    against: Annotated[str, typer.Option("--against", metavar="AQM,…", help="Others to show beside it.")] = "",
     suite: Annotated[str, typer.Option("--suite", metavar="NAME", help="The suite, or its folder.")] = "rfc7928",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats, for a quick look.")] = False,
     out: Annotated[
@@ -41,8 +41,11 @@ def command(
     store: KeptRuns = None,
     json: Json = False,
 ) -> None:
-    """Evaluate a discipline in the scenarios of RFC 7928, against drop-tail."""
+    """Evaluate a discipline in the scenarios of RFC 7928, against drop-tail; a congestion control with --suite ccwg."""
     chosen = find(suite)
+    if isinstance(chosen, controls.Suite):
+        _judge([aqm, *_split(against)], chosen, quick=quick, out=out, jobs=jobs, store=kept_runs(store), as_json=json)
+        return
     queue = _registered(aqm)
     others = _split(against)
     if against and not others:
@@ -67,6 +70,34 @@ def command(
     show(pages.table(evaluation, lines))
     if out is not None:
         print(f"the page: {out / saved.PAGE}; data: {out / saved.DATA}; figures: {out}/*.png")
+
+
+def _judge(
+    given: list[str],
+    suite: controls.Suite,
+    *,
+    quick: bool,
+    out: Path | None,
+    jobs: int | None,
+    store: Store | None,
+    as_json: bool,
+) -> None:
+    """Judges congestion controls by the test cases of a suite."""
+    with nullcontext() if out is None else storage.reserved(out, list(verdicts.FILES)), Display() as display:
+        judged = controls.judge(given, suite, quick=quick, jobs=jobs, store=store, report=display)
+        if judged.stopped_by is not None:
+            raise stop_reason(judged.stopped_by, "nothing kept")
+        if out is not None:
+            try:
+                verdicts.save(judged, out)
+            except OSError as error:
+                raise Stopped(FAILED, storage.write_failed(out, error)) from None
+    if as_json:
+        sys.stdout.write(verdicts.as_json(judged))
+        return
+    show(verdicts.table(judged))
+    if out is not None:
+        print(f"the page: {out / verdicts.PAGE}")
 
 
 def _registered(given: str) -> str:

@@ -45,8 +45,8 @@ class Run:
     """The run's element of ``runs`` in summary.json."""
     read_table: Callable[[Recorded], pa.Table | None]
     """Returns its recorded tables."""
-    read_capture: Callable[[], bytes | None] = lambda: None
-    """Returns its capture."""
+    read_files: Callable[[], dict[str, bytes]] = dict
+    """Returns its capture and qlogs, by their names in a folder, where ``*`` stands for the run."""
 
     def __repr__(self) -> str:
         cell = "".join(f", {key} = {value}" for key, value in self.summary["set"].items())
@@ -72,7 +72,11 @@ class Run:
 
     def capture(self) -> bytes | None:
         """Headers of the packets at the bottleneck, a pcapng file; None unless ``[record] pcap = true``."""
-        return self.read_capture()
+        return self.read_files().get("capture_*.pcapng")
+
+    def qlog(self, flow: int = 0) -> bytes | None:
+        """What the sender of a TCP flow did, a JSON text sequence; None unless ``[record] qlog = true``."""
+        return self.read_files().get(f"qlog_*_flow_{flow}.sqlog")
 
     def queue_series(self) -> pa.Table | None:
         """The queue in bins of time; None unless ``[record] series`` was set."""

@@ -62,7 +62,7 @@ def as_run(core: CoreRun) -> Run:
         columns = core.table(name)
         return None if columns is None else pa.table({key: as_arrow(column) for key, column in columns.items()})
 
-    return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), cache(read_table), cache(core.capture))
+    return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), cache(read_table), cache(core.files))
 
 
 class Feed(Protocol):

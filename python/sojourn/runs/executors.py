@@ -46,8 +46,8 @@ class CoreRun(Protocol):
     def table(self, name: str) -> Columns | None:
         """Returns the recorded table ``name``, only once; None if it was not recorded."""
 
-    def capture(self) -> bytes | None:
-        """Returns the packet capture, only once; None if there is none."""
+    def files(self) -> dict[str, bytes]:
+        """Returns the packet capture and the qlogs by their names, only once."""
 
 
 Outcome = CoreRun | BaseException
@@ -202,15 +202,15 @@ class FinishedRun:
 
     summary_json: str
     tables: dict[str, Columns]
-    pcapng: bytes | None
+    named: dict[str, bytes]
 
     def table(self, name: str) -> Columns | None:
         """Returns the recorded table ``name``; None if it was not recorded."""
         return self.tables.get(name)
 
-    def capture(self) -> bytes | None:
-        """Returns the packet capture; None if there is none."""
-        return self.pcapng
+    def files(self) -> dict[str, bytes]:
+        """Returns the packet capture and the qlogs by their names."""
+        return self.named
 
 
 class Processes:
@@ -285,4 +285,4 @@ def _begin(backend: Backend, registered: user_aqm.Registered) -> None:
 def _run(spec: _core.RunSpec) -> FinishedRun:
     core = _backend.run(spec, _core.Monitor())
     tables: dict[str, Columns] = {name: columns for name in RECORDED if (columns := core.table(name)) is not None}
-    return FinishedRun(core.summary_json, tables, core.capture())
+    return FinishedRun(core.summary_json, tables, core.files())

@@ -30,6 +30,8 @@ CHANGES_S = 0.1
 """In shorter intervals many of a flow's figures stay as they were, and their rows are shorter on disk."""
 CAPTURED_BYTES = 165.0
 """Bytes of a capture per packet, with its share of acknowledgements: measured on bulk flows."""
+QLOG_BYTES = 600.0
+"""Bytes of qlogs per packet, with its share of acknowledgements and of changes: measured on a bulk flow."""
 TABLES_BYTES = 10_000.0
 """Histograms and the ends of tables, on disk."""
 
@@ -55,7 +57,7 @@ def recording(spec: _core.RunSpec) -> Recording:
     experiment = json.loads(spec.document)["experiment"]
     record, packets = experiment["record"], spec.packets
     rows = {name: packets for name in ("packets", "rtt", "medium") if record.get(name)}
-    captured = packets * CAPTURED_BYTES if record.get("pcap") else 0.0
+    captured = packets * (CAPTURED_BYTES * bool(record.get("pcap")) + QLOG_BYTES * bool(record.get("qlog")))
     disk = sum(count * ON_DISK[name] for name, count in rows.items()) + captured + TABLES_BYTES
     bin_ = quantity(record.get("series"))
     if bin_ is not None and bin_.value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from sojourn.frame.arrow import RUN_COLUMNS
 from sojourn.frame.csvfile import csv_text
 from sojourn.frame.pairs import difference_rows
 from sojourn.frame.results import Recorded, Results, Run
-from sojourn.store.tablefiles import TABLE_FILES, TableFiles
+from sojourn.store.tablefiles import FILES, TABLE_FILES, TableFiles, kind_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,7 +95,7 @@ def load(directory: str | Path) -> Results:
     return Results(
         summary,
         [
-            Run(run, reader(index), partial(_load_capture, folder, index, is_ours))
+            Run(run, reader(index), partial(_load_files, folder, index, is_ours))
             for index, run in enumerate(summary["runs"])
         ],
         bounded.read_text(resolved, LARGEST_RESULTS) if resolved.exists() and is_ours(resolved.name) else None,
@@ -144,9 +145,16 @@ def _other_format(path: Path, found: object) -> str:
     return f"{path}: the results are damaged: format is {found!r}, must be {schema.FORMAT}"
 
 
-def _load_capture(folder: Path, run: int, is_ours: Callable[[str], bool]) -> bytes | None:
-    path = next((path for path in folder.glob(f"capture_{run}_*.pcapng") if is_ours(path.name)), None)
-    return None if path is None else path.read_bytes()
+def _load_files(folder: Path, run: int, is_ours: Callable[[str], bool]) -> dict[str, bytes]:
+    """A run's capture and qlogs; ``tablefiles.name_of`` made their names."""
+    found = {}
+    for pattern in FILES.values():
+        for path in sorted(folder.glob(pattern.replace("*", f"{run}_*"))):
+            if is_ours(path.name):
+                flow = re.search(r"_flow_\d+$", path.stem)
+                name = f"{kind_of(path.name)}_*{flow[0] if flow and path.suffix == '.sqlog' else ''}{path.suffix}"
+                found[name] = path.read_bytes()
+    return found
 
 
 def _load_table(path: Path, run: int) -> pa.Table | None:

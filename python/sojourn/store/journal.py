@@ -2,8 +2,8 @@
 
 A workspace has two files for this, to which entries are only appended. ``journal.jsonl`` begins with a line about the
 experiment, followed by a line per finished run: its index in the plan, its part of summary.json, and the position of
-its recorded tables in ``tables.arrow``, each an Arrow stream, with its length and CRC-32. A capture is stored there
-unchanged. A run whose line is incomplete, or does not match the tables, is repeated.
+its recorded tables in ``tables.arrow``, each an Arrow stream, with its length and CRC-32. Captures and qlogs are
+stored there unchanged. A run whose line is incomplete, or does not match the tables, is repeated.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from sojourn import schema
 from sojourn.files.manifest import OutputError
 from sojourn.files.workspace import Workspace
 from sojourn.frame.results import Recorded, Run
-from sojourn.store.tablefiles import TABLE_FILES
+from sojourn.store.tablefiles import FILES, TABLE_FILES, kind_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 3
+FORMAT = 4
 """Version of these files; incremented when the meaning of a key changes."""
 LINES = "journal.jsonl"
 TABLES = "tables.arrow"
 SYNC_EVERY_S = 5.0
 """Seconds between syncs: what a power failure can lose. A killed process loses nothing."""
-CAPTURE = "capture"
 
 
 @dataclass(frozen=True)
@@ -122,9 +121,7 @@ class Journal:
                 table = run.read_table(name)
                 if table is not None:
                     places[name] = self._store(_as_stream(table))
-            capture = run.capture()
-            if capture is not None:
-                places[CAPTURE] = self._store(capture)
+            places |= {name: self._store(content) for name, content in run.read_files().items()}
             content = f'"run":{index},"tables":{json.dumps(places)},"summary":{_as_json(run)}'
             self._write_line(f'{{"check":{zlib.crc32(content.encode())},{content}}}')
             self.kept += 1
@@ -185,10 +182,10 @@ class Journal:
 
             return pa.ipc.open_stream(self._read(places[name])).read_all() if name in places else None
 
-        def read_capture() -> bytes | None:
-            return self._read(places[CAPTURE]).to_pybytes() if CAPTURE in places else None
+        def read_files() -> dict[str, bytes]:
+            return {name: self._read(place).to_pybytes() for name, place in places.items() if kind_of(name) in FILES}
 
-        return Run(cast("schema.Run", entry["summary"]), read_table, read_capture)
+        return Run(cast("schema.Run", entry["summary"]), read_table, read_files)
 
     def _read(self, place: list[int]) -> pa.Buffer:
         """The bytes at a place, in memory of Arrow's own, as ``store.files.Part.content`` explains."""

@@ -18,7 +18,7 @@ from sojourn.schema import DIRECTIONS
 from sojourn.store.folder import BY, MADE_OF_RESULTS, SMALL_FILES, load, stage_small
 from sojourn.store.journal import Header, Journal, LeftBehind
 from sojourn.store.keys import plan_key
-from sojourn.store.tablefiles import CAPTURES, TABLE_FILES, TableFiles
+from sojourn.store.tablefiles import FILES, TABLE_FILES, TableFiles
 
 Runner = Callable[[Callable[[Run], Run] | None, Journal | None], tuple[Results, BaseException | None]]
 """Runs the plan, given a function that keeps each run, and a journal."""
@@ -47,13 +47,13 @@ class Unsaved(Exception):
 def files_of(plan: _core.Plan, directory: Path) -> list[str]:
     """The files that running a plan into a directory may write.
 
-    Captures, figures over a swept key and those of one of several links have generated names: existing files with
-    such names count.
+    Captures, qlogs, figures over a swept key and those of one of several links have generated names: existing files
+    with such names count.
     """
     recorded = plan.recorded
     tables = [file for name, file in TABLE_FILES.items() if name in recorded or name not in IF_ASKED_FOR]
     sweeps = len(plan.jobs) > 0 and plan.jobs[-1][0] > 0
-    patterns = [CAPTURES] if "capture" in recorded else []
+    patterns = [FILES[kind] for kind in FILES if kind in recorded]
     generated = [f"{figure}_*_{way}" for figure in OF_QUEUE for way in DIRECTIONS] + ([f"{OVER}*"] if sweeps else [])
     patterns += [f"{name}.{kind}" for name in generated for kind in FORMATS]
     there = [path.name for pattern in patterns for path in directory.glob(pattern)]

@@ -17,12 +17,11 @@ from sojourn.frame.results import RECORDED, Run
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import StoredPlan
+from sojourn.store.tablefiles import FILES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CAPTURE = "capture"
-"""The folder of packet captures, next to those of the recorded tables."""
 _RUNS = b"runs"
 """The metadata key in a recorded file: its runs in order, each with its number of rows."""
 REMEMBERED_BYTES = 400_000_000
@@ -113,7 +112,7 @@ class _Tables:
         def of_run(name: str) -> pa.Table | None:
             return files.again(partial(self._of_run, place, hash_, name))
 
-        return Run(cast("schema.Run", summary), of_run, partial(self._capture, place, hash_))
+        return Run(cast("schema.Run", summary), of_run, partial(self._files, place, hash_))
 
     def _of_run(self, place: int, hash_: str, name: str) -> pa.Table | None:
         if name not in self._parts:
@@ -125,9 +124,11 @@ class _Tables:
             del self._parts[name]
             raise
 
-    def _capture(self, place: int, hash_: str) -> bytes | None:
-        table = files.again(partial(self._of_run, place, hash_, CAPTURE))
-        return None if table is None else cast("bytes", table["content"][0].as_py())
+    def _files(self, place: int, hash_: str) -> dict[str, bytes]:
+        tables = [files.again(partial(self._of_run, place, hash_, kind)) for kind in FILES]
+        rows = [row for table in tables if table is not None for row in table.to_pylist()]
+        # A capture of an older version has no name.
+        return {row.get("name", FILES["capture"]): row["content"] for row in rows}
 
 
 class _Rows:

@@ -31,20 +31,26 @@ TABLE_FILES: dict[TableName, str] = {
 STREAMED: frozenset[TableName] = frozenset({"packets", "flow_series", "rtts", "medium", "histogram"})
 """The tables that grow with packets, flows or runs, and have the same columns in every run."""
 
-CAPTURES = "capture_*.pcapng"
-"""The name for all captures together."""
+FILES = {"capture": "capture_*.pcapng", "qlog": "qlog_*.sqlog"}
+"""The names of captures and qlogs, all of a kind together."""
 
 
-def capture_file(index: int, run: Run) -> str:
-    """The file name of a run's capture; ``index`` is its index in ``runs``."""
-    return file_name(f"capture_{index}_{run.label}_seed_{run.seed}.pcapng")
+def kind_of(name: str) -> str:
+    """What a file that a run recorded is: a key of ``FILES``."""
+    return name.partition("_")[0]
+
+
+def name_of(name: str, index: int, run: Run) -> str:
+    """The name in a folder of a file that a run recorded; ``index`` is the run's index in ``runs``."""
+    return file_name(name.replace("*", f"{index}_{run.label}_seed_{run.seed}"))
 
 
 class TableFiles:
     """Writes the recorded tables of runs while later runs continue, so that memory holds one run's packets at a time.
 
-    A streamed table has a row group per run; a capture is a separate file. The queue series, which are small and have
-    columns that depend on the discipline, are concatenated at the end. Leaving the ``with`` block completes the files.
+    A streamed table has a row group per run; captures and qlogs are separate files. The queue series, which are small
+    and have columns that depend on the discipline, are concatenated at the end. Leaving the ``with`` block completes
+    the files.
 
     If the disk is full, a file is removed to free its space; the others continue.
     """
@@ -53,7 +59,7 @@ class TableFiles:
         self._staging = staging
         self._files: dict[TableName, _File] = {}
         self._collected: dict[TableName, list[pa.Table]] = {}
-        self._captures: list[Path] = []
+        self._named: dict[str, list[Path]] = {}
         self._runs = 0
         self.dropped: dict[str, OSError] = {}
         """The files that could not be written, with the errors."""
@@ -75,11 +81,11 @@ class TableFiles:
             else:
                 collected[name] = table
                 self._collected.setdefault(name, []).append(with_run)
-        capture = run.capture()
-        if capture is not None and CAPTURES not in self.dropped:
-            name_of_file = capture_file(self._runs, run)
-            with self._or_dropped(CAPTURES):
-                self._captures.append(self._staging.add(name_of_file, lambda path: path.write_bytes(capture)))
+        for key, content in run.read_files().items():
+            if (kind := FILES[kind_of(key)]) not in self.dropped:
+                with self._or_dropped(kind):
+                    write = partial(Path.write_bytes, data=content)
+                    self._named.setdefault(kind, []).append(self._staging.add(name_of(key, self._runs, run), write))
         self._runs += 1
 
         # Keep no reference to the given run, so that its tables are freed.
@@ -107,7 +113,8 @@ class TableFiles:
             with self._or_dropped(TABLE_FILES[name]):
                 file.close()
         if kind is None:
-            self.paths = [file.final for file in self._files.values()] + self._captures
+            self.paths = [file.final for file in self._files.values()]
+            self.paths += [path for paths in self._named.values() for path in paths]
             for name, tables in self._collected.items():
                 with self._or_dropped(TABLE_FILES[name]):
                     self.paths.append(self._staging.add(TABLE_FILES[name], partial(_write_together, tables)))
@@ -121,7 +128,8 @@ class TableFiles:
         """Removes all files, to free their space."""
         for path in self.paths:
             self._staging.drop(path)
-        names = {CAPTURES if path in self._captures else path.name for path in self.paths}
+        kinds = {path: kind for kind, paths in self._named.items() for path in paths}
+        names = {kinds.get(path, path.name) for path in self.paths}
         self.dropped.update(dict.fromkeys(sorted(names), error))
         self.paths = []
 
@@ -137,10 +145,8 @@ class TableFiles:
                     with suppress(OSError):
                         file.close()
                     self._staging.drop(file.final)
-            if name == CAPTURES:
-                for path in self._captures:
-                    self._staging.drop(path)
-                self._captures = []
+            for path in self._named.pop(name, []):
+                self._staging.drop(path)
 
 
 def _write_together(tables: list[pa.Table], path: Path) -> None:

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sojourn import _core
@@ -21,7 +22,8 @@ from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
 from sojourn.store.rows import Made, table_of
-from sojourn.store.stored import CAPTURE, known_run, recorded
+from sojourn.store.stored import known_run, recorded
+from sojourn.store.tablefiles import kind_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -360,7 +362,7 @@ class Batches:
             self._looked_s = -LOOK_S
 
     def _write_recorded(self, places: range, made: list[Made]) -> None:
-        """Writes the recorded tables and the captures."""
+        """Writes the recorded tables, captures and qlogs."""
         import pyarrow as pa
 
         runs = {self.plan.run_hash(one.spec): one.run for one in made if one.spec is not None and one.run is not None}
@@ -369,7 +371,9 @@ class Batches:
             for name in RECORDED:
                 if (table := run.read_table(name)) is not None:
                     of_batch.setdefault(name, {})[hash_] = table
-            if (capture := run.capture()) is not None:
-                of_batch.setdefault(CAPTURE, {})[hash_] = pa.table({"content": pa.array([capture], pa.large_binary())})
+            for kind, named in groupby(run.read_files().items(), lambda file: kind_of(file[0])):
+                names, contents = zip(*named, strict=True)
+                columns = {"name": pa.array(names), "content": pa.array(contents, pa.large_binary())}
+                of_batch.setdefault(kind, {})[hash_] = pa.table(columns)
         for folder, tables in of_batch.items():
             files.write_part(self.plan.recorded / folder, places[0], places[-1], recorded(tables))

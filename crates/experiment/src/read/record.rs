@@ -21,6 +21,9 @@ keys! {
         /// Capture packet headers in a pcapng file, as tcpdump does: at the router behind its queue (true or "router"),
         /// or at the hosts that send or receive each flow's data; large for long runs.
         pcap = PcapForm, Is("false");
+        /// A file per TCP flow with what its sender does, in qlog: packets sent, received and judged lost, cwnd, RTT, pacing
+        /// and the congestion control's state; large for long runs.
+        qlog = Flag, Is("false");
         /// A row per round-trip time that a flow measured.
         rtt = Flag, Is("false");
         /// What counts as an RTT of TCP: its own samples, or the time from each segment's first transmission to its

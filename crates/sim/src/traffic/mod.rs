@@ -45,6 +45,8 @@ pub struct Identity {
     pub jitter: Duration,
     /// What to measure.
     pub measures: Measures,
+    /// Record a qlog, if it is TCP.
+    pub qlog: bool,
 }
 
 impl Identity {
@@ -157,6 +159,14 @@ impl Source {
             Self::Tcp(flow) => flow.into_meter(),
             Self::Datagrams(flow) => flow.into_meter(),
             Self::Ping(flow) => flow.into_meter(),
+        }
+    }
+
+    /// Takes its qlog, if it has one.
+    pub fn take_qlog(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Self::Tcp(flow) => flow.take_qlog(),
+            Self::Datagrams(_) | Self::Ping(_) => None,
         }
     }
 

@@ -172,6 +172,19 @@ pub trait CongestionControl: Send {
         window.cwnd.max(prior_cwnd)
     }
 
+    /// The name of its phase, by its defining document.
+    fn phase(&self, window: &Window) -> &'static str {
+        if window.in_slow_start() {
+            "slow_start"
+        } else {
+            "congestion_avoidance"
+        }
+    }
+
+    /// Reports its variables by the names of its defining document: bandwidths in bits of payload per second, data in
+    /// flight in segments, times in milliseconds, true as 1.
+    fn state(&self, _report: &mut dyn FnMut(&'static str, f64)) {}
+
     /// Called when the sender sends again after having nothing in flight for `idle`.
     fn on_restart(&mut self, _idle: Duration, _now: Time) {}
 }

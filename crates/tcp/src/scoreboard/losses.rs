@@ -14,6 +14,26 @@ pub(super) struct RackPoint {
     pub(super) rtt: Duration,
 }
 
+/// A segment that was judged lost, for whoever asks: see [`Scoreboard::note_losses`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lost {
+    /// Its first sequence number.
+    pub seq: Seq,
+    /// Why.
+    pub cause: LossCause,
+}
+
+/// What shows that a segment is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossCause {
+    /// Later segments were delivered: duplicate acknowledgements, or SACK (RFC 6675).
+    Reordering,
+    /// It is overdue (RACK).
+    Time,
+    /// The retransmission timer expired.
+    Timeout,
+}
+
 /// The result of loss detection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
@@ -46,7 +66,7 @@ impl Scoreboard {
                 }
                 if !segment.sacked && !segment.lost {
                     if segment.sent_at + patience <= now {
-                        self.mark_lost(index, &mut losses);
+                        self.mark_lost(index, LossCause::Time, &mut losses);
                     } else {
                         contiguous = false;
                         losses.wait(segment.sent_at + patience - now);
@@ -70,7 +90,7 @@ impl Scoreboard {
                     losses.wait(sent_at + patience - now);
                     break;
                 }
-                self.mark_lost(index, &mut losses);
+                self.mark_lost(index, LossCause::Time, &mut losses);
             }
             self.resends.pop_front();
         }
@@ -101,7 +121,7 @@ impl Scoreboard {
         while is_before(self.judged, bound) {
             let segment = *self.at(self.judged);
             if !segment.sacked && !segment.lost && !segment.ever_resent {
-                self.mark_lost(self.judged, &mut losses);
+                self.mark_lost(self.judged, LossCause::Reordering, &mut losses);
             }
             self.judged = self.judged.wrapping_add(1);
         }
@@ -112,13 +132,19 @@ impl Scoreboard {
     pub fn mark_first_lost(&mut self) -> Losses {
         let mut losses = Losses::default();
         if !self.is_empty() && !self.at(self.first).lost {
-            self.mark_lost(self.first, &mut losses);
+            self.mark_lost(self.first, LossCause::Reordering, &mut losses);
         }
         losses
     }
 
-    fn mark_lost(&mut self, index: u32, losses: &mut Losses) {
+    fn mark_lost(&mut self, index: u32, cause: LossCause, losses: &mut Losses) {
         let segment = *self.at(index);
+        if let Some(noted) = &mut self.noted {
+            noted.push(Lost {
+                seq: segment.seq,
+                cause,
+            });
+        }
         losses.segments += 1;
         losses.resent |= segment.resent;
         self.uncount(segment);
@@ -144,7 +170,7 @@ impl Scoreboard {
             }
             let segment = self.at(index);
             if !segment.sacked && (offset == 0 || segment.sent_at + recent <= now) {
-                self.mark_lost(index, &mut losses);
+                self.mark_lost(index, LossCause::Timeout, &mut losses);
             }
         }
         if forget_sacks {

@@ -33,7 +33,7 @@ use crate::cc::{AckEvent, Capabilities, CongestionControl, Window};
 use crate::config::{Clock, Config, Kernel, Recovery};
 use crate::ecn::{self, Feedback};
 use crate::rtt::RttEstimator;
-use crate::scoreboard::Scoreboard;
+use crate::scoreboard::{Lost, Scoreboard};
 use crate::segment::{Flags, Segment};
 use crate::seq::Seq;
 
@@ -184,7 +184,8 @@ impl Sender {
             full: u32::from(config.mss),
             unsent: 0,
             fin: Fin::Open,
-            scoreboard: Scoreboard::new(config.mss, control.capabilities().samples),
+            scoreboard: Scoreboard::new(config.mss, control.capabilities().samples)
+                .note_losses(config.notes_losses),
             window: Window::new(config.initial_window),
             has_fast_path: sack
                 && feedback != Feedback::Accurate
@@ -378,6 +379,27 @@ impl Sender {
     /// The smoothed RTT.
     pub const fn smoothed_rtt(&self) -> Option<Duration> {
         self.rtt.smoothed()
+    }
+    /// The smallest RTT of the last five minutes.
+    pub const fn min_rtt(&self) -> Option<Duration> {
+        self.rtt.min()
+    }
+    /// The congestion control.
+    pub fn control(&self) -> &dyn CongestionControl {
+        self.control.as_ref()
+    }
+    /// The phase of the congestion control; "recovery" while the sender repairs losses, unless the control sets the window
+    /// then too.
+    pub fn phase(&self) -> &'static str {
+        if self.state.resends() && !self.capabilities.governs_window {
+            "recovery"
+        } else {
+            self.control.phase(&self.window)
+        }
+    }
+    /// Takes the segments judged lost since the last call, if [`Config::notes_losses`].
+    pub fn take_losses(&mut self) -> Vec<Lost> {
+        self.scoreboard.take_losses()
     }
     /// The retransmission timeout, backed off.
     pub fn timeout(&self) -> Duration {

@@ -17,6 +17,7 @@ from sojourn.files.typed import Strict, must_be
 from sojourn.frame.results import Run
 from sojourn.studies.measures import Measure, is_statistic
 from sojourn.studies.recipe import Metric
+from sojourn.studies.suites import controls
 
 Better = Literal["higher", "lower", ""]
 Weight = Literal["must", "should", "may"]
@@ -141,7 +142,7 @@ class Suite:
             raise ExperimentError(f"{path}: no such file; section {scenario.section} of the suite names it") from None
 
 
-def load_suite(folder: Path) -> Suite:
+def load_suite(folder: Path) -> Suite | controls.Suite:
     """Reads a suite's folder.
 
     Raises
@@ -153,7 +154,10 @@ def load_suite(folder: Path) -> Suite:
     """
     path = folder / "suite.toml"
     try:
-        return Suite(folder.name, folder, typed.convert(typed.read_toml(path), SuiteFile, "suite"))
+        content = typed.read_toml(path)
+        if content.get("controls"):
+            return controls.Suite(folder.name, folder, typed.convert(content, controls.SuiteFile, "suite"))
+        return Suite(folder.name, folder, typed.convert(content, SuiteFile, "suite"))
     except ValueError as error:
         raise ExperimentError(f"{path}: {error}") from None
 
@@ -164,7 +168,7 @@ def available() -> list[Path]:
     return [path.parent for path in sorted(root.glob("*/suite.toml"))]
 
 
-def find(name: str) -> Suite:
+def find(name: str) -> Suite | controls.Suite:
     """Finds a suite by name, or by the path of its folder.
 
     Raises

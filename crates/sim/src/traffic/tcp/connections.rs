@@ -196,6 +196,7 @@ impl Connections {
                     model::Kernel::V6_1 => Kernel::V6_1,
                     model::Kernel::V7_3 => Kernel::V7_3,
                 },
+                notes_losses: identity.qlog,
                 ..Config::default()
             }),
             algorithm: algorithm.clone(),

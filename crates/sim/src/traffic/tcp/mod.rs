@@ -4,6 +4,7 @@ mod acknowledged;
 mod connections;
 mod heard;
 mod local_queue;
+mod qlog;
 
 use std::mem;
 
@@ -15,12 +16,13 @@ use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::{Arrival, Endpoint, Segment};
 use sojourn_traffic::streams::Stream;
 use sojourn_traffic::{Application, Id, Side, over_tcp};
-use sojourn_units::{Time, cold_path};
+use sojourn_units::{Duration, Time, cold_path};
 
 use self::acknowledged::Unacknowledged;
 use self::connections::{Connection, Connections, Counts, Place};
 use self::heard::Heard;
 use self::local_queue::{LinkQueue, LocalQueue};
+use self::qlog::Qlog;
 use super::Identity;
 use crate::network::{self, Network};
 use crate::packet::{self, SimPacket};
@@ -44,6 +46,8 @@ struct Egress {
     identity: Identity,
     /// The send times of segments, if a row is recorded for each.
     unacknowledged: Option<Unacknowledged>,
+    /// The flow's qlog, if it is recorded.
+    qlog: Option<Box<Qlog>>,
     /// An arrival is being handled, and others may follow at this instant.
     in_batch: bool,
     /// The end polled last waits for the end of this instant.
@@ -66,6 +70,7 @@ impl TcpFlow {
             egress: Egress {
                 unacknowledged: (identity.measures.rows == Some(RowsOf::Segments))
                     .then(Unacknowledged::default),
+                qlog: (identity.qlog).then(|| Box::new(Qlog::new(identity.flow, tcp.mss.into()))),
                 identity,
                 in_batch: false,
                 waits: false,
@@ -93,6 +98,17 @@ impl TcpFlow {
         }
         let (connection, due) = self.connections.at(place);
         let rtt = connection.deliver(side, segment, ecn, now);
+        if let (Some(qlog), Side::Sending) = (&mut self.egress.qlog, side) {
+            record_received(
+                qlog,
+                connection,
+                id,
+                packet,
+                self.egress.identity.overhead,
+                rtt,
+                now,
+            );
+        }
         connection.end_wait(side, now, || network.next_before(Time::MAX).1);
         if side == Side::Receiving && self.meter.segments.is_some() && segment.sequence_len() > 0 {
             cold_path();
@@ -172,6 +188,10 @@ impl TcpFlow {
     pub fn sender_state(&self) -> Option<SenderState> {
         self.connections.sender_state()
     }
+    /// Takes the flow's qlog, if it is recorded.
+    pub fn take_qlog(&mut self) -> Option<Vec<u8>> {
+        self.egress.qlog.take().map(|qlog| qlog.into_bytes())
+    }
     /// The flow's meter, as last brought up to date.
     pub fn into_meter(self) -> Meter {
         self.meter
@@ -197,8 +217,16 @@ impl Egress {
         now: Time,
         network: &mut Network,
     ) -> bool {
+        if let (Some(qlog), Side::Sending) = (&mut self.qlog, side) {
+            cold_path();
+            qlog.updated(id, connection.sending_end(side).0, None, now);
+        }
         if connection.has_to_send(side) {
             self.poll(connection, id, side, now, network);
+        }
+        if let (Some(qlog), Side::Sending, false) = (&mut self.qlog, side, self.in_batch) {
+            cold_path();
+            qlog.updated(id, connection.sending_end(side).0, None, now);
         }
         due[side as usize] = if mem::take(&mut self.waits) {
             now
@@ -245,6 +273,11 @@ impl Egress {
             if let Some(unacknowledged) = &mut self.unacknowledged {
                 record_sent(unacknowledged, id, side, segment, now);
             }
+            if let (Some(qlog), Side::Sending) = (&mut self.qlog, side) {
+                cold_path();
+                let ip_bytes = segment.header_bytes() + u32::from(segment.len);
+                qlog.sent(id, segment, ip_bytes, now);
+            }
             let payload = u32::from(segment.len);
             let bytes = segment.header_bytes() + payload + overhead;
             let ecn = if is_capable { capable } else { Ecn::NotEct };
@@ -253,7 +286,7 @@ impl Egress {
             let leaves = network::send(network, packet, route, now);
             let mut sent = payload;
             let has_link = matches!(local, Some(LocalQueue::Link(_)));
-            if !has_link && self.unacknowledged.is_none() {
+            if !has_link && self.unacknowledged.is_none() && self.qlog.is_none() {
                 while end.continue_alike(&mut next, now) {
                     let mut packet = network.observer.packets.take();
                     packet.segment = next;
@@ -285,6 +318,21 @@ fn waits(end: &Endpoint, local: &LocalQueue, now: Time, network: &Network) -> bo
         cold_path(); // the first acknowledgement of an instant has sent, and this is another one
         local.waiting(now) > end.small_queue() && network.next_before(Time::MAX).1 == now
     }
+}
+
+/// Notes an arrival at the sender of the data, and what it changed.
+#[cold]
+fn record_received(
+    qlog: &mut Qlog,
+    connection: &mut Connection,
+    id: Id,
+    packet: &SimPacket,
+    overhead: u32,
+    rtt: Option<Duration>,
+    now: Time,
+) {
+    qlog.received(id, &packet.segment, packet.bytes - overhead, now);
+    qlog.updated(id, connection.sending_end(Side::Sending).0, rtt, now);
 }
 
 /// Notes when data was sent.

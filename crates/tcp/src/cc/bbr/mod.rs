@@ -52,6 +52,16 @@ fn pacing_rate(bandwidth: Bandwidth, gain: u64, mss: u32) -> Option<Rate> {
     Rate::from_bps((bits * u128::from(PACING_PERCENT) / scale) as u64)
 }
 
+/// A bandwidth in bits of payload per second, for [`super::CongestionControl::state`].
+fn as_bps(bandwidth: Bandwidth, mss: u32) -> f64 {
+    bandwidth as f64 * f64::from(mss) * 8.0 / BANDWIDTH_SCALE as f64
+}
+
+/// A gain as a number.
+fn as_number(gain: u64) -> f64 {
+    gain as f64 / UNIT as f64
+}
+
 /// Segments of a pacing burst: a 1024th of a second's worth, at least two (one below 1.2 Mbit/s), at most 127.
 fn burst(rate: Option<Rate>, mss: u32) -> u32 {
     let bps = rate.map_or(0, Rate::as_bps);

@@ -11,7 +11,7 @@ use sojourn_units::{Duration, Rate, Time};
 use super::aggregation::Aggregation;
 use super::policer::Policer;
 use super::{
-    Bandwidth, INITIAL_WINDOW, MIN_WINDOW, Rounds, UNIT, bandwidth, burst, draw,
+    Bandwidth, INITIAL_WINDOW, MIN_WINDOW, Rounds, UNIT, as_bps, as_number, bandwidth, burst, draw,
     in_path_when_released, pacing_rate, product, with_quantum,
 };
 use crate::cc::windowed::WindowedMax;
@@ -425,6 +425,29 @@ impl CongestionControl for Bbr {
         self.full_rounds = 0;
         self.policer = Policer::new();
         window.cwnd
+    }
+
+    fn phase(&self, _window: &Window) -> &'static str {
+        match self.mode {
+            Mode::Startup => "startup",
+            Mode::Drain => "drain",
+            Mode::ProbeBandwidth(_) => "probe_bw",
+            Mode::ProbeRtt(_) => "probe_rtt",
+        }
+    }
+
+    fn state(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("max_bw", as_bps(self.bandwidth.get(), self.mss));
+        report("bw", as_bps(self.estimate(), self.mss));
+        report("pacing_gain", as_number(self.pacing_gain()));
+        report("cwnd_gain", as_number(self.cwnd_gain()));
+        let pipe = self.in_flight_at(self.bandwidth.get(), UNIT);
+        report("inflight_bdp", pipe.into());
+        let extra = self.aggregation.window(self.estimate());
+        report("extra_acked", extra.into());
+        report("full_bw_count", self.full_rounds.into());
+        report("full_bw_reached", f64::from(self.full));
+        report("round_count", self.rounds.count as f64);
     }
 
     fn on_restart(&mut self, _idle: Duration, now: Time) {

@@ -11,7 +11,7 @@ use sojourn_units::{Duration, Rate, Time};
 
 use super::aggregation::Aggregation;
 use super::{
-    Bandwidth, INITIAL_WINDOW, MIN_WINDOW, Rounds, UNIT, bandwidth, burst, draw,
+    Bandwidth, INITIAL_WINDOW, MIN_WINDOW, Rounds, UNIT, as_bps, as_number, bandwidth, burst, draw,
     in_path_when_released, pacing_rate, product, with_quantum,
 };
 use crate::cc::windowed::WindowedMax;
@@ -632,6 +632,49 @@ impl CongestionControl for Bbr3 {
         self.loss_in_round = false;
         self.forget_short_term();
         window.cwnd.max(prior_cwnd)
+    }
+
+    fn phase(&self, _window: &Window) -> &'static str {
+        match self.mode {
+            Mode::Startup => "startup",
+            Mode::Drain => "drain",
+            Mode::Down => "probe_bw_down",
+            Mode::Cruise => "probe_bw_cruise",
+            Mode::Refill => "probe_bw_refill",
+            Mode::Up => "probe_bw_up",
+            Mode::ProbeRtt(_) => "probe_rtt",
+        }
+    }
+
+    fn state(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("max_bw", as_bps(self.max_bandwidth.get(), self.mss));
+        report("bw", as_bps(self.estimate(), self.mss));
+        report("pacing_gain", as_number(self.pacing_gain()));
+        report("cwnd_gain", as_number(self.cwnd_gain()));
+        let pipe = self.in_flight_at(self.max_bandwidth.get(), UNIT);
+        report("inflight_bdp", pipe.into());
+        let extra = self.aggregation.window(self.estimate());
+        report("extra_acked", extra.into());
+        report("full_bw_count", self.plateau.rounds.into());
+        report("full_bw_now", f64::from(self.plateau.reached));
+        report("full_bw_reached", f64::from(self.full));
+        report("round_count", self.rounds.count as f64);
+        // A bound is infinite while there is none.
+        let bound = |of| {
+            if of == UNBOUNDED {
+                f64::INFINITY
+            } else {
+                f64::from(of)
+            }
+        };
+        report("inflight_longterm", bound(self.in_flight_long));
+        report("inflight_headroom", bound(self.with_headroom()));
+        report("inflight_shortterm", bound(self.in_flight_short));
+        let bounded = self.bandwidth_short != Bandwidth::MAX;
+        let short = as_bps(self.bandwidth_short, self.mss);
+        report("bw_shortterm", if bounded { short } else { f64::INFINITY });
+        report("bw_probe_wait", self.probe_wait.as_secs_f64() * 1e3);
+        report("idle_restart", f64::from(self.restarting));
     }
 
     fn on_restart(&mut self, _idle: Duration, now: Time) {

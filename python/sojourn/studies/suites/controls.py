@@ -1,0 +1,261 @@
+"""Judges congestion controls by a suite of test cases: each case's criteria, by runs of one sender.
+
+What a case does when the sender enters a phase takes a first run of the same seed, which is the same up to that moment.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from sojourn import _core
+from sojourn.files import bounded
+from sojourn.files.typed import Strict, must_be
+from sojourn.frame.results import Run
+from sojourn.frame.swept import quantity
+from sojourn.runs.execution import Report
+from sojourn.store import Store
+from sojourn.store.batches import make_batch
+from sojourn.studies.suites.criteria import INSIDE, OUTSIDE, Answer, Seen
+
+BBR = ("bbr", "bbr3")
+"""The controls whose state is judged."""
+MET, MISSED, NOT_REACHED = "met", "missed", "not reached"
+
+
+class Criterion(Strict, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """What a run must show. The keys that are not here are arguments of the check."""
+
+    check: str
+    by: Literal["draft", "sojourn"]
+    text: str
+    controls: tuple[str, ...] = ()
+    """The controls that have this state; empty: it is seen from outside, of any control."""
+
+
+class Act(Strict, frozen=True, kw_only=True):
+    """What changes at the moment at which the sender enters a phase."""
+
+    phase: str
+    after_s: float = 0.0
+    default_s: float | None = None
+    """When it changes for a control without this phase; by default the case is not one for it."""
+    set: dict[str, str]
+    """Overrides; {at} is that moment."""
+
+
+class Case(Strict, frozen=True, kw_only=True):
+    """A test case."""
+
+    id: str
+    draft: str
+    path: str
+    file: str = "path.toml"
+    set: dict[str, str] = {}
+    act: Act | None = None
+    rate: str = ""
+    """The link's rate at last, if it changes."""
+    criteria: tuple[dict[str, Any], ...]
+
+
+class SuiteFile(Strict, frozen=True, kw_only=True):
+    """suite.toml of a suite for congestion controls."""
+
+    title: str
+    controls: Literal[True]
+    open: tuple[str, ...]
+    """What the document leaves open."""
+    quick: dict[str, str] = {}
+    case: tuple[Case, ...]
+
+    def __post_init__(self) -> None:
+        for place, case in enumerate(self.case):
+            for given in case.criteria:
+                criterion = msgspec.convert(given, Criterion)
+                known = INSIDE if criterion.controls else OUTSIDE
+                must_be(criterion.check, known, f"case.{place}: criteria: check")
+                try:
+                    inspect.signature(known[criterion.check]).bind(None, **_arguments(given))
+                except TypeError as error:
+                    raise ValueError(f"case.{place}: criteria: {criterion.check}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite, with its folder."""
+
+    name: str
+    folder: Path
+    content: SuiteFile
+
+    def spec_of(self, case: Case, control: str, more: Mapping[str, str]) -> _core.Plan:
+        """The runs of a control in a case, with more overrides.
+
+        Raises
+        ------
+        ExperimentError
+            The control, or the suite's experiment, is wrong.
+        """
+        text = bounded.read_text(self.folder / case.file, bounded.LARGEST_TEXT)
+        record = {"record.qlog": "true"} if control in BBR else {}
+        overrides = {**case.set, "traffic.0.tcp": control, **record, **more}
+        written = [(key, re.sub(r'"(\w[\w-]*\.trace)"', self._path, value)) for key, value in overrides.items()]
+        return _core.Plan.read_text(text, f"{self.name}: {case.id}", written)
+
+    def _path(self, trace: re.Match[str]) -> str:
+        return json.dumps(str(self.folder / trace[1]))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A criterion of a case for a control, over the seeds."""
+
+    criterion: Criterion
+    met: int
+    missed: int
+
+    @property
+    def word(self) -> str:
+        """In words: met by every run that got to it, or not."""
+        if not self.met + self.missed:
+            return NOT_REACHED
+        return MISSED if self.missed else MET
+
+
+@dataclass
+class Judged:
+    """The verdicts of every case and control."""
+
+    suite: Suite
+    controls: tuple[str, ...]
+    quick: bool
+    answers: dict[tuple[str, str], list[list[Answer]]] = field(default_factory=dict)
+    """Of a case and a control: per run the answers to its criteria."""
+    runs: int = 0
+    stopped_by: BaseException | None = None
+
+    def verdicts(self, case: Case, control: str) -> list[Verdict | None]:
+        """A verdict per criterion; None where it is not one for this control."""
+        runs = self.answers.get((case.id, control), [])
+        found: list[Verdict | None] = []
+        for place, criterion in enumerate(criteria_of(case)):
+            if criterion.controls and control not in criterion.controls:
+                found.append(None)
+                continue
+            answers = [run[place] for run in runs]
+            found.append(Verdict(criterion, answers.count(True), answers.count(False)))
+        return found
+
+
+def criteria_of(case: Case) -> list[Criterion]:
+    """The criteria of a case."""
+    return [msgspec.convert(given, Criterion) for given in case.criteria]
+
+
+def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in given.items() if key not in Criterion.__struct_fields__}
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A run to make."""
+
+    case: Case
+    control: str
+    spec: _core.RunSpec
+    acted_s: float | None
+
+    def judge(self, run: Run) -> list[Answer]:
+        """The answers to the case's criteria, in their order."""
+        experiment = json.loads(self.spec.document)["experiment"]
+        rate = quantity(self.case.rate or experiment["link"]["rate"])
+        rtt = quantity(experiment["traffic"][0]["rtt"])
+        assert rate is not None and rtt is not None
+        seen = Seen(run, rate.value, rtt.value / 1000.0, self.acted_s)
+        return [self._answer(seen, given) for given in self.case.criteria]
+
+    def _answer(self, seen: Seen, given: Mapping[str, Any]) -> Answer:
+        controls = given.get("controls", ())
+        if controls and self.control not in controls:
+            return None
+        return (INSIDE if controls else OUTSIDE)[given["check"]](seen, **_arguments(given))
+
+    def entered_s(self, run: Run) -> float | None:
+        """When the sender enters the phase at which the case acts."""
+        act = self.case.act
+        assert act is not None
+        stays = Seen(run, 1.0, 1.0, None).all_of(act.phase) if self.control in BBR else []
+        times = (stay.moments[0].at_s for stay in stays if stay.moments[0].at_s >= act.after_s)
+        return next(times, act.default_s)
+
+
+def judge(
+    controls: Sequence[str],
+    suite: Suite,
+    *,
+    quick: bool = False,
+    jobs: int | None = None,
+    store: Store | None = None,
+    report: Report | None = None,
+) -> Judged:
+    """Runs every case for every control.
+
+    Raises
+    ------
+    ExperimentError
+        A control or the suite's experiment is wrong.
+    """
+    judged = Judged(suite, tuple(dict.fromkeys(controls)), quick)
+    more = suite.content.quick if quick else {}
+    first: list[_Job] = []
+    for case in suite.content.case:
+        for control in judged.controls:
+            first += [_Job(case, control, spec, None) for spec in suite.spec_of(case, control, more)]
+    second: list[_Job] = []
+
+    def measure(job: _Job, run: Run) -> list[Answer] | float | None:
+        return job.judge(run) if job.case.act is None else job.entered_s(run)
+
+    def take(job: _Job, found: Any) -> None:
+        act = job.case.act
+        if act is None:
+            judged.answers.setdefault((job.case.id, job.control), []).append(found)
+        elif found is not None:
+            seed = {"experiment.seed": str(job.spec.seed), "experiment.repeat": "1"}
+            changed = {key: _at(value, found) for key, value in act.set.items()}
+            plan = suite.spec_of(job.case, job.control, {**more, **seed, **changed})
+            second.extend(_Job(job.case, job.control, spec, found) for spec in plan)
+
+    def run_all(jobs_: list[_Job], name: str, finish: Any, done: Any) -> BaseException | None:
+        return make_batch(
+            name,
+            [job.spec for job in jobs_],
+            lambda index, found: done(jobs_[index], found),
+            finish=lambda index, run: finish(jobs_[index], run),
+            jobs=jobs,
+            store=store,
+            report=report,
+        )
+
+    judged.stopped_by = run_all(first, suite.name, measure, take)
+    if judged.stopped_by is None and second:
+        keep = lambda job, found: judged.answers.setdefault((job.case.id, job.control), []).append(found)  # noqa: E731
+        judged.stopped_by = run_all(second, f"{suite.name}, acting", _Job.judge, keep)
+    judged.runs = len(first) + len(second)
+    return judged
+
+
+def _at(value: str, at_s: float) -> str:
+    """An override with its {at}, or {at + 40 ms}, as a time to the nanosecond."""
+
+    def written(found: re.Match[str]) -> str:
+        return f"{round(at_s * 1e9) / 1e6 + float(found[1] or 0.0):.6f} ms"
+
+    return re.sub(r"\{at(?: \+ (\d+) ms)?\}", written, value)
