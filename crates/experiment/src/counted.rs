@@ -26,7 +26,7 @@ pub(crate) fn counts(root: &Node) -> bool {
 /// texts, and at the end of its name if that has none. Traffic has a `total`: the name without a number.
 ///
 /// # Errors
-/// A count is not a whole number from 1 to 10,000.
+/// A count is not a whole number from 1 to 10,000, or a text has other braces than `{i}`.
 pub(crate) fn expanded(file: &str, mut root: Node) -> Result<Node, ReadError> {
     let Item::Table(Table(sections)) = &mut root.item else {
         return Ok(root);
@@ -46,6 +46,49 @@ pub(crate) fn expanded(file: &str, mut root: Node) -> Result<Node, ReadError> {
         *entries = all;
     }
     Ok(root)
+}
+
+/// A path or a message with the numbers of entries as they are in the file, from one with those after counting.
+pub(crate) fn as_written(root: &Node, text: &str) -> String {
+    let Item::Table(sections) = &root.item else {
+        return text.to_owned();
+    };
+    SECTIONS.into_iter().fold(text.to_owned(), |text, section| {
+        let Some(Item::Array(entries)) = sections.get(section).map(|node| &node.item) else {
+            return text;
+        };
+        let marker = format!("{section}.");
+        let mut parts = text.split(&marker);
+        let before = parts.next().unwrap_or_default().to_owned();
+        parts.fold(before, |text, part| {
+            let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+            let number = &part[..part.len() - rest.len()];
+            match number.parse() {
+                Ok(counted) => format!("{text}{marker}{}{rest}", written(entries, counted)),
+                Err(_) => format!("{text}{marker}{part}"),
+            }
+        })
+    })
+}
+
+/// The entry of the file that stands for the one with this number after counting.
+fn written(entries: &[Node], counted: usize) -> usize {
+    let mut before = 0;
+    for (index, entry) in entries.iter().enumerate() {
+        before += match &entry.item {
+            Item::Table(table) if has_count(entry) => {
+                match table.get("count").map(|node| &node.item) {
+                    Some(Item::Integer(copies)) => usize::try_from(*copies).unwrap_or(1),
+                    _ => 1,
+                }
+            }
+            _ => 1,
+        };
+        if counted < before {
+            return index;
+        }
+    }
+    counted
 }
 
 fn has_count(entry: &Node) -> bool {
@@ -84,6 +127,9 @@ fn copies(
             ));
         }
     };
+    for (key, node) in &table.0 {
+        refuse_other_braces(file, &format!("{path}.{key}"), node)?;
+    }
     let text = |key| match table.get(key).map(|node| &node.item) {
         Some(Item::Text(text)) => Some(text.clone()),
         _ => None,
@@ -111,6 +157,24 @@ fn copies(
     Ok((1..=copies)
         .map(|number| numbered(entry.clone(), &number.to_string()))
         .collect())
+}
+
+/// # Errors
+/// A text of a counted entry has braces with something else than the number.
+fn refuse_other_braces(file: &str, path: &str, node: &Node) -> Result<(), ReadError> {
+    match &node.item {
+        Item::Text(text) if text.replace(NUMBER, "").contains(['{', '}']) => {
+            let what = format!("got {}; {NUMBER} is what stands for the number", node.item);
+            Err(ReadError::new(file, node.origin.clone(), path, what))
+        }
+        Item::Array(items) => (items.iter().enumerate()).try_for_each(|(index, item)| {
+            refuse_other_braces(file, &format!("{path}.{index}"), item)
+        }),
+        Item::Table(table) => (table.0.iter()).try_for_each(|(key, value)| {
+            refuse_other_braces(file, &format!("{path}.{key}"), value)
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// A value with the number in all its texts.

@@ -59,6 +59,13 @@ impl ReadError {
         self.place().map(|at| at.line)
     }
 
+    /// This error with another path and message, made from its own.
+    pub(crate) fn rewritten(mut self, rewrite: impl Fn(&str) -> String) -> Self {
+        self.path = rewrite(&self.path);
+        self.what = rewrite(&self.what);
+        self
+    }
+
     /// This error with the swept values that caused it, if any, unless it names them already.
     pub(crate) fn within_sweep(mut self, values: &str) -> Self {
         if !values.is_empty() && matches!(self.origin, Origin::File | Origin::Text(_)) {

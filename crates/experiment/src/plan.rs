@@ -248,8 +248,9 @@ impl Layout {
     /// Reads the file with the swept values of one cell in their places.
     pub fn read_cell(&self, index: u64, context: &Context<'_>) -> Result<Cell, ReadError> {
         let experiment_of = |root: &Node| {
-            let root = self.expanded(root)?;
-            File.read(&Entry::root(&root, context))
+            let all = self.expanded(root)?;
+            let read = File.read(&Entry::root(&all, context));
+            read.map_err(|error| error.rewritten(|text| counted::as_written(root, text)))
         };
         let values = self.axes.cell(index);
         let experiment = experiment_of(&self.swept(&values)?).map_err(|error| {
@@ -290,12 +291,11 @@ impl Layout {
         is_refused: impl Fn(&Experiment) -> bool,
     ) -> ReadError {
         let values = self.axes.cell(cell);
-        let swept = self.swept(&values);
-        let root = match swept
-            .as_ref()
-            .map_err(Clone::clone)
-            .and_then(|root| self.expanded(root))
-        {
+        let written = match self.swept(&values) {
+            Ok(root) => root,
+            Err(error) => return error,
+        };
+        let root = match self.expanded(&written) {
             Ok(root) => root,
             Err(error) => return error,
         };
@@ -313,7 +313,8 @@ impl Layout {
                 .is_ok_and(|experiment| is_refused(&experiment))
         });
         let origin = nearest.node.origin.clone();
-        ReadError::new(&self.file, origin, key, message).within_sweep(&axes::as_text(&cause))
+        let key = counted::as_written(&written, key);
+        ReadError::new(&self.file, origin, &key, message).within_sweep(&axes::as_text(&cause))
     }
 
     /// The file with every entry as often as it counts.

@@ -226,6 +226,27 @@ rtt = "20 ms"
         refused(&text.replacen("count = 3", "count = 0", 1)),
         "load.toml:6: link.0.count: got 0; must be a whole number from 1 to 10000"
     );
+    assert_eq!(
+        refused(&text.replacen("home-{i}", "home-{j}", 1)),
+        "load.toml:8: link.0.to: got \"home-{j}\"; {i} is what stands for the number"
+    );
+}
+
+/// Of three movies and a call, the call is the second entry of the file, also where it has another's name.
+#[test]
+fn messages_name_entries_as_they_are_written() {
+    let text = LINE.replace(
+        "{ kind = \"bulk\", rtt",
+        "{ kind = \"bulk\", name = \"movie\", count = 3, rtt = \"20 ms\" }, { kind = \"bulk\", name = \"call\", rtt",
+    );
+    assert_eq!(one(&text).traffic.len(), 4);
+    let wrong = refused(&text.replace("name = \"call\"", "flows = 0"));
+    assert!(wrong.contains(" traffic.1.flows: got 0"), "{wrong}");
+    let twice = refused(&text.replace("name = \"call\"", "name = \"movie-2\""));
+    assert!(
+        twice.contains(" traffic.1.name: ") && twice.contains("traffic.0 is called"),
+        "{twice}"
+    );
 }
 
 #[test]
