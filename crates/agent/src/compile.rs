@@ -5,11 +5,13 @@ use sojourn_experiment::derived::{self, QueuePlace};
 use sojourn_experiment::model::{
     self, Abe, Capacity, CapturePoint, EchoProtocol, Experiment, Hop, Kind, RttOf, Traffic, Way,
 };
+use sojourn_path::Impair;
 use sojourn_units::{Duration, Rate, Value};
 
 use crate::disciplines::{self, Leaf, Refusal};
 use crate::hosts::Hosts;
 use crate::job::{FIRST_PORT, FIRST_PORT_OF_REQUESTED, Flow, Job, ObservedQueue, PathJob, Tcp};
+use crate::netem;
 use crate::shaper;
 use crate::topology::{self, Names};
 
@@ -209,12 +211,8 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
             "must be left out on Linux, whose links count bytes without cells; backends that have it: sim",
         );
     }
-    let impaired = |place: &QueuePlace<'_>| Some((place.link_key(), place.link.impaired_key()?));
-    if let Some((link, key)) = places.iter().find_map(impaired) {
-        return refuse(
-            format!("{link}.{key}"),
-            "must be left out on Linux, whose links are not impaired; backends that have it: sim",
-        );
+    for place in &places {
+        check_wire(place, &experiment.traffic)?;
     }
     check_traffic(experiment)?;
     if !matches!(experiment.record.pcap, None | Some(CapturePoint::Router)) {
@@ -224,6 +222,35 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
         );
     }
     check_qlog(experiment)
+}
+
+/// Refuses impairments that the kernel's netem cannot have.
+fn check_wire(place: &QueuePlace<'_>, traffic: &[Traffic]) -> Result<(), Refusal> {
+    let (name, link) = (place.link_key(), place.link);
+    if let (Some(_), Some(key)) = (&link.nodes, link.impaired_key()) {
+        return refuse(
+            format!("{name}.{key}"),
+            "must be left out on Linux with [[link]], whose wires are not apart; backends that have it: sim",
+        );
+    }
+    let refused = |way: &str, delay, impair: &Impair| match netem::refused(delay, impair) {
+        Some((key, message)) => refuse(format!("{name}{way}.{key}"), message),
+        None => Ok(()),
+    };
+    refused("", link.delay, &link.impair(Way::Down))?;
+    let back = link.impair(Way::Up);
+    if link.up.is_none() {
+        // The way back is the rest of each RTT.
+        let mut rests = traffic.iter().map(|group| group.rtt - link.delay);
+        return rests.try_for_each(|rest| refused(".up", rest, &back));
+    }
+    if back.jitter.is_some() || back.reorder.is_some() {
+        return refuse(
+            format!("{name}.up.jitter"),
+            "must be \"0 s\", and reorder 0, on Linux, where nothing delays behind the queue upwards; backends that have it: sim",
+        );
+    }
+    refused(".up", link.delay, &back)
 }
 
 /// Refuses traffic that the kernel's hosts cannot have.

@@ -12,7 +12,7 @@
 //! | [`compile`] | compiles an experiment's arm to a [`Job`], or refuses what Linux cannot run |
 //! | [`job`] | the input of the agent |
 //! | [`disciplines`] | disciplines as options of the kernel, and their counters |
-//! | [`shaper`] | HTB and netem, which make a link |
+//! | [`shaper`], [`netem`] | HTB and netem, which make a link |
 //! | [`topology`] | the network as steps that build it |
 //! | `netlink` | the bytes of netlink messages |
 //! | `executor` | carries out a job; on Linux only |
@@ -31,6 +31,7 @@ pub mod disciplines;
 pub mod executor;
 pub mod hosts;
 mod job;
+mod netem;
 mod netlink;
 pub mod recording;
 mod replay;

@@ -31,6 +31,10 @@ pub struct Recording {
     /// Retransmission timeouts of all hosts, as counted by the kernel.
     #[serde(default)]
     pub timeouts: u64,
+    /// The impaired directions of links: the link's number, whether it is upwards, packets lost, and packets delivered twice,
+    /// if they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub impaired: Vec<(usize, bool, u64, Option<u64>)>,
     /// The number of tracepoint events.
     pub events: u64,
     /// What is known only where the packets passed Sojourn's own path.
@@ -51,8 +55,6 @@ pub struct PathFigures {
     pub lateness: Lateness,
     /// What the user should know.
     pub notes: Vec<String>,
-    /// The impaired directions of links: the link's number, whether it is upwards, packets lost, and packets delivered twice.
-    pub impaired: Vec<(usize, bool, u64, u64)>,
     /// The length of a run that its traffic ends, and the flows that appeared in it.
     pub appeared: Option<(u64, Vec<Appeared>)>,
 }

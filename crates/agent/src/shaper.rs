@@ -1,29 +1,27 @@
-//! A link on Linux: HTB as its shaper, netem as its delay (linux/pkt_sched.h, tc-htb(8), tc-netem(8)).
+//! A link on Linux: HTB as its shaper (linux/pkt_sched.h, tc-htb(8)); [`crate::netem`] is its wire.
 
 use serde::{Deserialize, Serialize};
-use sojourn_units::{Duration, Rate};
+use sojourn_units::Rate;
 
 use crate::disciplines::{Leaf, Options};
 use crate::netlink::Attributes;
 
 /// Nanoseconds of a tick, in which the kernel's packet schedulers count (PSCHED_SHIFT).
-const TICK_NS: u64 = 64;
+pub const TICK_NS: u64 = 64;
 /// The class of all packets.
 const CLASS: u32 = 1;
 /// The major number of the discipline under test.
 const LEAF_MAJOR: u32 = 0x10;
-/// Packets that a netem holds: more than ever occur.
-const NETEM_LIMIT: u32 = 200_000;
 /// The handle that makes the kernel choose one, and the parent of a root.
-const ANY: u32 = 0;
-const ROOT: u32 = u32::MAX;
+pub const ANY: u32 = 0;
+/// See [`ANY`].
+pub const ROOT: u32 = u32::MAX;
 
-/// Numbers of attributes: of HTB, of netem, and of a size table.
+/// Numbers of attributes: of HTB, and of a size table.
 const HTB_CLASS: u16 = 1;
 const HTB_INIT: u16 = 2;
 const HTB_RATE64: u16 = 6;
 const HTB_CEIL64: u16 = 7;
-const NETEM_LATENCY64: u16 = 10;
 const SIZES_BASE: u16 = 1;
 /// TC_LINKLAYER_ETHERNET: the kernel computes times itself and needs no table of them.
 const ETHERNET: u8 = 1;
@@ -121,30 +119,6 @@ pub fn leaf(device: &str, major: u16, leaf: &Leaf) -> Scheduler {
     }
 }
 
-/// A propagation delay at the root of a device.
-pub fn delay(device: &str, delay: Duration) -> Scheduler {
-    // tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter; the latency again in nanoseconds.
-    let latency = u32::try_from(delay.as_nanos() / TICK_NS).unwrap_or(u32::MAX);
-    let mut options: Vec<u8> = [latency, NETEM_LIMIT, 0, 0, 0, 0]
-        .iter()
-        .flat_map(|field: &u32| field.to_ne_bytes())
-        .collect();
-    options.extend(
-        Attributes::new()
-            .u64(NETEM_LATENCY64, delay.as_nanos())
-            .as_bytes(),
-    );
-    Scheduler {
-        is_class: false,
-        device: device.into(),
-        parent: ROOT,
-        handle: ANY,
-        kind: "netem".into(),
-        options: Options::Fields(options),
-        overhead: 0,
-    }
-}
-
 /// The major number of a host's bands.
 const BANDS_MAJOR: u32 = 0x5c00;
 /// The most bands that there can be (TCQ_PRIO_BANDS).
@@ -168,14 +142,6 @@ pub fn bands(device: &str, count: usize, others: usize) -> Scheduler {
         kind: "prio".into(),
         options: Options::Fields(options),
         overhead: 0,
-    }
-}
-
-/// A propagation delay of a band.
-pub fn delay_of_band(device: &str, number: usize, delay: Duration) -> Scheduler {
-    Scheduler {
-        parent: band(number),
-        ..self::delay(device, delay)
     }
 }
 

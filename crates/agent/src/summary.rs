@@ -84,10 +84,10 @@ pub fn summarise(
             dropped_overflow: counted.overflow,
             ..probes[index].figures(used, counted.marked.unwrap_or_else(seen))
         };
-        let impaired = path.impaired.iter().find(|of| is_at(of, place.hop));
+        let impaired = recording.impaired.iter().find(|of| is_at(of, place.hop));
         let figures = Bottleneck {
             lost_packets: impaired.map(|(_, _, lost, _)| *lost),
-            duplicated_packets: impaired.map(|(_, _, _, twice)| *twice),
+            duplicated_packets: impaired.and_then(|(_, _, _, twice)| *twice),
             ..figures
         };
         Some((place.hop, figures))
@@ -104,11 +104,11 @@ pub fn summarise(
             capture::pcapng(&recording.captured, &interfaces)
         }),
     };
-    let without_queue = path.impaired.iter().filter(|(link, up, ..)| {
+    let without_queue = recording.impaired.iter().filter(|(link, up, ..)| {
         let way = if *up { Way::Up } else { Way::Down };
         !derived::is_queued(&experiment.links, Hop { link: *link, way })
     });
-    let name = |(link, up, lost, _): &(usize, bool, u64, u64)| {
+    let name = |(link, up, lost, _): &(usize, bool, u64, Option<u64>)| {
         let way = if *up { Way::Up } else { Way::Down };
         (format!("{}/{}", scope.links[*link], way.name()), *lost)
     };
@@ -131,7 +131,7 @@ pub fn summarise(
 }
 
 /// True if figures of an impaired direction are those of this one.
-fn is_at((link, up, ..): &(usize, bool, u64, u64), hop: Hop) -> bool {
+fn is_at((link, up, ..): &(usize, bool, u64, Option<u64>), hop: Hop) -> bool {
     (*link, *up) == (hop.link, hop.way == Way::Up)
 }
 

@@ -19,11 +19,13 @@ use std::net::Ipv4Addr;
 
 use sojourn_experiment::derived::{self, Host, QueuePlace};
 use sojourn_experiment::model::{Experiment, Hop, Link, Traffic, Way};
+use sojourn_path::Impair;
 use sojourn_units::{Duration, Rate};
 
 use crate::disciplines::Leaf;
 use crate::hosts::{Hosts, Options, PlacedHost};
 use crate::job::{Action, Interface, Route, Step};
+use crate::netem;
 use crate::shaper::{self, Scheduler};
 
 /// The handle of the first root qdisc: an unusual number, because other qdiscs of a host are traced by handle too.
@@ -207,7 +209,7 @@ pub fn network(
         writer.host_routes(host);
     }
     for host in &hosts.all {
-        writer.host_delays(host);
+        writer.host_delays(host, &links[0]);
     }
     for (place, leaf) in queues {
         let port = Port::of(links, place.hop);
@@ -356,28 +358,52 @@ impl Writer<'_> {
         self.route(&placed.namespace(self.names), route);
     }
 
-    /// Adds the delays of what leaves a host, and of what comes to it.
-    fn host_delays(&mut self, placed: &PlacedHost) {
+    /// Adds the delays of what leaves a host, and of what comes to it. With `[link]` they are its wire, which may be impaired;
+    /// without a queue upwards the way back begins at the far hosts.
+    fn host_delays(&mut self, placed: &PlacedHost, link: &Link) {
+        let impaired = |way: Way, is_here: bool| match link.nodes {
+            None if is_here => link.impair(way),
+            _ => Impair::new(),
+        };
+        let is_far = placed.host.is_far;
+        let leaving = impaired(Way::Up, is_far && link.up.is_none());
+        let coming = match is_far {
+            true => impaired(Way::Down, true),
+            false => impaired(Way::Up, link.up.is_some()),
+        };
         let (name, node) = (placed.namespace(self.names), self.names.of(&placed.node));
         let [own, of_node] = devices(placed.host);
         match placed.role.rests.as_slice() {
-            [rest] => self.delay(&name, &own, *rest),
+            [rest] => self.wire(&name, &own, *rest, &leaving, Way::Up),
             rests => {
                 let of_others = placed.role.echoes.unwrap_or(Duration::ZERO);
                 let others = placed.role.band(of_others).unwrap_or(0);
                 self.add(&name, shaper::bands(&own, rests.len(), others));
-                for (band, rest) in rests.iter().enumerate().filter(|(_, rest)| !rest.is_zero()) {
-                    self.add(&name, shaper::delay_of_band(&own, band, *rest));
+                for (band, rest) in rests.iter().enumerate() {
+                    if !rest.is_zero() || !leaving.is_nothing() {
+                        let mut wire = netem::wire(&own, *rest, &leaving);
+                        wire.parent = shaper::band(band);
+                        if !leaving.is_nothing() {
+                            wire.handle = netem::handle(Way::Up, band);
+                        }
+                        self.add(&name, wire);
+                    }
                 }
             }
         }
         let delay = placed.role.delay.unwrap_or(Duration::ZERO);
-        self.delay(&node, &of_node, delay);
+        let way = if is_far { Way::Down } else { Way::Up };
+        self.wire(&node, &of_node, delay, &coming, way);
     }
 
-    fn delay(&mut self, namespace: &str, device: &str, delay: Duration) {
-        if !delay.is_zero() {
-            self.add(namespace, shaper::delay(device, delay));
+    /// Adds a delay, with what happens to packets of this direction there.
+    fn wire(&mut self, namespace: &str, device: &str, delay: Duration, of: &Impair, way: Way) {
+        let wire = netem::wire(device, delay, of);
+        if !of.is_nothing() {
+            let handle = netem::handle(way, 0);
+            self.add(namespace, Scheduler { handle, ..wire });
+        } else if !delay.is_zero() {
+            self.add(namespace, wire);
         }
     }
 }

@@ -481,26 +481,67 @@ fn a_users_congestion_control_is_refused() {
     );
 }
 
+/// BASE with more keys of its link.
+fn with_link(keys: &str) -> String {
+    BASE.replace("delay = \"10 ms\"", keys)
+}
+
+/// Without a queue upwards the way back begins at the far hosts.
 #[test]
-fn impairments_are_refused_by_their_key() {
+fn impairments_are_on_the_wires_behind_the_queues() {
+    let impaired = |keys: &str| -> Vec<(String, u32)> {
+        let job = compiled(&with_link(keys)).unwrap();
+        let netems = added(&job).into_iter();
+        let netems = netems.filter(|(_, netem)| netem::impairs(netem.handle).is_some());
+        netems
+            .map(|(namespace, netem)| (format!("{namespace} {}", netem.device), netem.handle))
+            .collect()
+    };
+    let wires = [
+        // Data leaves the host of path 0 at once, which is a band of its own.
+        ("t-far0 f0", 0x5e01_0000),
+        ("t-far0 f0", 0x5e03_0000),
+        ("t-remote rf0", 0x5e00_0000),
+        ("t-far2 f2", 0x5e01_0000),
+        ("t-remote rf2", 0x5e00_0000),
+    ];
+    let wires = wires.map(|(place, handle)| (place.to_owned(), handle));
+    assert_eq!(impaired("delay = \"10 ms\", loss = 0.01"), wires);
+    let up = "delay = \"10 ms\", up = { rate = \"1 Mbit/s\", loss = 0.01 }";
+    let wires = ["t-router rn0", "t-router rn2"];
+    assert_eq!(impaired(up), wires.map(|place| (place.into(), 0x5e01_0000)));
+}
+
+#[test]
+fn impairments_that_netem_cannot_have_are_refused_by_their_key() {
     for (keys, key) in [
-        ("loss = 0.01", "loss"),
-        ("up = { rate = '1 Mbit/s', jitter = '3 ms' }", "jitter"),
-        ("delay = [['0 s', '1 ms'], ['1 s', '2 ms']]", "delay"),
+        (
+            "delay = [[\"0 s\", \"10 ms\"], [\"5 s\", \"20 ms\"]]",
+            "link.delay",
+        ),
+        (
+            "delay = \"10 ms\", reorder = { share = 0.1, by = \"5 ms\" }",
+            "link.reorder",
+        ),
+        (
+            "delay = \"10 ms\", reorder = { share = 0.1, by = \"10 ms\" }",
+            "link.up.reorder",
+        ),
+        (
+            "delay = \"10 ms\", jitter = \"1 ms\", up = { rate = \"1 Mbit/s\" }",
+            "link.up.jitter",
+        ),
     ] {
-        let text = format!(
-            "experiment = {{ duration = '10 s' }}
-            queue = [{{ aqm = 'codel' }}]
-            link = {{ rate = '10 Mbit/s', {keys} }}
-            traffic = [{{ kind = 'bulk', rtt = '20 ms' }}]"
+        let refusal = compiled(&with_link(keys)).unwrap_err();
+        assert_eq!(refusal.key, key);
+        assert!(
+            refusal.must.contains("on Linux") && refusal.must.contains("sim"),
+            "{}",
+            refusal.must
         );
-        let refusal = compiled(&text).unwrap_err();
-        assert_eq!(refusal.key, format!("link.{key}"));
-        assert!(refusal.must.ends_with("sim"), "{}", refusal.must);
     }
 }
 
-/// A cell's stations contend for a medium that a virtual machine does not have.
 #[test]
 fn wifi_is_refused() {
     let text = r#"

@@ -40,6 +40,7 @@ use std::fmt;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::utsname::uname;
+use sojourn_units::Way;
 
 use crate::job::{Flow, Job};
 use crate::recording::Recording;
@@ -108,7 +109,10 @@ pub fn execute(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Fa
     allow_files(&job.flows)?;
     let network = Network::build(job)?;
     let mut recording = session::run(job, |_| Ok(()), progress)?;
-    let lost = network.lost_in_delays()?;
+    let (lost, impaired) = network.lost_on_wires()?;
+    let impaired = impaired.into_iter();
+    let impaired = impaired.map(|(way, lost)| (0, way == Way::Up, lost, None));
+    recording.impaired = impaired.collect();
     if lost > 0 {
         recording.faults.push(format!(
             "{lost} packets were lost in netem delays, whose limit is too small"

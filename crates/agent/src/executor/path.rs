@@ -154,11 +154,13 @@ pub fn record<E: Ends>(path: &mut Datapath<E>, note: Option<String>) -> Recordin
         ));
     }
     let impaired = watch.impaired.iter();
-    let impaired = impaired.map(|(hop, lost, twice)| (hop.link, hop.way == Way::Up, *lost, *twice));
+    let impaired =
+        impaired.map(|(hop, lost, twice)| (hop.link, hop.way == Way::Up, *lost, Some(*twice)));
     Recording {
         queues: at_end.iter().enumerate().map(queue).collect(),
         faults,
         events: watch.rows.len() as u64,
+        impaired: impaired.collect(),
         path: Some(PathFigures {
             lateness: Lateness {
                 n: late.n,
@@ -168,7 +170,6 @@ pub fn record<E: Ends>(path: &mut Datapath<E>, note: Option<String>) -> Recordin
                 max: late.max,
             },
             notes: note.into_iter().collect(),
-            impaired: impaired.collect(),
             appeared: None,
         }),
         packets: std::mem::take(&mut watch.rows)

@@ -1,15 +1,18 @@
 //! Builds the network and removes it; loads kernel modules.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use nix::kmod::{ModuleInitFlags, finit_module};
 
 use sojourn_datapath::tun::{self, Tun};
+use sojourn_units::Way;
 
 use super::link::{Link, PREFIX, connect, index, kind};
 use super::namespace::{self, within};
 use super::{Context, Failure};
 use crate::job::{Action, Interface, Job, Step};
+use crate::netem;
 use crate::netlink::{attribute, number};
 
 /// The network of a job. It is removed when this is dropped.
@@ -46,17 +49,26 @@ impl<'a> Network<'a> {
         Ok(network)
     }
 
-    /// The packets dropped by all netem delays. The queues under test did not cause these losses.
+    /// The packets dropped by all netems: by those that only delay, and by those that impair a direction. The queues under
+    /// test did not cause these losses.
     ///
     /// # Errors
     /// The kernel refuses to show its disciplines.
-    pub fn lost_in_delays(&self) -> Result<u64, Failure> {
-        self.job.namespaces.iter().try_fold(0, |sum, namespace| {
-            let disciplines = Link::open(Some(namespace))?.disciplines()?;
-            let delays = disciplines.iter().map(|(_, _, described)| described);
-            let delays = delays.filter(|described| kind(described) == Some("netem"));
-            Ok(sum + delays.filter_map(|described| drops(described)).sum::<u64>())
-        })
+    pub fn lost_on_wires(&self) -> Result<(u64, BTreeMap<Way, u64>), Failure> {
+        let (mut in_delays, mut impaired) = (0, BTreeMap::new());
+        for namespace in &self.job.namespaces {
+            for (_, handle, described) in Link::open(Some(namespace))?.disciplines()? {
+                let netem = kind(&described) == Some("netem");
+                let Some(lost) = drops(&described).filter(|_| netem) else {
+                    continue;
+                };
+                match netem::impairs(handle) {
+                    Some(way) => *impaired.entry(way).or_insert(0) += lost,
+                    None => in_delays += lost,
+                }
+            }
+        }
+        Ok((in_delays, impaired))
     }
 
     /// The sum over all namespaces of one of the kernel's extended TCP counters (`/proc/net/netstat`).
