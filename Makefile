@@ -78,6 +78,7 @@ studies: install
 
 docs: install
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/labs/make.py
 
 # The pages need nothing compiled; the crates' documentation goes beside them, and the page of make web if it is there.
 site: $(VENV)/.docs

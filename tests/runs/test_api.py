@@ -167,3 +167,11 @@ def test_damaged_results_do_not_load(tmp_path: Path, content: str):
     (tmp_path / "summary.json").write_text(content, encoding="latin-1")
     with pytest.raises(sj.ExperimentError, match=r"summary\.json: the results are damaged"):
         sj.load(tmp_path)
+
+
+def test_a_notebook_shows_a_wrong_input_in_one_line():
+    with pytest.raises(sj.ExperimentError) as told:
+        sj.run_text("[experiment]\nduration = 3\n")
+    shown = told.value._render_traceback_()  # type: ignore[attr-defined]
+    assert len(shown) == 1
+    assert shown[0].startswith("ExperimentError: experiment:2: experiment.duration: got 3")

@@ -71,6 +71,11 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // IPython and Jupyter show this in place of a traceback.
+        let line = c"lambda self: [f'ExperimentError: {self}']";
+        let line = module.py().eval(line, None, None)?;
+        let error = module.getattr("ExperimentError")?;
+        error.setattr("_render_traceback_", line)?;
         module.add("version", env!("CARGO_PKG_VERSION"))
     }
 }
