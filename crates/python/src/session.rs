@@ -168,7 +168,7 @@ impl Session {
     }
 
     /// Fills an array of float64 with an observation, in the order of `space`.
-    fn observe_into(&self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn observe_into(&self, numbers: &Bound<'_, PyAny>) -> PyResult<()> {
         let needed = self.with(|session| session.observed().len())?;
         let refused = |got: String| {
             let what = format!(
@@ -176,10 +176,10 @@ impl Session {
             );
             ExperimentError::new_err(what)
         };
-        let of_type = || given.get_type().to_string();
-        let mut numbers: PyReadwriteArray1<'_, f64> =
-            given.extract().map_err(|_| refused(of_type()))?;
-        let numbers = numbers.as_slice_mut().map_err(|_| refused("gaps".into()))?;
+        let of_type = || numbers.get_type().to_string();
+        let mut array: PyReadwriteArray1<'_, f64> =
+            numbers.extract().map_err(|_| refused(of_type()))?;
+        let numbers = array.as_slice_mut().map_err(|_| refused("gaps".into()))?;
         if numbers.len() < needed {
             return Err(refused(format!("{}", numbers.len())));
         }
