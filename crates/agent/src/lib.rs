@@ -10,9 +10,9 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`compile`] | compiles an experiment's arm to a [`Job`], or refuses what Linux cannot run |
-//! | [`job`] | the input of the agent |
+//! | `job` | the input of the agent |
 //! | [`disciplines`] | disciplines as options of the kernel, and their counters |
-//! | [`shaper`], [`netem`] | HTB and netem, which make a link |
+//! | [`shaper`], `netem` | HTB and netem, which make a link |
 //! | [`topology`] | the network as steps that build it |
 //! | `netlink` | the bytes of netlink messages |
 //! | `executor` | carries out a job; on Linux only |

@@ -1,4 +1,4 @@
-//! A link on Linux: HTB as its shaper (linux/pkt_sched.h, tc-htb(8)); [`crate::netem`] is its wire.
+//! A link on Linux: HTB as its shaper (linux/pkt_sched.h, tc-htb(8)); `netem` is its wire.
 
 use serde::{Deserialize, Serialize};
 use sojourn_units::Rate;

@@ -14,7 +14,7 @@ pub(super) struct RackPoint {
     pub(super) rtt: Duration,
 }
 
-/// A segment that was judged lost, for whoever asks: see [`Scoreboard::note_losses`].
+/// A segment that was judged lost, for whoever asks: see `Scoreboard::note_losses`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lost {
     /// Its first sequence number.
