@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -167,3 +168,24 @@ def test_every_activity_is_measured():
     assert {gain.activity for gain in found.gains(found.tried[1])} == set(household.ACTIVITIES)
     for gain in found.gains(found.tried[1]):
         assert (gain.before.n, gain.after.n) == (2, 2), gain
+
+
+def test_on_a_slow_line_no_setting_is_chosen_that_loses_the_call():
+    """Each activity has a server of its own, so CAKE's hosts do not take a call's share for one with eight uploads."""
+    of = home(down=6e6, up=0.6e6, doing=["calls", "game", "download", "upload"])
+    found = advise(of, tried=[Setting("as it is"), household.shaped(of, "cake", 85, 95)], repeat=4)
+    assert found.helps
+    of_calls = {gain.measure.words: gain for gain in found.gains() if gain.activity == "calls"}
+    assert of_calls["lost"].after.middle < 0.1 < of_calls["lost"].before.middle
+    assert of_calls["opinion score"].after.low > 4.2
+
+
+def test_what_is_lost_of_a_call_costs_more_than_delay_saves(found):
+    loses = Advice(found.home, found.tried, found.experiment, found.results)
+    loses._runs = deepcopy(loses._runs)
+    worse = found.tried[1].label
+    for run in loses._runs[worse]:
+        for flow in run["flows"]:
+            flow["dropped_packets"] += flow["bottleneck_packets"] if flow["name"] == "calls" else 0
+    assert found.chosen.label == worse
+    assert loses.chosen.label != worse

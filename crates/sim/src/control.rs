@@ -204,7 +204,7 @@ impl Action {
             if accepts(end) {
                 return end;
             }
-            for _ in 0..40 {
+            for _ in 0..60 {
                 let middle = f64::midpoint(accepted, refused);
                 let middle = if is_whole { middle.round() } else { middle };
                 *(if accepts(middle) {
@@ -213,7 +213,8 @@ impl Action {
                     &mut refused
                 }) = middle;
             }
-            accepted
+            let rounded = (accepted * 1e6).round() / 1e6;
+            if accepts(rounded) { rounded } else { accepted }
         };
         let (low, high) = (furthest(low), furthest(high));
         self.range = (low, high);

@@ -325,6 +325,13 @@ fn every_number_of_a_space_is_accepted() {
         let mut session = Session::new(spec, &catalogue).expect("it runs");
         session.step(Time::from_millis(300));
         let space = session.space(&catalogue).clone();
+        if let Some(alpha) = space
+            .actions
+            .iter()
+            .find(|action| aqm == "pie" && action.key == "queue.alpha")
+        {
+            assert_eq!(alpha.range, (0.0, 1000.0));
+        }
         for action in &space.actions {
             for number in [action.range.0, action.range.1] {
                 let done = session.act(action, number, &catalogue);

@@ -105,12 +105,14 @@ def told(found: Advice) -> str:
     lines += [f"  {line}" for line in typed.tc(found.home.line, found.chosen)]
     lines += ["", "or on OpenWrt with sqm-scripts, in /etc/config/sqm:", ""]
     lines += [f"  {line}".expandtabs(4) for line in typed.sqm(found.home.line, found.chosen)]
+    if "PPPoE" in found.home.line.words:
+        lines += ["", "If the router itself logs in by PPPoE, its port to the modem is ppp0, on OpenWrt pppoe-wan."]
     return "\n".join([*lines, ""])
 
 
 def gains(found: Advice) -> Table:
     """As it is and as recommended, a row per activity and measure."""
-    table = Table(box=box.SIMPLE, title="What is gained" if found.helps else "As it is", title_justify="left")
+    table = Table(box=box.SIMPLE, title="What it changes" if found.helps else "As it is", title_justify="left")
     for heading in ("", "", "as it is", *([found.chosen.label, "difference"] if found.helps else [])):
         table.add_column(heading, justify="right" if heading else "left")
     for place, gain in enumerate(rows := found.gains()):
@@ -156,8 +158,8 @@ def where_from(found: Advice) -> str:
         "Numbers are medians with 95 % intervals; differences are seed by seed, * if the interval excludes\n"
         "zero. Delay is that of the line's queues, in the direction where it is worse; the\n"
         f"modem's queue holds {found.home.buffer_ms:g} ms in each direction. Cost: a point per ms of p99 delay of\n"
-        "calls and games, and per percent of goodput, media rate or load time behind the best\n"
-        "setting; the least is recommended."
+        "calls and games, ten per percent of their packets lost, and one per percent of goodput,\n"
+        "media rate or load time behind the best setting; the least is recommended."
     )
 
 

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Element = Mapping[str, Any]
-PER_MS = 1.0
-"""Points of cost per millisecond of a call's or game's delay; a percent of the best rate or load time is one too."""
+PER_MS, PER_LOST = 1.0, 10.0
+"""Points of cost per millisecond of a call's or game's delay, and per percent of its packets that is lost.
+
+A percent of the best rate or load time is one too.
+"""
 CLEAR = 2.0
 """Settings whose costs differ by at most so many points are equally good."""
 
@@ -60,15 +63,15 @@ def _known(value: float | None) -> float:
 
 
 def _lost(group: Element) -> float:
-    sent = group["lost_packets"] + group["one_way_ms"]["n"]
-    return 100.0 * group["lost_packets"] / sent if sent else math.nan
+    return 100.0 * group["dropped"] / group["sent"] if group["sent"] else math.nan
 
 
 _P99 = Measure("delay, p99", "ms", 1, max, _delay("p99"))
+_LOST = Measure("lost", "%", 2, max, _lost)
 _REAL_TIME = [
     _P99,
     Measure("jitter, p99 less median", "ms", 1, max, lambda one: _delay("p99")(one) - _delay("p50")(one)),
-    Measure("lost", "%", 2, max, _lost),
+    _LOST,
     Measure("Quality of Outcome", "0–100", 0, min, _registered("qoo")),
 ]
 _GOODPUT = [Measure("goodput", "Mbit/s", 2, min, _registered("goodput_bps"))]
@@ -83,7 +86,7 @@ MEASURES: dict[str, list[Measure]] = {
     "download": _GOODPUT,
     "upload": _GOODPUT,
 }
-"""What is compared for each activity; the first decides."""
+"""What is compared for each activity; the first decides, with what is lost of calls and games."""
 _REAL_TIMES = ("calls", "game")
 
 
@@ -119,13 +122,15 @@ class Advice:
     def values(self, setting: Setting, activity: str, measure: Measure) -> list[float]:
         """A number per seed."""
         return [
-            measure.worst([measure.of(group) for group in run["groups"] if group["name"] == activity])
+            measure.worst(
+                [measure.of(_with_losses(group, run)) for group in run["groups"] if group["name"] == activity]
+            )
             for run in self._runs[setting.label]
         ]
 
     @cached_property
     def costs(self) -> dict[str, list[float]]:
-        """The cost of each setting per seed, in points: the activities' first measures, added up."""
+        """The cost of each setting per seed, in points, of all activities together."""
         costs = {one.label: [0.0] * len(self._runs[one.label]) for one in self.tried}
         for activity in self.home.doing:
             measure = MEASURES[activity][0]
@@ -134,10 +139,11 @@ class Advice:
             known = [value for values in found.values() for value in values if not math.isnan(value)] or [0.0]
             better = max if measure.worst is min else min
             best = better(median(_filled(values, measure.worst(known))) for values in found.values())
+            lost = {one.label: self.values(one, activity, _LOST) for one in self.tried if activity in _REAL_TIMES}
             for label, values in found.items():
                 for place, value in enumerate(_filled(values, measure.worst(known))):
                     if activity in _REAL_TIMES:
-                        costs[label][place] += PER_MS * value
+                        costs[label][place] += PER_MS * value + PER_LOST * _filled(lost[label], 100.0)[place]
                     elif best:
                         costs[label][place] += 100.0 * abs(value - best) / best
         return costs
@@ -188,6 +194,13 @@ class Advice:
         return self.results.plot.gains(
             self.home.title, [(one.label, one.discipline or "pfifo") for one in shown], panels
         )
+
+
+def _with_losses(group: Element, run: Run) -> Element:
+    """A group with its packets in the whole run, and those that a queue dropped."""
+    flows = [one for one in run["flows"] if (one["name"], one["direction"]) == (group["name"], group["direction"])]
+    sent, dropped = (sum(one[key] for one in flows) for key in ("bottleneck_packets", "dropped_packets"))
+    return {**group, "sent": sent, "dropped": dropped}
 
 
 def _filled(values: Sequence[float], missing: float) -> list[float]:

@@ -58,7 +58,7 @@ ACTIVITIES: dict[str, dict[str, object]] = {
     "download": {"kind": "bulk", "flows": 4, "start": "0..1 s"},
     "upload": {"kind": "bulk", "flows": 2, "direction": "up", "start": "0..1 s"},
 }
-"""What people do, as keys of ``[[traffic]]``; each on a device of its own."""
+"""What people do, as keys of ``[[traffic]]``; each on a device of its own, with a server of its own."""
 
 DISCIPLINES = {"cake": "CAKE", "fq_codel": "FQ-CoDel", "fq_pie": "FQ-PIE"}
 STEADY_SHARES, VARYING_SHARES = (85, 90, 95), (40, 60, 80)
@@ -148,6 +148,8 @@ def home(
         rates.append(rate)
     if not 1 <= buffer_ms <= 10_000:
         raise ExperimentError(f"--modem-buffer: got {buffer_ms:g} ms; must be from 1 ms to 10 s")
+    if not 1 <= rtt_ms <= 10_000:
+        raise ExperimentError(f"--rtt: got {rtt_ms:g} ms; must be from 1 ms to 10 s")
     if recorded is not None:
         rtt_ms = max(rtt_ms, recorded.rtt_ms())
     return Home(kind, rates[0], rates[1], tuple(dict.fromkeys(doing)), buffer_ms, rtt_ms, recorded)
@@ -167,7 +169,7 @@ def each_way(of: Home, discipline: str) -> list[Setting]:
 
 def shaped(of: Home, discipline: str, down: float, up: float) -> Setting:
     """A discipline at these percentages of the line's rates."""
-    shares = f"{down:g} %" if down == up else f"{down:g}/{up:g} %"
+    shares = f"{down:g} %" if down == up else f"{down:g} % down, {up:g} % up"
     kbps = (round(of.down_bps * down / 1e5), round(of.up_bps * up / 1e5))
     return Setting(f"{DISCIPLINES[discipline]} at {shares}", discipline, *kbps)
 
@@ -209,6 +211,7 @@ def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int
     ]
     for activity in of.doing:
         file += [*_link(f"lan-{activity}", "home", activity), 'queue = { aqm = "pfifo" }', ""]
+        file += [*_link(f"server-{activity}", f"{activity}-server", "internet"), 'queue = { aqm = "pfifo" }', ""]
     file += ["[[queue]]", 'aqm = "pfifo"', ""]
     for setting in tried:
         changes = _changes(of.line, setting)
@@ -216,7 +219,7 @@ def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int
         file += [f"set = {_toml(changes)}"] if changes else []
         file.append("")
     for activity in of.doing:
-        keys = {"name": activity, "from": "internet", "to": activity, "rtt": f"{of.rtt_ms:g} ms"}
+        keys = {"name": activity, "from": f"{activity}-server", "to": activity, "rtt": f"{of.rtt_ms:g} ms"}
         file += [
             "[[traffic]]",
             *(f"{key} = {_toml(value)}" for key, value in (keys | ACTIVITIES[activity]).items()),

@@ -43,10 +43,10 @@ def sqm(line: Line, setting: Setting) -> list[str]:
     options: dict[str, object] = {"enabled": 1, "interface": "wan", "qdisc": setting.discipline}
     if setting.discipline == "cake":
         own = f"nat {line.keyword}"
-        # layer_cake.qos keeps CAKE's tins, as here.
+        # layer_cake.qos keeps CAKE's tins, as here, unless it is to forget the code points.
         options |= {"script": "layer_cake.qos", "download": setting.down_kbps, "upload": setting.up_kbps}
         options |= {"linklayer": "none", "qdisc_advanced": 1, "qdisc_really_really_advanced": 1}
-        options |= {"iqdisc_opts": own, "eqdisc_opts": own}
+        options |= {"squash_dscp": 0, "squash_ingress": 0, "iqdisc_opts": own, "eqdisc_opts": own}
     else:
         down, up = (htb_kbps(line, kbps) for kbps in (setting.down_kbps, setting.up_kbps))
         # simplest.qos is HTB with one queue below.

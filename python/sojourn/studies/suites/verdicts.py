@@ -29,7 +29,7 @@ def _shown(verdict: Verdict | None) -> str:
     if verdict is None:
         return "–"
     runs = verdict.met + verdict.missed
-    return f"{verdict.word} {verdict.met}/{runs}" if verdict.word in (MET, MISSED) else verdict.word
+    return f"{verdict.word}: {verdict.met} of {runs}" if verdict.word in (MET, MISSED) else verdict.word
 
 
 def _rows(judged: Judged, case: Case) -> list[list[str]]:
@@ -85,9 +85,9 @@ def page(judged: Judged) -> str:
     text = [
         f"# {content.title}\n",
         f"Sojourn {_core.version}, {judged.runs} runs. {_summary(judged)}\n",
-        "A criterion is met if every seed that got to it meets it; n/m says how many did. Not reached: no seed got to "
-        "what it is about. A criterion of BBR's state (–: not one for this control) reads what the sender recorded in "
-        "its qlog after every acknowledgement; the others are seen from outside.\n",
+        "A criterion is met if every seed that got to it meets it; behind the verdict is how many of them did. Not "
+        "reached: no seed got to what it is about. A criterion of BBR's state (–: not one for this control) reads what "
+        "the sender recorded in its qlog after every acknowledgement; the others are seen from outside.\n",
         f"    {command_of(judged)}\n",
         "What the draft leaves open, and what was decided:\n",
         "\n".join(f"- {one}" for one in content.open) + "\n",
