@@ -30,10 +30,10 @@ print(json.dumps({"modules": [m.__file__ for m in sys.modules.values() if getatt
                   "libraries": sorted(maps)}))
 """
 _TINY = """
-experiment = { duration = "1 s" }
+experiment = { duration = "1 s", repeat = 2 }
 queue = [{ aqm = "codel" }]
 link = { rate = "1 Mbit/s" }
-traffic = [{ kind = "bulk", rtt = "20 ms" }]
+traffic = [{ kind = "bulk", rtt = "20 ms", start = "0..100 ms" }]
 """
 _NOT_NEEDED = {"test", "idlelib", "tkinter", "ensurepip", "lib2to3", "turtledemo", "__pycache__", "site-packages"}
 _NOT_NEEDED |= {"dist-packages", "tests", "_studies"}

@@ -72,7 +72,7 @@ def test_verdicts_are_of_the_controls_that_have_the_state_or_of_all(sojourn: Cli
     assert card["runs"] == 8 + 2
     page = (out / "scorecard.md").read_text()
     assert f"sojourn evaluate bbr3 --suite {suite.name} --against cubic" in page
-    assert "| STARTUP, DRAIN | the draft's | met 2/2 | – |" in page
+    assert "| STARTUP, DRAIN | the draft's | met: 2 of 2 | – |" in page
 
 
 def test_a_wrong_control_or_criterion_is_one_line(sojourn: Cli, suite: Path) -> None:

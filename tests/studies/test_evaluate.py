@@ -219,7 +219,7 @@ def test_a_discipline_of_ones_own_is_given_by_its_file(sojourn: Cli, suite: Path
         (("pie:",), 'evaluate: got queue "pie:"; must be a name or name:key=value'),
         (("pie", "--against", ","), '--against: got ","; must be disciplines'),
         (("pie", "--against", "fq_coddel"), 'did you mean "fq_codel"?'),
-        (("pie", "--suite", "rfc7982"), '--suite: got "rfc7982"; must be one of rfc7928'),
+        (("pie", "--suite", "rfc7982"), '--suite: got "rfc7982"; must be one of ccwg, rfc7928'),
         (("nothere.py",), "nothere.py: No such file"),
     ],
 )

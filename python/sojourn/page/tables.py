@@ -189,11 +189,14 @@ def _above_capacity(results: Results) -> str:
     """A note on groups of flows that received more than their link carries."""
     if results.resolved_json is None or results.has_several_links:
         return ""
-    links = {
-        json.dumps(cell["set"]): link[0] if isinstance(link, list) else link
-        for cell in json.loads(results.resolved_json)
-        for link in [cell["link"]]
-    }
+    try:
+        links = {
+            json.dumps(cell["set"]): link[0] if isinstance(link, list) else link
+            for cell in json.loads(results.resolved_json)
+            for link in [cell["link"]]
+        }
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""  # Whoever shows the file itself tells that it is damaged.
     above: dict[str, None] = {}
     for run in results.runs:
         link = links.get(json.dumps(run.summary["set"]), {})
