@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -79,17 +80,23 @@ def words(keys: Sequence[str]) -> dict[str, str]:
 
 def as_in_file(value: object) -> str:
     """A value as written in an experiment file, a text without quotes."""
-    return value if isinstance(value, str) else _as_toml(value)
+    return value if isinstance(value, str) else as_toml(value)
 
 
-def _as_toml(value: object) -> str:
+def as_toml(value: object) -> str:
+    """A value as TOML on one line: a table of tables, lists, texts, numbers and flags."""
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_as_toml(str(key))} = {_as_toml(of)}' for key, of in value.items())} }}"
+        return f"{{ {', '.join(f'{_key(str(key))} = {as_toml(of)}' for key, of in value.items())} }}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_as_toml, value))}]"
+        return f"[{', '.join(map(as_toml, value))}]"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        # JSON strings are TOML strings, except that TOML requires DEL to be escaped.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else as_toml(name)
 
 
 def setting_text(settings: Mapping[str, object]) -> str:

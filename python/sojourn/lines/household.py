@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sojourn._core import ExperimentError
 from sojourn.files.typed import must_be
+from sojourn.frame.swept import as_toml
 from sojourn.lines import course
 from sojourn.lines.course import Course
 
@@ -183,12 +183,12 @@ def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int
     """The experiment file: every setting is a case. The modem's queue is beyond the router in each."""
     own = {} if of.recorded is None else of.recorded.keys()
     modem = {"aqm": "bfifo", "limit": f"{of.buffer_ms:g} ms"}
-    up_rate = own.get("up.rate", _toml(f"{of.up_bps / 1000:.0f} kbit/s"))
-    down_rate = own.get("rate", _toml(f"{of.down_bps / 1000:.0f} kbit/s"))
+    up_rate = own.get("up.rate", as_toml(f"{of.up_bps / 1000:.0f} kbit/s"))
+    down_rate = own.get("rate", as_toml(f"{of.down_bps / 1000:.0f} kbit/s"))
     file = [
         f"# {command or of.title}",
         "[experiment]",
-        f"name = {_toml(of.title)}",
+        f"name = {as_toml(of.title)}",
         f'duration = "{of.duration_s:g} s"',
         f'warmup = "{of.duration_s / 4:.3g} s"',
         f"repeat = {repeat}",
@@ -201,9 +201,9 @@ def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int
         'to = "modem"',
         f"rate = {down_rate}",
         *([f"delay = {own['delay']}"] if "delay" in own else []),
-        *(f"{key} = {_toml(value)}" for key, value in of.line.keys().items()),
-        f"queue = {_toml(modem)}",
-        f"up = {{ rate = {up_rate}, queue = {_toml(modem)} }}",
+        *(f"{key} = {as_toml(value)}" for key, value in of.line.keys().items()),
+        f"queue = {as_toml(modem)}",
+        f"up = {{ rate = {up_rate}, queue = {as_toml(modem)} }}",
         "",
         "# The router's port to the modem. The cases are what it may do.",
         *_link("router", "modem", "home"),
@@ -215,14 +215,14 @@ def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int
     file += ["[[queue]]", 'aqm = "pfifo"', ""]
     for setting in tried:
         changes = _changes(of.line, setting)
-        file += ["[[case]]", f"label = {_toml(setting.label)}"]
-        file += [f"set = {_toml(changes)}"] if changes else []
+        file += ["[[case]]", f"label = {as_toml(setting.label)}"]
+        file += [f"set = {as_toml(changes)}"] if changes else []
         file.append("")
     for activity in of.doing:
         keys = {"name": activity, "from": f"{activity}-server", "to": activity, "rtt": f"{of.rtt_ms:g} ms"}
         file += [
             "[[traffic]]",
-            *(f"{key} = {_toml(value)}" for key, value in (keys | ACTIVITIES[activity]).items()),
+            *(f"{key} = {as_toml(value)}" for key, value in (keys | ACTIVITIES[activity]).items()),
             "",
         ]
     return "\n".join([*file, "[record]", "qoo = true"]) + "\n"
@@ -250,13 +250,6 @@ def _changes(line: Line, setting: Setting) -> dict[str, object]:
         "link.router.up.rate": f"{htb_kbps(line, setting.up_kbps)} kbit/s",
         **{f"link.router.{key}": value for key, value in keys.items()},
     }
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, Mapping):
-        pairs = (f"{json.dumps(key) if '.' in key else key} = {_toml(one)}" for key, one in value.items())
-        return f"{{ {', '.join(pairs)} }}"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _mbit(bps: float) -> str:

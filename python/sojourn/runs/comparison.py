@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 
 from sojourn._core import ExperimentError
+from sojourn.frame.swept import as_toml
 
 
 def experiment_text(queues: Sequence[str], options: Mapping[str, object]) -> str:
     """The experiment as TOML. ``options`` are the keyword arguments of ``compare``."""
-    value = {key: _toml(option) for key, option in options.items()}
+    value = {key: as_toml(option if isinstance(option, int) else str(option)) for key, option in options.items()}
     lines = [
         "[experiment]",
         f"duration = {value['duration']}",
@@ -31,7 +31,7 @@ def experiment_text(queues: Sequence[str], options: Mapping[str, object]) -> str
         f"ecn = {value['ecn']}",
     ]
     for queue in queues:
-        lines += ["[[queue]]", f"aqm = {_toml(queue.partition(':')[0])}"]
+        lines += ["[[queue]]", f"aqm = {as_toml(queue.partition(':')[0])}"]
         if options["ecn"] and "ecn=" not in queue:
             lines.append("ecn = true")
     return "\n".join(lines) + "\n"
@@ -66,12 +66,3 @@ def as_in_compare(message: str, queues: Sequence[str]) -> str:
     if override:
         return f'compare: in queue "{queues[int(override[1])]}": {override[2]}'
     return re.sub(r"^compare:\d+:", "compare:", message)
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    # JSON strings are TOML strings, except that TOML requires DEL to be escaped.
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

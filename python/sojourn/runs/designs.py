@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sojourn import _core
+from sojourn.frame.swept import as_toml
 
 POINTS = "sweep.points"
 """The key that holds the values of the cells, in their order."""
@@ -35,7 +36,7 @@ def with_points(file: str | Path, overrides: Sequence[tuple[str, str]]) -> list[
         return list(overrides)
     rows = _sample(design["kind"], len(design["keys"]), design["samples"], design["seed"])
     columns = (
-        f"{_quoted(key['key'])} = [{', '.join(_written(key, row[place]) for row in rows)}]"
+        f"{as_toml(key['key'])} = [{', '.join(_written(key, row[place]) for row in rows)}]"
         for place, key in enumerate(design["keys"])
     )
     return [*overrides, (POINTS, f"{{ {', '.join(columns)} }}")]
@@ -75,7 +76,7 @@ def _written(key: dict[str, Any], at: float) -> str:
     """The value of a key at a point from 0 to 1, as TOML."""
     if "values" in key:
         values = key["values"]
-        return _toml(values[min(int(at * len(values)), len(values) - 1)])
+        return as_toml(values[min(int(at * len(values)), len(values) - 1)])
     low, high = key["from"], key["to"]
     if key["whole"] and not key["log"]:
         # The first and the last number have as much room as the others.
@@ -87,23 +88,10 @@ def _written(key: dict[str, Any], at: float) -> str:
     else:
         digits = _DIGITS if key["from"] * 2.0 <= key["to"] or key["from"] <= 0.0 else _DIGITS + 2
         text = _plain(min(max(float(f"{value:.{digits}g}"), key["from"]), key["to"]))
-    return json.dumps(text + key["unit"], ensure_ascii=False) if key["unit"] else text
+    return as_toml(text + key["unit"]) if key["unit"] else text
 
 
 def _plain(value: float) -> str:
     """A number without an exponent."""
     text = f"{value:.12f}".rstrip("0").rstrip(".")
     return text or "0"
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_quoted(key)} = {_toml(inner)}" for key, inner in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    # Text, numbers and flags are written alike in JSON.
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _quoted(key: str) -> str:
-    return json.dumps(key, ensure_ascii=False)
