@@ -146,9 +146,9 @@ HEAD = f"""\
 `sojourn advise` ([page](../advise.md)) for {", ".join(DOING)} at the same time, with a modem's queue of 250
 ms. The traces of LTE and Starlink are made up, in the range of what is published. Time is that of the processor. The
 cost is in points: one per millisecond of the p99 delay of calls and of games, ten per percent of their packets lost,
-one per percent of goodput behind the best setting. The grid has CAKE, FQ-CoDel and FQ-PIE at the recommended share of the rate and {STEP} points of percent
-above (at most {MOST} %) and below, for each direction by itself: up to 27 settings, {SEEDS} seeds that the advice did
-not have. `validation/advise.py` writes this page.
+one per percent of goodput behind the best setting. The grid has CAKE, FQ-CoDel and FQ-PIE at the recommended share of
+the rate and {STEP} points of percent above (at most {MOST} %) and below, for each direction by itself: up to 27
+settings, {SEEDS} seeds that the advice did not have. `validation/advise.py` writes this page.
 
 | {" | ".join(HEADINGS)} |
 |{" --- |" * len(HEADINGS)}
