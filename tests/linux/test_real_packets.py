@@ -96,6 +96,22 @@ def test_wifi_and_own_disciplines_do_not_carry_real_packets():
         _core.path_check(_core.Plan.read_text(wifi, "wifi.toml", []))
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--backend", "sim"], '--backend: got "sim"; must be two or more of sim, linux, datapath, with commas'),
+        (
+            ["--backend", "sim,sim"],
+            '--backend: got "sim,sim"; must be two or more of sim, linux, datapath, with commas',
+        ),
+        (["--backend", "sim,datapath", "--kernel", "6.1"], '--kernel: got "6.1"; needs --backend linux'),
+    ],
+)
+def test_agree_needs_backends_that_differ(path: Path, options: list[str], message: str):
+    done = sojourn("agree", path, *options)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message + "\n")
+
+
 # ---- With real packets ----
 
 
@@ -158,6 +174,18 @@ def test_the_kernels_tcp_passes_the_path(path: Path):
     fifo = summary["runs"][1]["bottleneck"]["down"]
     assert fifo["dropped_overflow"] > 0
     assert fifo["dropped_aqm"] == 0
+
+
+@real
+def test_real_packets_stand_beside_the_simulator(path: Path):
+    path.write_text(PATH + TRAFFIC)
+    done = sojourn("agree", path, "--backend", "sim,datapath", "--json", "--set", 'queue=[{aqm="fq_codel"}]')
+    assert done.returncode in (0, 1), done.stderr
+    document = json.loads(done.stdout)
+    assert (document["backends"], document["kernels"]) == (["sim", "datapath"], {"datapath": os.uname().release})
+    (median,) = (row for row in document["agreement"] if row["metric"] == "goodput_bps")
+    # Whether they agree depends on what else this machine does.
+    assert min(median["sim"], median["datapath"]) > 10e6
 
 
 def _agents(folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""``sojourn agree``: runs the same file on two backends, or on several kernels, and compares the results."""
+"""``sojourn agree``: runs the same file on several backends or kernels, and compares the results."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import typer
 
 from sojourn import _core
 from sojourn.api import run_plan
-from sojourn.cli.options import Jobs, Json, Kernels, On, Out, Set, linux, overrides
+from sojourn.cli.options import Jobs, Json, Kernels, On, Out, Set, chosen, linux, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
 from sojourn.files import storage
 from sojourn.files.manifest import Manifest
 from sojourn.frame.results import Results, Run
-from sojourn.linux import Linux
+from sojourn.linux import Datapath, Linux
 from sojourn.linux.kernel import simulated
-from sojourn.runs.backends import Backend, Simulator
+from sojourn.runs.backends import BACKENDS, Backend, Simulator, backend_of
 from sojourn.runs.plan import read_plan
 from sojourn.store.saving import files_of
 from sojourn.studies import agreement
@@ -43,6 +43,9 @@ FIRST_STEP = 4
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
     out: Out = None,
+    backend: Annotated[
+        str, typer.Option("--backend", metavar="NAMES", help="Where to run it, with commas: sim, linux, datapath.")
+    ] = "sim,linux",
     on: On = None,
     kernel: Kernels = None,
     set: Set = None,
@@ -58,6 +61,7 @@ def command(
 ) -> None:
     """Run an experiment file on the simulator and on Linux, and judge whether the results agree.
 
+    The first of several backends is the reference, with which the others are compared.
     The simulator has the TCP of the kernel's version (experiment.kernel), unless --set gives another.
     A discipline follows its own documents unless the file has variant = "linux".
     The verdict rests on the scatter of both over the seeds: agrees, differs, or not enough repeats to say.
@@ -69,7 +73,7 @@ def command(
         raise _core.ExperimentError(f'--until: got "{until}"; must be decided')
 
     kernels = kernel or []
-    backends = _backends(on, kernels)
+    backends = _backends(backend, on, kernels)
     replaced = overrides(set)
     plan = read_plan(file, replaced)
     with nullcontext() if out is None else _reserved(out, plan, backends):
@@ -113,7 +117,7 @@ def _judge(
         while True:
             named = {name: _run(name, backend, plans[name], jobs, kept[name]) for name, backend in backends.items()}
             judged = agreement.outcomes(named, look)
-            of_kernels = list(judged)[: max(1, len(kernels) - 1)]
+            of_kernels = list(judged)[: len(kernels) - 1 if len(kernels) > 1 else None]
             more = _more(named, [judged[name] for name in of_kernels]) if until else None
             if more is None:
                 break
@@ -156,24 +160,35 @@ def _more(named: dict[str, Results], judged: list[agreement.Outcome]) -> int | N
     return min(max(*estimated, done + 1), 2 * done + FIRST_STEP, MOST_REPEATS)
 
 
-def _backends(on: str | None, kernels: list[str]) -> dict[str, Backend]:
-    """The backends by name. The first is the reference, with which the others are compared."""
+def _backends(given: str, on: str | None, kernels: list[str]) -> dict[str, Backend]:
+    """The backends by name. The first is the reference, with which the others are compared.
+
+    Several kernels stand in the place of one, in front.
+    """
+    names = given.split(",")
+    if len(names) < 2 or len(set(names)) < len(names) or not set(names) <= set(BACKENDS):
+        raise _core.ExperimentError(
+            f'--backend: got "{given}"; must be two or more of {", ".join(BACKENDS)}, with commas'
+        )
+    if Linux.name not in names:
+        # It refuses the options for Linux.
+        chosen(names[0], on, next(iter(kernels), None))
     if len(kernels) < 2:
-        return {Simulator.name: Simulator(), "linux": linux(on, kernels[0] if kernels else None)}
+        return {name: linux(on, *kernels) if name == Linux.name else backend_of(name) for name in names}
     backends: dict[str, Backend] = {}
     for kernel in kernels:
         name = _name(kernel)
-        if name in (*backends, Simulator.name):
+        if name in (*backends, *BACKENDS):
             raise _core.ExperimentError(
                 f'--kernel: got "{kernel}"; must have another name than "{name}", which is taken'
             )
         backends[name] = linux(on, kernel)
-    return backends | {Simulator.name: Simulator()}
+    return backends | {name: backend_of(name) for name in names if name != Linux.name}
 
 
 def _like(backends: dict[str, Backend]) -> list[tuple[str, str]]:
     """The setting that makes the simulator follow the first kernel, with which it is compared."""
-    kernel = next(backend for backend in backends.values() if isinstance(backend, Linux))
+    kernel = next(backend for backend in backends.values() if isinstance(backend, Linux | Datapath))
     return [("experiment.kernel", f'"{simulated(kernel.release)}"')]
 
 

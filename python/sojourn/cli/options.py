@@ -166,7 +166,7 @@ def overrides(assignments: list[str] | None) -> list[tuple[str, str]]:
     return pairs
 
 
-def linux(on: str | None, kernel: str | None) -> Linux:
+def linux(on: str | None, kernel: str | None = None) -> Linux:
     """The Linux backend for these options.
 
     Raises

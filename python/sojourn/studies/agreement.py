@@ -180,7 +180,7 @@ def sentences(named: Named, look: int = 1) -> list[str]:
 def _hint(named: Named) -> str:
     """The disciplines that follow their own document where the kernel's rules are to be had; empty if none does."""
     simulated = [results for results in named.values() if results.summary["backend"] == "sim"]
-    if len(simulated) == len(named):
+    if all(results.summary["backend"] != "linux" for results in named.values()):
         return ""
     queues = [
         queue
