@@ -1,0 +1,104 @@
+"""The same files on the simulator, a built kernel and real packets; writes docs/results/real-packets.md.
+
+``python validation/real_packets.py VERSION`` runs ``real_packets/*.toml`` in the simulator, on the kernel that
+``sojourn kernel build VERSION`` made where it supports the file, and with the kernel's TCP on Sojourn's own links in
+real time, which takes about ten minutes of a machine that has nothing else to do. Exit status: 0 if all was run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from pathlib import Path
+
+import sojourn as sj
+from sojourn.frame.metrics import METRICS
+from sojourn.linux import Datapath, Linux
+from sojourn.linux.kernel import simulated
+from sojourn.studies import agreement
+from sojourn.studies.tolerances import TOLERANCES
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "results" / "real-packets.md"
+MARKS = "<!-- agreement -->"
+TRIES = 4
+"""A file is run again if a processor was busy with something else, so that a run is invalid."""
+COLUMNS = ("sojourn_p50_ms", "sojourn_p95_ms", "goodput_bps", "dropped_packets", "marked_packets", "jain_goodput")
+
+
+def main() -> int:
+    """Runs, and replaces the page's table."""
+    options = argparse.ArgumentParser(description="Compare real packets with the simulator and a built kernel.")
+    options.add_argument("kernel", metavar="VERSION", help="as for sojourn run --kernel")
+    options.add_argument("files", nargs="*", help="parts of the names of those to run; default: all, and the page")
+    given = options.parse_args()
+    files = [file for file in sorted((HERE / "real_packets").glob("*.toml")) if _is_wanted(file, given.files)]
+    linux = Linux(kernel=given.kernel)
+    rows = [row for file in files for row in compared(file, linux)]
+    if not given.files:
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS)
+        after = rest.partition(MARKS)[2]
+        text = before + MARKS + "\n\n" + table(rows) + "\n" + MARKS + after
+        PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+def _is_wanted(file: Path, parts: list[str]) -> bool:
+    return not parts or any(part in file.stem for part in parts)
+
+
+def compared(file: Path, linux: Linux) -> list[list[str]]:
+    """The rows of a file: the simulator, then the others, with * where the median is beyond the tolerance."""
+    like = {"experiment.kernel": simulated(linux.release)}
+    named = {"simulator": sj.run(file, set=like)}
+    try:
+        named[f"Linux {linux.release}"] = sj.run(file, set=like, backend=linux)
+    except sj.ExperimentError as error:
+        print(error, flush=True)
+    for _ in range(TRIES):
+        named["real packets"] = sj.run(file, set=like, backend=Datapath())
+        if not any(run.summary.get("invalid") for run in named["real packets"].runs):
+            break
+    reference = named["simulator"]
+    rows = []
+    for name, results in named.items():
+        found = {(row.direction, row.metric): row for row in agreement.compare(reference, results)}
+        for place in reference.places:
+            cells = [cell(found.get((place, key))) for key in COLUMNS]
+            rows.append([file.stem, place, name, *cells, lateness(results) if name == "real packets" else ""])
+            print("| " + " | ".join(rows[-1]) + " |", flush=True)
+    return rows
+
+
+def cell(row: agreement.Agreement | None) -> str:
+    """A median, with * if it is beyond the tolerance."""
+    if row is None:
+        return ""
+    metric = next(metric for metric in METRICS if metric.name == row.metric)
+    star = "" if TOLERANCES[row.metric].within(row.first, row.second) else " *"
+    return f"{row.second / metric.shown_per:.{metric.digits}f}{star}"
+
+
+def lateness(results: sj.Results) -> str:
+    """The 99th percentile in ms, the median of the runs; and how many are invalid."""
+    runs = [run.summary for run in results.runs]
+    late = statistics.median(run["lateness_ms"]["p99"] for run in runs)
+    invalid = sum(bool(run.get("invalid")) for run in runs)
+    return f"{late:.2f}" + (f" ({invalid} of {len(runs)} invalid)" if invalid else "")
+
+
+def table(rows: list[list[str]]) -> str:
+    """The table as Markdown, with how many files agree."""
+    beyond = {(row[0], row[2]) for row in rows for cell in row[3:-1] if cell.endswith("*")}
+    count = {name: len([row for row in beyond if row[1] == name]) for name in {row[2] for row in rows}}
+    ran = {name: len({row[0] for row in rows if row[2] == name}) for name in count}
+    told = "; ".join(
+        f"{name}: {ran[name] - count[name]} of {ran[name]} files" for name in sorted(count) if name != "simulator"
+    )
+    heads = ("file", "way", "where", "p50 ms", "p95 ms", "goodput Mbit/s", "drops", "marks", "Jain", "late p99 ms")
+    lines = ["| " + " | ".join(cells) + " |" for cells in (heads, ["---"] * len(heads), *rows)]
+    return f"All medians within the tolerances: {told}.\n\n" + "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
