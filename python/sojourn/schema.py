@@ -76,6 +76,9 @@ class InnerQueue(TypedDict):
     delivered_packets: int
     dropped_packets: int
     marked: int
+    threshold_bps: NotRequired[int]
+    target_ms: NotRequired[float]
+    interval_ms: NotRequired[float]
 
 
 class Bottleneck(TypedDict):

@@ -160,6 +160,7 @@ const CODEL_KEYS: &[Key] = &[
     ("interval", Attribute(3, Unit::Microseconds)),
     ("ecn", Attribute(4, Unit::Flag)),
     ("ce_threshold", Attribute(5, Unit::Microseconds)),
+    ("ce_threshold_selector", Fixed("all")),
     CE_EXCLUDE,
     VARIANT,
 ];
@@ -170,6 +171,7 @@ const FQ_CODEL_KEYS: &[Key] = &[
     ("flows", Attribute(5, Unit::Number)),
     ("quantum", Attribute(6, Unit::Number)),
     ("ce_threshold", Attribute(7, Unit::Microseconds)),
+    ("ce_threshold_selector", Elsewhere),
     ("drop_batch", Attribute(8, Unit::Number)),
     ("memory_limit", Attribute(9, Unit::Number)),
     CE_EXCLUDE,
@@ -178,6 +180,8 @@ const FQ_CODEL_KEYS: &[Key] = &[
 const FQ_CODEL_TARGET: u16 = 1;
 const FQ_CODEL_INTERVAL: u16 = 3;
 const FQ_CODEL_ECN: u16 = 4;
+const FQ_CODEL_SELECTOR: u16 = 10;
+const FQ_CODEL_SELECTOR_MASK: u16 = 11;
 const FQ_NOCODEL_KEYS: &[Key] = &[
     ("flows", Attribute(5, Unit::Number)),
     ("quantum", Attribute(6, Unit::Number)),
@@ -565,6 +569,13 @@ fn implied(row: &Row, arm: &Queue) -> Result<Attributes, Refusal> {
     Ok(match row.aqm {
         "pie" => pie(arm, [1, 3, 4, 5], Some(8))?,
         "fq_pie" => pie(arm, [3, 4, 5, 6], None)?,
+        "fq_codel" => match setting(arm, "ce_threshold_selector") {
+            // The ECN field, and a mask that leaves it of the DS field.
+            Some(Value::Word(word)) if word == "ect1" => none
+                .put(FQ_CODEL_SELECTOR, &[0x01])
+                .put(FQ_CODEL_SELECTOR_MASK, &[0x03]),
+            _ => none,
+        },
         // A target that no packet reaches disables CoDel.
         "fq_nocodel" => none
             .u32(FQ_CODEL_TARGET, NEVER_US)

@@ -4,6 +4,7 @@ use serde::Serialize;
 use sojourn_experiment::derived::{self, QueuePlace};
 use sojourn_experiment::measured;
 use sojourn_experiment::model::{Capacity, Experiment};
+use sojourn_measure::meter::Packets;
 use sojourn_measure::result::{Bottleneck, RunResult};
 use sojourn_measure::summary::{Measured, summarise as figures};
 use sojourn_units::{Carried, Duration, Hop, Time, Way};
@@ -70,6 +71,18 @@ pub fn summarise(
         mut meters,
         series,
     } = replay(&scope, &places, &recording);
+    let mut dropped = vec![0; meters.len()];
+    for row in recording.packets.iter().filter(|row| !row.is_delivered()) {
+        dropped[row.flow as usize] += 1;
+    }
+    for (meter, dropped) in meters.iter_mut().zip(dropped) {
+        if let Some(packets) = &mut meter.packets {
+            packets.on_their_way = match recording.impaired[..] {
+                [] => packets.sent.saturating_sub(packets.arrived + dropped),
+                _ => after_the_latest(packets),
+            };
+        }
+    }
     let queues = places.iter().enumerate().filter_map(|(index, place)| {
         let counted = recording.queues.get(index)?.at_end;
         let rows = || {
@@ -148,6 +161,16 @@ fn attribute_drops(packets: &mut [PacketRow], queue: usize, counted: Counters) {
             row.fate = fate;
         }
     }
+}
+
+/// The datagrams sent after the latest that arrived. netem does not say whose packets it lost; those behind the latest arrival
+/// count as on their way. Echoes have no numbers.
+fn after_the_latest(packets: &Packets) -> u64 {
+    let one_way = packets.one_way.as_ref();
+    let latest = one_way.and_then(|one_way| one_way.seen);
+    latest.map_or(0, |(_, highest, _)| {
+        packets.sent.saturating_sub(u64::from(highest) + 1)
+    })
 }
 
 /// The share of the capacity used after the warm-up. The time on the link follows from a packet's departure and the

@@ -29,7 +29,7 @@ use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::pool::Pool;
-use crate::qdisc::Qdisc;
+use crate::qdisc::{InnerSettings, Qdisc};
 use crate::settings::Settings;
 use crate::{cobalt, parameters};
 
@@ -300,6 +300,10 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
 
     fn inner_queues(&self) -> &'static [&'static str] {
         self.config.diffserv.names()
+    }
+
+    fn inner_settings(&self, place: usize) -> Option<InnerSettings> {
+        self.tins.get(place).map(Tin::settings)
     }
 
     /// Reports the numbers of bulk and of sparse flows in all tins.

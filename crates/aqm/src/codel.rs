@@ -38,6 +38,8 @@ parameters! {
         pub interval: Duration,
         /// mark every ECN-capable packet with a longer sojourn time
         pub ce_threshold: Option<Duration>,
+        /// the packets that ce_threshold marks: all ECN-capable ones, or those with ECT(1), which tc(8) writes 0x01/0x03
+        pub ce_threshold_selector: Selector,
         /// do not count CE-marked packets in the delay or queue length that drives drops
         pub ce_exclude: bool,
         /// RFC 8289, Linux's fixed point, or as first published
@@ -48,6 +50,16 @@ parameters! {
         pub mtu: u64,
         /// Mark ECN-capable packets instead of dropping them (§5).
         pub ecn: bool,
+    }
+}
+
+choice! {
+    /// Which packets are marked above `ce_threshold`.
+    pub enum Selector {
+        /// All that are ECN-capable.
+        All = "all",
+        /// Those with ECT(1), of L4S (RFC 9331).
+        Ect1 = "ect1",
     }
 }
 
@@ -78,6 +90,7 @@ impl Config {
             target: Duration::from_millis(5),
             interval: Duration::from_millis(100),
             ce_threshold: None,
+            ce_threshold_selector: Selector::All,
             ce_exclude: false,
             variant: Variant::Rfc8289,
             mtu: mtu as u64,
@@ -328,7 +341,11 @@ impl<P: Packet> Aqm<P> for CoDel {
             .config
             .ce_threshold
             .is_some_and(|threshold| whole_sojourn > threshold);
-        if over_threshold && verdict == Verdict::Pass && packet.ecn().is_capable() {
+        let is_meant = match self.config.ce_threshold_selector {
+            Selector::All => packet.ecn().is_capable(),
+            Selector::Ect1 => packet.ecn() == Ecn::Ect1,
+        };
+        if over_threshold && verdict == Verdict::Pass && is_meant {
             verdict = Verdict::Mark;
         }
         if let Some(service) = &mut self.marked_service {

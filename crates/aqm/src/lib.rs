@@ -79,6 +79,6 @@ pub use limit::Limit;
 pub use packet::{AckView, Ecn, FlowKey, Packet};
 pub use parameter::Parameter;
 pub use parameters::Parameters;
-pub use qdisc::Qdisc;
+pub use qdisc::{InnerSettings, Qdisc};
 pub use settings::Settings;
 pub use single::Single;

@@ -1,12 +1,24 @@
 //! The queue discipline: what to keep, mark, drop and send next.
 
-use sojourn_units::Time;
+use sojourn_units::{Duration, Rate, Time};
 
 use crate::aqm::Aqm;
 use crate::environment::Environment;
 use crate::key::SettingError;
 use crate::packet::Packet;
 use crate::settings::Settings;
+
+/// What an inner queue was given: a tin of CAKE its share of the rate, and the target and interval of its COBALT. tc(8) shows
+/// them as `thresh`, `target` and `interval`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InnerSettings {
+    /// The rate above which it yields to others; `None` without a shaper.
+    pub threshold: Option<Rate>,
+    /// The target of its algorithm.
+    pub target: Duration,
+    /// The interval of its algorithm.
+    pub interval: Duration,
+}
 
 /// A queue discipline. Its only clock is the argument `now`, which never decreases.
 ///
@@ -67,6 +79,11 @@ pub trait Qdisc<P: Packet> {
     /// sets the inner queue of every packet that leaves or is dropped ([`Packet::set_inner_queue`]).
     fn inner_queues(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// What the inner queue at this place of [`Qdisc::inner_queues`] was given, where it follows from the discipline's parameters.
+    fn inner_settings(&self, _place: usize) -> Option<InnerSettings> {
+        None
     }
 
     /// The algorithm that governs the only queue, used to replay a recorded queue (see [`crate::replay::follow`]).

@@ -5,7 +5,7 @@ use sojourn_measure::meter::{Measures, RowsOf};
 use sojourn_measure::qoo::Requirements;
 use sojourn_measure::scope::{Flow, Scope};
 use sojourn_traffic::{Browsing, Kind};
-use sojourn_units::{Hop, Time};
+use sojourn_units::{Hop, Time, Way};
 
 use crate::derived;
 use crate::model::{Experiment, Outcome, RttOf, Traffic};
@@ -26,7 +26,7 @@ pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
             name: names[flow.group].clone(),
             total: traffic.total.clone(),
             kind: traffic.kind.name(),
-            way: flow.way,
+            way: way_of_data(experiment, &hops, flow.way),
             dscp: traffic.dscp,
             active: traffic
                 .stop
@@ -54,6 +54,14 @@ pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
         records_packets: experiment.record.packets,
         series: experiment.record.series,
         queues,
+    }
+}
+
+/// The direction of a flow's data: on the only link, or else along its own route, `from` one host `to` another.
+fn way_of_data(experiment: &Experiment, hops: &[Hop], along_route: Way) -> Way {
+    match (&experiment.links[..], hops) {
+        ([_], [hop]) => hop.way,
+        _ => along_route,
     }
 }
 

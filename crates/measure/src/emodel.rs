@@ -29,14 +29,16 @@ pub fn rating(delay: Duration, loss: f64, codec: Equipment) -> f64 {
     RO - IS - delay_impairment(delay.as_millis_f64()) - loss_impairment(loss, codec)
 }
 
-/// Mean opinion score, from 1 to 4.5, of a rating factor (G.107 Annex B).
+/// Mean opinion score, from 1 to 4.5, of a rating factor (G.107 Annex B). The Annex's polynomial falls below 1, the lowest
+/// opinion that there is, between 0 and 6.5.
 pub fn opinion_score(rating: f64) -> f64 {
     if rating <= 0.0 {
         1.0
     } else if rating >= 100.0 {
         4.5
     } else {
-        1.0 + 0.035 * rating + 7e-6 * rating * (rating - 60.0) * (100.0 - rating)
+        let score = 1.0 + 0.035 * rating + 7e-6 * rating * (rating - 60.0) * (100.0 - rating);
+        score.max(1.0)
     }
 }
 
@@ -73,6 +75,15 @@ fn loss_impairment(loss: f64, codec: Equipment) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The polynomial of Annex B is 0.99 at 3 and 1 again at about 6.5.
+    #[test]
+    fn no_opinion_is_below_one() {
+        for rating in [-1.0, 0.0, 1.0, 3.0, 6.0] {
+            assert_eq!(opinion_score(rating), 1.0, "{rating}");
+        }
+        assert!(opinion_score(7.0) > 1.0);
+    }
 
     const fn equipment(impairment: f64, loss_robustness: f64) -> Equipment {
         Equipment {

@@ -76,8 +76,19 @@ pub struct Packets {
     pub sent: u64,
     /// Packets that arrived, or were answered.
     pub arrived: u64,
+    /// Packets on their way when the run ended, neither lost nor arrived. The backend counts them.
+    pub on_their_way: u64,
     /// One-way measurements of datagrams.
     pub one_way: Option<Box<OneWay>>,
+}
+
+impl Packets {
+    /// Packets that are lost: neither arrived nor on their way.
+    pub const fn lost(&self) -> u64 {
+        self.sent
+            .saturating_sub(self.arrived)
+            .saturating_sub(self.on_their_way)
+    }
 }
 
 /// One-way measurements after the warm-up: of datagrams, or of segments with data, SYN or FIN.

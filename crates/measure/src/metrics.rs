@@ -145,6 +145,9 @@ pub const METRICS: &[Metric] = {
         metric(InnerQueue, "delivered_packets", &["delivered_packets"], "packets", NUMBER, 0, "delivered packets"),
         metric(InnerQueue, "dropped_packets", &["dropped_packets"], "drops", NUMBER, 0, "dropped packets"),
         metric(InnerQueue, "marked_packets", &["marked"], "marks", NUMBER, 0, "marked packets"),
+        metric(InnerQueue, "threshold_bps", &["threshold_bps"], "threshold", MBIT_PER_S, 2, "rate above which a tin yields"),
+        metric(InnerQueue, "target_ms", &["target_ms"], "target", MS, 2, "target of a tin"),
+        metric(InnerQueue, "interval_ms", &["interval_ms"], "interval", MS, 1, "interval of a tin"),
 
         Metric {
             not_of: Some("ping"),
@@ -217,7 +220,12 @@ mod tests {
                 lost_packets: Some(0),
                 ..Bottleneck::default()
             }),
-            Over::InnerQueue => serde_json::to_value(InnerQueue::default()),
+            Over::InnerQueue => serde_json::to_value(InnerQueue {
+                threshold_bps: Some(0),
+                target_ms: Some(0.0),
+                interval_ms: Some(0.0),
+                ..InnerQueue::default()
+            }),
             Over::Group => serde_json::to_value(group),
             Over::Station => serde_json::to_value(Station::default()),
         }

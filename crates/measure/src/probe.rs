@@ -378,6 +378,7 @@ impl QueueProbe {
             delivered_packets: inner.delivered,
             dropped_packets: inner.dropped,
             marked: inner.marked,
+            ..InnerQueue::default()
         };
         let named = self.inner.iter().map(|inner| (inner.name, figures(inner)));
         named.collect()

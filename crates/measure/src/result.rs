@@ -198,6 +198,15 @@ pub struct InnerQueue {
     pub dropped_packets: u64,
     /// Packets that left it with a CE mark, whole run.
     pub marked: u64,
+    /// The rate above which it yields to others, in bit/s; only of CAKE's tins, with a shaper.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold_bps: Option<u64>,
+    /// The target of its algorithm; only of CAKE's tins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_ms: Option<f64>,
+    /// The interval of its algorithm; only of CAKE's tins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_ms: Option<f64>,
 }
 
 /// The figures of one flow. What only few kinds of traffic have stands apart: there may be 100,000 flows.

@@ -146,7 +146,7 @@ impl Series {
     }
 
     fn begin(&self, end: Time) -> f64 {
-        end.as_secs_f64() - self.width.as_secs_f64()
+        end.saturating_sub(self.width).as_secs_f64()
     }
 
     /// The recorded table `queue_series` of these queues.

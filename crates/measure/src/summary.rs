@@ -6,7 +6,7 @@ use crate::cell::Cell;
 use crate::delays::Delays;
 use crate::emodel;
 use crate::groups::{Pooled, groups};
-use crate::meter::{Meter, OneWay};
+use crate::meter::{Meter, OneWay, Packets};
 use crate::probe::{FlowCounts, QueueProbe};
 use crate::qoo::Conditions;
 use crate::result::{Bottleneck, Column, Flow, RunResult, Table, power};
@@ -125,10 +125,7 @@ fn flow_figures(flow: &scope::Flow, meter: &Meter, counts: FlowCounts) -> Flow {
         jitter_ms: one_way.map(|one_way| one_way.jitter.spread().into()),
         pdv_ms: one_way.map(|one_way| one_way.delays.variation().into()),
         mos: one_way.and_then(|one_way| opinion(flow, one_way)),
-        lost_packets: meter
-            .packets
-            .as_ref()
-            .map(|packets| packets.sent - packets.arrived),
+        lost_packets: meter.packets.as_ref().map(Packets::lost),
         completion_ms: (meter.completions.as_ref()).map(|times| times.spread().into()),
         page_load_ms: meter.pages.as_ref().map(|times| times.spread().into()),
         video: (meter.video.as_ref()).map(|video| video.figures().into()),
@@ -160,8 +157,8 @@ fn outcome(members: &[usize], scope: &Scope, flows: &[Flow], meters: &[&mut Mete
             let sent = members
                 .iter()
                 .filter_map(|member| meters[*member].packets.as_ref());
-            let sent: u64 = sent.map(|packets| packets.sent).sum();
-            (sum(|flow| flow.lost_packets.unwrap_or(0)), sent as f64)
+            let decided: u64 = sent.map(|packets| packets.arrived + packets.lost()).sum();
+            (sum(|flow| flow.lost_packets.unwrap_or(0)), decided as f64)
         }
         false => (
             sum(|flow| flow.dropped_packets),

@@ -264,6 +264,7 @@ pub(crate) fn build(
             .pcap
             .map(|point| capture(experiment, point, &network.queues, seen_at)),
         impaired,
+        lost: Vec::new(),
     };
     let stations = |cell: &BuiltCell| {
         let nodes = experiment.links[cell.link].nodes.as_ref();

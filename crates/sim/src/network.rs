@@ -6,7 +6,7 @@ use sojourn_path::{Observer, Route};
 use sojourn_units::{Duration, Hop, Time, cold_path};
 
 use crate::capture::{Capture, Stage};
-use crate::packet::{Packets, SimPacket};
+use crate::packet::{Kind, Packets, SimPacket};
 use crate::wifi::Cell;
 
 /// Links, delay lines, Wi-Fi cells and routes, observed by [`Watch`].
@@ -22,6 +22,17 @@ pub struct Watch {
     pub capture: Option<Capture>,
     /// What the impairments of wires did, by their numbers.
     pub impaired: Vec<ImpairedPackets>,
+    /// Datagrams and echoes lost for any reason, by flow, as far as a flow has lost one.
+    pub lost: Vec<Lost>,
+}
+
+/// The lost datagrams of a flow, or its lost echo requests and replies.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lost {
+    /// How many.
+    pub count: u64,
+    /// The number of the latest datagram, of which more fragments may follow.
+    latest: Option<u32>,
 }
 
 /// Packets that a wire has lost or copied, over the whole run.
@@ -42,6 +53,24 @@ impl Watch {
         if let Some(capture) = &mut self.capture {
             capture.note(stage, packet, now);
         }
+    }
+
+    /// Takes back a packet that was dropped or lost.
+    pub fn discard(&mut self, packet: SimPacket) {
+        if packet.kind != Kind::Segment && !packet.is_copy() {
+            let flow = packet.flow as usize;
+            if self.lost.len() <= flow {
+                self.lost.resize(flow + 1, Lost::default());
+            }
+            let lost = &mut self.lost[flow];
+            let number = (packet.kind == Kind::Datagram).then_some(packet.number);
+            // Fragments of one datagram are one loss.
+            if number.is_none() || lost.latest != number {
+                lost.count += 1;
+                lost.latest = number;
+            }
+        }
+        self.packets.give_back_lost(packet);
     }
 }
 
@@ -78,12 +107,12 @@ impl Observer<SimPacket> for Watch {
         now: Time,
     ) {
         self.probes[link].on_drop(&packet, self::reason(reason), queued, now);
-        self.packets.give_back_lost(packet);
+        self.discard(packet);
     }
 
     fn on_loss(&mut self, impairment: usize, packet: SimPacket, _now: Time) {
         self.impaired[impairment].lost += 1;
-        self.packets.give_back_lost(packet);
+        self.discard(packet);
     }
 
     fn on_duplicate(&mut self, impairment: usize, _copy: &SimPacket, _now: Time) {

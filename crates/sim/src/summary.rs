@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sojourn_measure::meter::Meter;
 use sojourn_measure::probe::QueueProbe;
 use sojourn_measure::summary::{Measured, summarise as figures};
-use sojourn_units::Time;
+use sojourn_units::{Rate, Time};
 
 use crate::result::{RunResult, Table};
 use crate::sampler::place_in_cells;
@@ -28,11 +28,27 @@ pub fn summarise(simulation: Simulation) -> RunResult {
     let qlogs = qlogs.collect();
     // The connections go before the results take their memory.
     let mut meters: Vec<Meter> = sources.into_iter().map(Source::into_meter).collect();
+    for (number, meter) in meters.iter_mut().enumerate() {
+        if let Some(packets) = &mut meter.packets {
+            let lost = network.observer.lost.get(number);
+            let lost = lost.map_or(0, |lost| lost.count);
+            packets.on_their_way = packets.sent - packets.arrived - lost;
+        }
+    }
     let end = Time::ZERO + scope.duration;
     let links = network.links();
     let figures_of = |(number, probe): (usize, &QueueProbe)| {
         if let Some(link) = links.get(number) {
-            return probe.figures(link.utilization(), link.marked());
+            let mut figures = probe.figures(link.utilization(), link.marked());
+            for (place, name) in link.qdisc().inner_queues().iter().enumerate() {
+                let inner = figures.queues.get_mut(name);
+                if let Some((inner, given)) = inner.zip(link.qdisc().inner_settings(place)) {
+                    inner.threshold_bps = given.threshold.map(Rate::as_bps);
+                    inner.target_ms = Some(given.target.as_millis_f64());
+                    inner.interval_ms = Some(given.interval.as_millis_f64());
+                }
+            }
+            return figures;
         }
         let (cell, way) = place_in_cells(number - links.len());
         let cell = &network.media()[cell];

@@ -44,6 +44,26 @@ fn the_two_queues_of_dualpi2_are_measured_separately() {
     assert!(low_latency.marked <= down(&run).marked);
 }
 
+/// `tc -s qdisc` for `cake bandwidth 10Mbit diffserv4`: thresholds of 1/16, 1, 1/2 and 1/4 of the rate. At 625 kbit/s a frame of
+/// 1,514 bytes takes 19.4 ms, so the target is 1.5 times that, and the interval longer by as much.
+#[test]
+fn tins_say_what_they_were_given() {
+    let queue = "{ aqm = 'cake', bandwidth = '10 Mbit/s', diffserv = 'diffserv4' }";
+    let run = with_queue("20 Mbit/s", queue, "kind = 'bulk'\nrtt = '20 ms'");
+    let given = |name: &str| {
+        let tin = &down(&run).queues[name];
+        let ms = [tin.target_ms, tin.interval_ms].map(|ms| ms.expect("a tin has it"));
+        (tin.threshold_bps.expect("it shapes"), ms)
+    };
+    assert_eq!(given("besteffort"), (10_000_000, [5.0, 100.0]));
+    assert_eq!(given("video").0, 5_000_000);
+    assert_eq!(given("voice").0, 2_500_000);
+    let (threshold, [target, interval]) = given("bulk");
+    assert_eq!(threshold, 625_000);
+    assert!((target - 29.07).abs() < 0.01, "{target}");
+    assert!((interval - 124.07).abs() < 0.01, "{interval}");
+}
+
 #[test]
 fn tins_and_sparse_flows_are_measured_separately() {
     let call = "[[traffic]]\nkind = 'voip'\nrtt = '40 ms'\ndscp = 'EF'";

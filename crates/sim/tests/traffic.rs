@@ -44,6 +44,26 @@ fn a_call_on_half_its_rate_loses_half_and_is_as_bad_as_can_be() {
     near(call.pdv_ms.as_ref().unwrap().max.unwrap(), 200.0, 25.0);
 }
 
+/// Half of the datagrams of 2 Mbit/s wait behind a link of 1 Mbit/s when the minute ends: they are not lost. With room for
+/// ten, nine out of twenty are, and those that wait are not.
+#[test]
+fn datagrams_that_wait_at_the_end_are_not_lost() {
+    let keys = "kind = 'cbr'\nrtt = '20 ms'\nrate = '2 Mbit/s'";
+    for keys in [keys, &format!("{keys}\npacket = '4000 B'\nmtu = '1500 B'")] {
+        let wait = with_queue(
+            "1 Mbit/s",
+            "{ aqm = 'pfifo', limit = '50000 packets' }",
+            keys,
+        );
+        assert_eq!(flow(&wait, 0).lost_packets, Some(0), "{keys}");
+        assert!(flow(&wait, 0).sent_bytes > flow(&wait, 0).received_bytes * 19 / 10);
+    }
+    let run = with_queue("1 Mbit/s", "{ aqm = 'pfifo', limit = '10 packets' }", keys);
+    let lost = flow(&run, 0);
+    assert_eq!(lost.lost_packets, Some(lost.dropped_packets));
+    assert!(lost.dropped_packets > lost.bottleneck_packets * 9 / 20);
+}
+
 #[test]
 fn a_game_sends_its_states_down_and_its_moves_up() {
     let run = idle("kind = 'game'\nrtt = '40 ms'");

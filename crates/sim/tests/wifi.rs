@@ -57,6 +57,22 @@ fn shares(run: &RunResult) -> f64 {
 
 const SLOW: &str = "standard = '802.11n'\nstation = { far = { rate = '6.5 Mbit/s' }, near = { rate = '65 Mbit/s' } }";
 
+/// On the only link of a network data has the link's directions, whatever `from` and `to` are.
+#[test]
+fn data_of_a_station_travels_up() {
+    let up =
+        cbr("near", "1 Mbit/s").replace("from = 'ap'\nto = 'near'", "from = 'near'\nto = 'ap'");
+    let traffic = cbr("far", "1 Mbit/s") + &up;
+    let run = text(&cell(SLOW, "{ aqm = 'pfifo' }", &traffic)).remove(0);
+    let ways = run
+        .flows
+        .iter()
+        .map(|flow| (&flow.name[..], flow.direction));
+    assert_eq!(ways.collect::<Vec<_>>(), [("far", "down"), ("near", "up")]);
+    let lost = run.flows.iter().filter_map(|flow| flow.lost_packets);
+    assert_eq!(lost.sum::<u64>(), 0);
+}
+
 /// Frames are lost to noise, in queues and after too many retries; every datagram is accounted for. Traffic stops half
 /// a second before the end, and queues are short.
 #[test]

@@ -36,14 +36,14 @@ def write(name: str) -> None:
     results = run_study(study)
     if results.stopped_by is not None:
         raise results.stopped_by
-    for old in HERE.glob(f"{name}-*.png"):
-        old.unlink()
     tried, stopped_by = run_variants(results)
     if stopped_by is not None:
         raise stopped_by
-    for spec in study.figures:
-        if spec.experiment in results.grids:
-            (HERE / _picture(study, spec)).write_bytes(_compressed(draw(spec, study, results.grids)))
+    drawn = {
+        _picture(study, spec): _compressed(draw(spec, study, results.grids))
+        for spec in study.figures
+        if spec.experiment in results.grids
+    }
     linux = _on_linux(study)
     beside = None if linux is None else (_release(linux), judge(study, linux.grids))
     judgements = results.judgements()
@@ -60,6 +60,10 @@ def write(name: str) -> None:
     command = f"python docs/results/studies/write.py {name}"
     made = results.planned + sum(one.runs for one in tried)
     page += f"\nMeasured with {made} runs on {_today()} by `{command}`; `{again}` runs the same.\n"
+    for old in HERE.glob(f"{name}-*.png"):
+        old.unlink()
+    for file, picture in drawn.items():
+        (HERE / file).write_bytes(picture)
     (HERE / f"{name}.md").write_text(page, encoding="utf-8")
     (STUDIES / name / fullrun.FILE).write_text(fullrun.as_json(judgements, _today(), command), encoding="utf-8")
     if tried:

@@ -16,7 +16,9 @@ def tc(line: Line, setting: Setting) -> list[str]:
         f"ip link add {INGRESS} type ifb",
         f"ip link set {INGRESS} up",
         f"tc qdisc replace dev {DEVICE} handle ffff: ingress",
-        f"tc filter replace dev {DEVICE} parent ffff: matchall action mirred egress redirect dev {INGRESS}",
+        # With a number it can be typed again; u32 is there where matchall is not.
+        f"tc filter replace dev {DEVICE} parent ffff: protocol all pref 1 handle 800::800 u32 match u32 0 0"
+        f" action mirred egress redirect dev {INGRESS}",
     ]
     return [
         *_shaper(DEVICE, line, setting.discipline, setting.up_kbps, "up"),

@@ -276,24 +276,34 @@ def inner_sheet(results: Results) -> Sheet | None:
     """One row per arm, place and inner queue; None if no discipline has inner queues."""
     swept = swept_keys(results)
     both = len(results.places) > 1
-    rows = [
-        (
-            arm.label,
-            *(str(arm.set.get(key, "")) for key in swept),
-            *([place] if both else []),
-            name,
-            *(_cell(metric, arm, place) for metric in inner_metrics(name)),
-        )
+    found = [
+        (arm, place, name)
         for arm in results.arms
         for place in results.places
         if has_queue(arm.runs[0].summary, place)
         for name in inner_queues(results)
         if name in queue_at(arm.runs[0].summary, place).get("queues", {})
     ]
-    if not rows:
+    if not found:
         return None
+    # What only CAKE's tins have.
+    shown = [
+        metric.name
+        for metric in declared("inner_queue")
+        if any(metric.at[0] in queue_at(arm.runs[0].summary, place)["queues"][name] for arm, place, name in found)
+    ]
+    rows = [
+        (
+            arm.label,
+            *(str(arm.set.get(key, "")) for key in swept),
+            *([place] if both else []),
+            name,
+            *(_cell(metric, arm, place) for metric in inner_metrics(name) if metric.declared.name in shown),
+        )
+        for arm, place, name in found
+    ]
     words = ("queue", *swept, *([place_heading(results)] if both else []), "inner queue")
-    headings = (*words, *(metric.heading for metric in declared("inner_queue")))
+    headings = (*words, *(metric.heading for metric in declared("inner_queue") if metric.name in shown))
     caption = (
         f"p50, p95: sojourn time; packets, drops and marks count the whole run; {interval_note(repeats_of(results))}"
     )

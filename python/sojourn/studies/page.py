@@ -169,7 +169,7 @@ def by_place(
     for place in [*groups, *(place for place in known if place not in groups)]:
         lines += [f"### {escaped(place)}", ""]
         if shown := exhibits(place):
-            lines += [shown, ""]
+            lines += [shown.rstrip("\n"), ""]
         if place in groups:
             lines += [*_claims(groups[place], beside), ""]
     return lines

@@ -85,6 +85,22 @@ fn keys_become_attributes_of_the_kernel() {
     assert_eq!(numbers("fq_nocodel", None, &[]), Ok(disabled.into()));
 }
 
+/// TCA_FQ_CODEL_CE_THRESHOLD_SELECTOR is 10, TCA_FQ_CODEL_CE_THRESHOLD_MASK 11: a byte each.
+#[test]
+fn a_selector_is_a_part_of_the_ds_field() {
+    let given = |chosen| {
+        let settings = [("ce_threshold_selector", word(chosen))];
+        match options("fq_codel", None, &settings) {
+            Ok(Options::Attributes(given)) => attributes(given.as_bytes())
+                .map(|(kind, value)| (kind, value[0]))
+                .collect::<Vec<_>>(),
+            _ => panic!("fq_codel has attributes"),
+        }
+    };
+    assert_eq!(given("ect1"), [(10, 0x01), (11, 0x03)]);
+    assert_eq!(given("all"), []);
+}
+
 /// TCA_CAKE_BASE_RATE64 is 2, DIFFSERV_MODE 3, FLOW_MODE 5, RTT 7, TARGET 8. 8 Mbit/s are 10^6 bytes a second; the target
 /// is a twentieth of the rtt, as tc sets it.
 #[test]

@@ -14,7 +14,7 @@ use super::{Cake, Config};
 use crate::environment::Environment;
 use crate::limit::Limit;
 use crate::packet::{Packet, mix};
-use crate::qdisc::Qdisc;
+use crate::qdisc::{InnerSettings, Qdisc};
 
 /// How often a queue counts the active ones (Linux's sync_time).
 pub(super) const SYNC_TIME: Duration = Duration::from_micros(200);
@@ -152,6 +152,10 @@ impl<P: Packet> Qdisc<P> for HardwareQueues<P> {
 
     fn inner_queues(&self) -> &'static [&'static str] {
         self.queues[0].cake.inner_queues()
+    }
+
+    fn inner_settings(&self, place: usize) -> Option<InnerSettings> {
+        self.queues[0].cake.inner_settings(place)
     }
 
     /// Reports the numbers of flows in all queues, and the most active queues that one of them counted last.

@@ -19,6 +19,7 @@ use crate::environment::{DropReason, Environment};
 use crate::list::{Link, Linked, List};
 use crate::packet::{FlowKey, Packet};
 use crate::pool::{Pool, Queue, Scope};
+use crate::qdisc::InnerSettings;
 
 /// Queues in a tin, and hosts on either side.
 pub(super) const QUEUES: u32 = 1024;
@@ -135,6 +136,15 @@ impl Tin {
             claim: config.rate.map(Claim::new),
             deficit: 0,
             config,
+        }
+    }
+
+    /// What it was given.
+    pub(super) const fn settings(&self) -> InnerSettings {
+        InnerSettings {
+            threshold: self.config.rate,
+            target: self.config.cobalt.target,
+            interval: self.config.cobalt.interval,
         }
     }
 

@@ -166,6 +166,20 @@ fn ce_threshold_marks_by_sojourn_alone() {
     }
 }
 
+/// tc(8)'s `ce_threshold_selector 0x01/0x03`: packets with ECT(1) alone are marked.
+#[test]
+fn ce_threshold_marks_those_that_are_selected() {
+    let mut codel = CoDel::new(Config {
+        ce_threshold: Some(Duration::from_millis(1)),
+        ce_threshold_selector: Selector::Ect1,
+        ..CONFIG
+    });
+    let (sojourn, now) = (Duration::from_millis(2), Time::from_secs(1));
+    for (ecn, verdict) in [(Ecn::Ect0, Verdict::Pass), (Ecn::Ect1, Verdict::Mark)] {
+        assert_eq!(asked(&mut codel, ecn, sojourn, LONG, now), verdict);
+    }
+}
+
 #[test]
 fn drops_by_the_scheduler_count_in_linux_only() {
     for (config, count) in [(CONFIG, 0), (LINUX, 9)] {

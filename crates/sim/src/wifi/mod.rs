@@ -185,7 +185,7 @@ impl Observer<SimPacket> for Seen<'_> {
                 self.counts.lost[station(sender, &packet)][side] += 1;
             }
         }
-        self.watch.packets.give_back_lost(packet);
+        self.watch.discard(packet);
     }
 
     fn on_air(&mut self, transmitted: &Transmitted) {
