@@ -15,7 +15,7 @@ from sojourn import schema
 COMMON = """
 experiment = { name = "all", duration = "4 s", warmup = "1 s" }
 record = { one_way = true, qoo = true }
-queue = [{ aqm = "dualpi2" }, { aqm = "fq_codel" }]
+queue = [{ aqm = "dualpi2" }, { aqm = "fq_codel" }, { aqm = "cake", bandwidth = "8 Mbit/s" }]
 """
 WIRED = """
 link = { rate = "20 Mbit/s", loss = 0.01, duplicate = 0.01 }
