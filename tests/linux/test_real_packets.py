@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sojourn import _core
-from sojourn.linux import datapath
+from sojourn.linux import datapath, programs
 
 LACKING = datapath.missing()
 real = pytest.mark.skipif(LACKING is not None, reason=f"real packets: {LACKING}")
@@ -174,6 +174,34 @@ def test_the_kernels_tcp_passes_the_path(path: Path):
     fifo = summary["runs"][1]["bottleneck"]["down"]
     assert fifo["dropped_overflow"] > 0
     assert fifo["dropped_aqm"] == 0
+
+
+@real
+def test_a_full_disk_is_told(path: Path, tmp_path: Path):
+    path.write_text(PATH + TRAFFIC)
+    full = tmp_path / "full"
+    full.mkdir()
+    agent = programs.require_agent().stat().st_size // 1024
+    script = f"mount -t tmpfs -o size={agent + 24}k none {full} && TMPDIR={full} exec {' '.join(SOJOURN)} run {path}"
+    apart = ["unshare", "-rm", "sh", "-c", f"{script} --backend datapath"]
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0:
+        pytest.skip("no mount namespaces")
+    done = subprocess.run(apart, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "No space left on device" in done.stderr.splitlines()[-1]
+    assert _agents(full) == []
+
+
+@real
+def test_the_next_start_removes_the_files_of_a_killed_run(path: Path, tmp_path: Path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([*SOJOURN, "shell", str(path), "--", "sleep", "100"], env=environment) as shell:
+        while not list(tmp_path.glob("sojourn-*/.sojourn-*/sojourn-agent")):
+            time.sleep(0.02)
+        shell.kill()
+    assert list(tmp_path.glob("sojourn-*/.sojourn-*"))
+    assert subprocess.run([*SOJOURN, "shell", str(path), "--", "true"], env=environment).returncode == 0
+    assert list(tmp_path.glob("sojourn-*")) == []
 
 
 @real

@@ -1,12 +1,16 @@
-"""A hidden folder in the output directory for unfinished results, locked while its process lives."""
+"""A hidden folder for unfinished results in their directory, or for temporary files, locked while its process lives."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
 import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -77,6 +81,35 @@ class Workspace:
         """Releases it for another process."""
         _ours.discard(self.path.absolute())
         self._lock.close()
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for temporary files, removed at the end; with it those of processes that were killed.
+
+    Raises
+    ------
+    OSError
+        It cannot be made.
+    """
+    directory = Path(tempfile.gettempdir(), f"sojourn-{os.geteuid()}")
+    workspace = None
+    while workspace is None:
+        directory.mkdir(0o700, exist_ok=True)
+        about = directory.lstat()
+        if about.st_uid != os.geteuid() or not stat.S_ISDIR(about.st_mode):
+            raise PermissionError(errno.EACCES, "is not a folder of this user", str(directory))
+        # Another process may remove it while it is empty.
+        with contextlib.suppress(FileNotFoundError):
+            for killed in Workspace.left_behind(directory):
+                killed.remove()
+            workspace = Workspace.make(directory)
+    try:
+        yield workspace.path
+    finally:
+        workspace.remove()
+        with contextlib.suppress(OSError):
+            directory.rmdir()
 
 
 def _refuse_others(directory: Path) -> None:

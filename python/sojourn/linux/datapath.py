@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from sojourn import _core
+from sojourn.files.workspace import scratch
 from sojourn.linux import host, programs
 from sojourn.linux.errors import LinuxError
 
@@ -121,8 +122,7 @@ def prepared(told: str) -> Iterator[Path]:
     """
     try:
         agent = programs.require_agent().read_bytes()
-        with tempfile.TemporaryDirectory(prefix="sojourn-path-") as temporary:
-            folder = Path(temporary)
+        with scratch() as folder:
             (folder / "job.json").write_text(told, encoding="utf-8")
             # Packages do not always keep a file executable.
             (folder / "sojourn-agent").write_bytes(agent)

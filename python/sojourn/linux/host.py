@@ -9,7 +9,6 @@ import os
 import platform
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sojourn import _core
+from sojourn.files.workspace import scratch
 from sojourn.linux import programs
 from sojourn.linux.errors import LinuxError
 from sojourn.linux.guest import POLL_S, Console
@@ -65,8 +65,7 @@ def run(told: str, monitor: _core.Monitor) -> bytes:
     job = json.loads(told)
     try:
         agent = programs.require_agent().read_bytes()
-        with alone(monitor), tempfile.TemporaryDirectory(prefix="sojourn-host-") as temporary:
-            folder = Path(temporary)
+        with alone(monitor), scratch() as folder:
             _load_modules(job["modules"])
             (folder / "job.json").write_text(told, encoding="utf-8")
             # Packages do not always keep a file executable.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 from sojourn import _core
+from sojourn.files.workspace import scratch
 from sojourn.linux import emulated, programs, user_mode
 from sojourn.linux.cpio import Archive
 from sojourn.linux.errors import LinuxError
@@ -36,8 +34,8 @@ def run(told: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core
     if not kernel.user_mode:
         programs.require(programs.QEMU)
     try:
-        with tempfile.TemporaryDirectory(prefix="sojourn-vm-") as temporary:
-            initrd = Path(temporary) / "initrd"
+        with scratch() as folder:
+            initrd = folder / "initrd"
             initrd.write_bytes(initial_files(told, kernel, modules))
             if kernel.user_mode:
                 return user_mode.run(kernel, initrd, monitor)
@@ -65,8 +63,8 @@ def run_wifi(told: str, kernel: Kernel, options: list[str], monitor: _core.Monit
         The monitor was told to stop.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="sojourn-vm-") as temporary:
-            initrd = Path(temporary) / "initrd"
+        with scratch() as folder:
+            initrd = folder / "initrd"
             initrd.write_bytes(initial_files(told, kernel, [], name="wifi.json"))
             return user_mode.run(kernel, initrd, monitor, options)
     except OSError as error:

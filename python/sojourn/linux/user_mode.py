@@ -11,11 +11,11 @@ import contextlib
 import os
 import signal
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from sojourn import _core
+from sojourn.files.workspace import scratch
 from sojourn.linux import guest, programs
 from sojourn.linux.kernel import Kernel
 
@@ -43,8 +43,7 @@ def run(kernel: Kernel, initrd: Path, monitor: _core.Monitor, options: Sequence[
     OSError
         It cannot be started.
     """
-    with tempfile.TemporaryDirectory(prefix="sojourn-results-") as results:
-        folder = Path(results)
+    with scratch() as folder:
         (folder / INITRD).symlink_to(initrd.resolve())
         # Its console is a file. A pipe interrupts the guest at instants that the host decides; then it starts other
         # processes of its own, each of which draws random numbers.
