@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from pettingzoo.test import parallel_api_test
 
 import sojourn as sj
 from conftest import ROOT
 from sojourn.gym import AQM, AQMVector, Seen, power
+from sojourn.gym.flows import Flows
 
 FILE = ROOT / "examples" / "learning.toml"
 SHORT = {"experiment.duration": "1 s"}
@@ -129,3 +132,47 @@ def test_mistakes_are_one_line():
     refused("gaps", lambda: session.observe_into(np.zeros(26)[::2]))
     refused("got 2; must be", lambda: session.observe_into(np.zeros(2)))
     refused("restore: got 3; must be a snapshot", lambda: session.restore(3))  # type: ignore[arg-type]
+
+
+TWO = """
+experiment = { duration = "3 s", seed = 1 }
+link = { rate = "10 Mbit/s", buffer = "300 packets" }
+queue = [{ aqm = "pfifo" }]
+traffic = [{ kind = "bulk", rtt = "40 ms" }, { kind = "bulk", rtt = "40 ms" }]
+"""
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    (tmp_path / "two.toml").write_text(TWO, encoding="utf-8")
+    return tmp_path / "two.toml"
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_pettingzoo_finds_no_fault(two: Path):
+    parallel_api_test(Flows(two, "100 ms"), num_cycles=70)
+
+
+def test_the_window_of_every_flow_is_its_agents(two: Path):
+    """Without a queue, what a flow gets is its window in an RTT: 1448 bytes are 0.29 Mbit/s at 40 ms."""
+    environment = Flows(two, "400 ms")
+    environment.reset(seed=1)
+    actions = {"flow_0": np.array([4.0]), "flow_1": np.array([12.0])}
+    while environment.agents:
+        seen, rewards, _, _, _ = environment.step(actions)
+    for agent, segments in (("flow_0", 4), ("flow_1", 12)):
+        goodput, window, rtt = seen[agent].tolist()
+        assert window == segments
+        assert goodput == pytest.approx(segments * 1448 * 8 / (rtt / 1e3), rel=0.15)
+    assert rewards["flow_1"] > rewards["flow_0"]
+    again = Flows(two, "400 ms")
+    again.reset(seed=1)
+    while again.agents:
+        other, *_ = again.step(actions)
+    assert {agent: row.tolist() for agent, row in seen.items()} == {agent: row.tolist() for agent, row in other.items()}
+
+
+def test_an_agent_has_one_flow(tmp_path: Path):
+    (tmp_path / "ping.toml").write_text(TWO.replace('kind = "bulk"', 'kind = "ping"', 1), encoding="utf-8")
+    with pytest.raises(sj.ExperimentError, match=r"traffic\.0: must be one TCP flow"):
+        Flows(tmp_path / "ping.toml")

@@ -15,6 +15,7 @@ EXTRA_OF = {
     "pandas": "pandas",
     "distributed": "dask",
     "gymnasium": "gym",
+    "pettingzoo": "gym",
 }
 """The extra by the package that is imported, as in pyproject.toml."""
 

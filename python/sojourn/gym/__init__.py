@@ -12,6 +12,7 @@
 | --- | --- |
 | ``episodes`` | what an environment does and sees: keys, numbers, reward; the run of each episode |
 | ``environment``, ``vector`` | one run, and many |
+| ``flows`` | an agent of PettingZoo per flow; ``from sojourn.gym.flows import Flows`` |
 """
 
 from sojourn.files.extras import missing

@@ -84,7 +84,7 @@ class Episodes:
             raise _core.ExperimentError(f"reward: got {self.reward!r}; must be a function of Seen")
         space = _core.Session(self.spec(0, np.random.default_rng(0))).space()
         actions = {action["key"]: action for action in space["actions"]}
-        self.keys = tuple(self.act or ("queue.probability",))
+        self.keys = ("queue.probability",) if self.act is None else tuple(self.act)
         self.names = {name: place for place, name in enumerate(space["observations"])}
         first = space["observations"][0].rpartition(".")[0]
         observed = self.observe or [name for name in self.names if name.rpartition(".")[0] == first]
