@@ -185,7 +185,7 @@ def page() -> str:
     """The whole page."""
     top = json.loads(_core.schema_json())["properties"]
     lines = [HEAD, *section("[experiment]", top["experiment"]), *_links(top["link"])]
-    lines += _queues(top["queue"]) + _traffic(top["traffic"])
+    lines += [*_classes(top["class"]), *_queues(top["queue"]), *_traffic(top["traffic"])]
     lines += section("[record]", top["record"])
     lines += ["## [sweep]", "", top["sweep"]["description"], ""]
     lines += ["```toml", "[sweep]", '"link.rate" = ["1 Mbit/s", "10 Mbit/s"]', '"traffic.0.flows" = [4, 16, 64]', "```"]
@@ -209,6 +209,15 @@ def _links(schema: Schema) -> list[str]:
     ):
         lines += [f"#### [{title}]", "", *rows(table["properties"], table["required"])]
     return lines
+
+
+def _classes(schema: Schema) -> list[str]:
+    of_class = schema["items"]
+    up = of_class["properties"]["up"]
+    lines = ["## [[class]]", "", schema["description"].partition(" Default: ")[0], ""]
+    lines += ["An example: [an operator's tree](operator.md).", "", *rows(of_class["properties"], of_class["required"])]
+    lines += ["### [class.up]", "", up["description"].partition(" Default: ")[0], ""]
+    return lines + rows(up["properties"], up["required"])
 
 
 def _queues(schema: Schema) -> list[str]:

@@ -110,7 +110,7 @@ def test_what_to_type_counts_bytes_as_the_line_does():
 
 REFUSED = [
     ({"line": "cable"}, '--line: got "cable"; must be one of dsl, vdsl'),
-    ({"doing": ["call"]}, '--doing: got "call"; must be one of calls, game'),
+    ({"doing": ["call"]}, '--doing: got "call"; must be one of calls, meeting, game'),
     ({"doing": []}, "--doing: got nothing"),
     ({"line": "lte"}, "--trace: missing"),
     ({"down": None}, "--down: missing"),

@@ -273,3 +273,37 @@ traffic = [
     assert ran.returncode == 0, ran.stderr
     first, same, second = (group["goodput_bps"] for group in json.loads(ran.stdout)["runs"][0]["groups"])
     assert first + same == pytest.approx(second, rel=0.01)
+
+
+@needs_built_kernel
+def test_classes_share_as_in_the_simulator(sojourn: Cli, tmp_path: Path):
+    """tc-htb(8): a site sends 12 Mbit/s; beyond their 2 and 6, subscribers share the rest by their rates: 3 and 9."""
+    file = tmp_path / "tree.toml"
+    file.write_text(
+        """\
+experiment = { duration = "5 s", warmup = "1 s" }
+link = { rate = "40 Mbit/s", up = { rate = "40 Mbit/s" } }
+class = [
+    { name = "site", rate = "8 Mbit/s", ceil = "12 Mbit/s" },
+    { name = "slow", parent = "site", rate = "2 Mbit/s", ceil = "12 Mbit/s" },
+    { name = "fast", parent = "site", rate = "6 Mbit/s", ceil = "12 Mbit/s" },
+    { name = "other", rate = "4 Mbit/s" },
+]
+queue = [{ aqm = "fq_codel", variant = "linux" }]
+traffic = [
+    { kind = "cbr", name = "slow", class = "slow", rate = "20 Mbit/s", direction = "both", rtt = "20 ms" },
+    { kind = "cbr", name = "fast", class = "fast", rate = "20 Mbit/s", direction = "both", rtt = "20 ms" },
+    { kind = "cbr", name = "other", class = "other", rate = "20 Mbit/s", direction = "both", rtt = "20 ms" },
+]
+""",
+        encoding="utf-8",
+    )
+    on_wire = 1448 / (1448 + 28 + 14)
+    for options in ([], ["--backend", "linux", "--kernel", kernel.built()[0].release]):
+        ran = sojourn("run", file, *options, "--json")
+        assert ran.returncode == 0, ran.stderr
+        groups = json.loads(ran.stdout)["runs"][0]["groups"]
+        found = {(group["name"], group["direction"]): group["goodput_bps"] / on_wire / 1e6 for group in groups}
+        for direction in ("down", "up"):
+            rates = [found[name, direction] for name in ("slow", "fast", "other")]
+            assert rates == pytest.approx([3.0, 9.0, 4.0], rel=0.03), options

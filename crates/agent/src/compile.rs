@@ -36,8 +36,10 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
     let hosts = Hosts::of(experiment);
     check_hosts(experiment, queue, &hosts)?;
     let sides = sides(experiment, queue)?;
-    let queues: Vec<(QueuePlace<'_>, &Leaf)> =
-        sides.iter().map(|side| (side.place, &side.leaf)).collect();
+    let queues: Vec<(QueuePlace<'_>, &[Leaf])> = sides
+        .iter()
+        .map(|side| (side.place, &side.leaves[..]))
+        .collect();
     let (namespaces, setup) = topology::network(experiment, &queues, &hosts, &names);
     let mut modules: Vec<String> = ["veth", "sch_htb", "sch_netem", "inet_diag", "tcp_diag"]
         .map(str::to_owned)
@@ -45,7 +47,11 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
     if hosts.all.iter().any(|placed| placed.role.rests.len() > 1) {
         modules.push("sch_prio".into());
     }
-    modules.extend(sides.iter().map(|side| side.leaf.module.to_owned()));
+    let leaves = || sides.iter().flat_map(|side| &side.leaves);
+    modules.extend(leaves().map(|leaf| leaf.module.to_owned()));
+    if leaves().count() > sides.len() {
+        modules.push("cls_u32".into());
+    }
     let flows: Vec<Flow> = flows(experiment, seed, &hosts, &names);
     modules.extend(flows.iter().filter_map(|flow| {
         let tcp = flow.tcp.as_ref()?;
@@ -209,6 +215,19 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
         return refuse(
             format!("{}.{key}", place.link_key()),
             "must be left out on Linux, whose links count bytes without cells; backends that have it: sim",
+        );
+    }
+    let is_granted = |place: &&QueuePlace<'_>| {
+        place
+            .link
+            .up
+            .as_ref()
+            .is_some_and(|up| up.request_grant.is_some())
+    };
+    if let Some(place) = places.iter().find(is_granted) {
+        return refuse(
+            format!("{}.up.request_grant", place.link_key()),
+            "must be left out on Linux, whose links send without grants; backends that have it: sim",
         );
     }
     for place in &places {
@@ -383,6 +402,7 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
             Err(("packet", "at least 16 B"))
         }
         Kind::Ping(ping) if ping.packet == 0 => Err(("packet", "at least 1 B")),
+        Kind::Call(_) => Err(("kind", "another, as a call's sender is the simulator's,")),
         Kind::Cbr(cbr) if cbr.mtu.is_some() => {
             Err(("mtu", "left out, because the link's MTU applies,"))
         }
@@ -399,7 +419,8 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
 struct Side<'a> {
     place: QueuePlace<'a>,
     rate: &'a [(Duration, Rate)],
-    leaf: Leaf,
+    /// One discipline, or one for each class without classes below it.
+    leaves: Vec<Leaf>,
 }
 
 fn sides(experiment: &Experiment, queue: usize) -> Result<Vec<Side<'_>>, Refusal> {
@@ -425,14 +446,48 @@ fn side<'a>(
             "must be at least 8 bit/s on Linux; lower rates run on: sim",
         );
     }
-    let limit = derived::limit(experiment, &place);
     let frame = derived::frame(experiment, place.link);
-    let leaf =
-        disciplines::leaf(place.arm, limit, frame, rate[0].1).map_err(|refusal| Refusal {
+    let leaf = |place: &QueuePlace<'_>, rate| {
+        let limit = derived::limit(experiment, place);
+        disciplines::leaf(place.arm, limit, frame, rate).map_err(|refusal| Refusal {
             key: place.key_of(queue, &refusal.key),
             ..refusal
-        })?;
-    Ok(Side { place, rate, leaf })
+        })
+    };
+    let classes = derived::classes(experiment, &place);
+    let share = |class: usize| classes[class].share(place.hop.way);
+    let (mut leaves, mut given) = (Vec::new(), 0);
+    for class in derived::leaf_classes(classes) {
+        let ceil = Capacity::constant(share(class).ceil);
+        let place = QueuePlace {
+            capacity: &ceil,
+            ..place
+        };
+        leaves.push(leaf(&place, share(class).ceil)?);
+    }
+    if classes.is_empty() {
+        leaves.push(leaf(&place, rate[0].1)?);
+    }
+    for (number, class) in classes.iter().enumerate() {
+        if class.parent.is_none() {
+            given += share(number).rate.as_bps();
+        }
+    }
+    match rate.iter().find(|(_, rate)| rate.as_bps() < given) {
+        Some((_, rate)) => refuse(
+            "class",
+            format!(
+                "must have rates that add up to at most the {rate} of {} on Linux, whose HTB sends them whatever the link's \
+                 rate; backends that have it: sim",
+                place.key()
+            ),
+        ),
+        None => Ok(Side {
+            place,
+            rate,
+            leaves,
+        }),
+    }
 }
 
 impl Side<'_> {
@@ -450,7 +505,7 @@ impl Side<'_> {
             rate_changes: changes.collect(),
             passed_by: passed_by(experiment, seed, self.place.hop),
             handle: u32::from(port.major) << 16,
-            leaf: shaper::leaf_handle(),
+            leaves: (0..self.leaves.len()).map(shaper::leaf_handle).collect(),
             device: port.device,
         }
     }

@@ -154,8 +154,8 @@ pub struct ObservedQueue {
     pub device: String,
     /// Handle of the device's root qdisc, as in tracepoints.
     pub handle: u32,
-    /// Handle of the discipline under test.
-    pub leaf: u32,
+    /// Handles of the disciplines under test: one, or one for each class.
+    pub leaves: Vec<u32>,
     /// By flow number: whether the flow's data passes this queue, and whether its returning packets do.
     pub passed_by: Vec<[bool; 2]>,
     /// Times at which its rate changes, with the shaper's class from then on.

@@ -6,7 +6,7 @@ use sojourn_units::{Duration, Way};
 
 use crate::disciplines::Options;
 use crate::netlink::Attributes;
-use crate::shaper::{ANY, ROOT, Scheduler, TICK_NS};
+use crate::shaper::{ANY, Part, ROOT, Scheduler, TICK_NS};
 
 /// Packets that a netem holds: more than ever occur.
 const LIMIT: u32 = 200_000;
@@ -74,7 +74,7 @@ pub fn wire(device: &str, delay: Duration, impair: &Impair) -> Scheduler {
     ]);
     options.extend(attributes.as_bytes());
     Scheduler {
-        is_class: false,
+        part: Part::Discipline,
         device: device.into(),
         parent: ROOT,
         handle: ANY,

@@ -160,7 +160,7 @@ struct Writer<'a> {
 /// The namespaces of an experiment and the steps that build it, with the disciplines of its queues in `leaves`.
 pub fn network(
     experiment: &Experiment,
-    queues: &[(QueuePlace<'_>, &Leaf)],
+    queues: &[(QueuePlace<'_>, &[Leaf])],
     hosts: &Hosts,
     names: &Names,
 ) -> (Vec<String>, Vec<Step>) {
@@ -211,7 +211,7 @@ pub fn network(
     for host in &hosts.all {
         writer.host_delays(host, &links[0]);
     }
-    for (place, leaf) in queues {
+    for (place, leaves) in queues {
         let port = Port::of(links, place.hop);
         let (device, major) = (&port.device, port.major);
         let node = names.of(&port.node);
@@ -220,7 +220,35 @@ pub fn network(
             shaper::root(device, major, beyond_ethernet(place.link)),
         );
         writer.add(&node, class(&port, place.capacity.nominal(), place.link));
-        writer.add(&node, shaper::leaf(device, major, leaf));
+        let link = u32::from(major) << 16 | shaper::CLASS;
+        let classes = derived::classes(experiment, place);
+        if classes.is_empty() {
+            writer.add(&node, shaper::leaf(device, link, 0, &leaves[0]));
+            continue;
+        }
+        for (number, of) in classes.iter().enumerate() {
+            let share = of.share(place.hop.way);
+            let class = shaper::Class {
+                minor: minor(number),
+                parent: of.parent.map_or(shaper::CLASS, minor),
+                rate: share.rate,
+                ceil: share.ceil,
+                burst: place.link.burst,
+            };
+            writer.add(&node, shaper::class(device, major, &class));
+        }
+        let handle = |number| u32::from(major) << 16 | minor(number);
+        let numbered = derived::leaf_classes(classes).into_iter().enumerate();
+        for ((number, class), leaf) in numbered.zip(*leaves) {
+            writer.add(&node, shaper::leaf(device, handle(class), number, leaf));
+        }
+        for (host, class) in class_of_hosts(experiment, hosts) {
+            let is_source = place.hop.way == Way::Up;
+            writer.add(
+                &node,
+                shaper::filter(device, handle(class), host, is_source),
+            );
+        }
     }
     (writer.namespaces, writer.steps)
 }
@@ -262,7 +290,32 @@ fn beyond_ethernet(link: &Link) -> i32 {
 
 /// The shaper's class of a port; also what changes its rate.
 pub fn class(port: &Port, rate: Rate, link: &Link) -> Scheduler {
-    shaper::class(&port.device, port.major, rate, link.burst)
+    let of_link = shaper::Class {
+        minor: shaper::CLASS,
+        parent: 0,
+        rate,
+        ceil: rate,
+        burst: link.burst,
+    };
+    shaper::class(&port.device, port.major, &of_link)
+}
+
+/// The far hosts by address, each with the number of its class. A group has several where Linux keeps its settings apart.
+fn class_of_hosts(experiment: &Experiment, hosts: &Hosts) -> Vec<(u32, usize)> {
+    let classes = derived::class_of_groups(experiment);
+    let of_path = |path: &crate::hosts::Path| {
+        let far = &hosts.all[path.ends[1]];
+        Some((u32::from(far.address()), classes[path.group]?))
+    };
+    let mut found: Vec<(u32, usize)> = hosts.paths.iter().filter_map(of_path).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The minor number of one of the link's classes.
+const fn minor(class: usize) -> u32 {
+    shaper::CLASS + 1 + class as u32
 }
 
 impl Writer<'_> {

@@ -6,7 +6,7 @@ use crate::discipline::Discipline;
 use crate::packet::Packet;
 use crate::{
     ared, blue, cake, choke, cobalt, codel, docsis_pie, dualpi2, fifo, fq_codel, fq_pie, hhf,
-    madpie, paced_fq, pfifo_fast, pi2, pie, policy, red, sfb, sfq, sfq_aqm,
+    madpie, paced_fq, pfifo_fast, pi2, pie, policer, policy, red, sfb, sfq, sfq_aqm,
 };
 
 /// The disciplines known by name: those of this crate, and others added by [`Catalogue::add`].
@@ -46,6 +46,7 @@ impl<P: Packet + Send + 'static> Catalogue<P> {
                 sfq_aqm::sfq_madpie(),
                 cobalt::cobalt(),
                 cake::cake(),
+                policer::policer(),
                 policy::policy(),
             ]),
         }

@@ -54,6 +54,7 @@ pub mod parameters;
 pub mod pfifo_fast;
 pub mod pi2;
 pub mod pie;
+pub mod policer;
 pub mod policy;
 pub mod pool;
 pub mod qdisc;
@@ -82,3 +83,8 @@ pub use parameters::Parameters;
 pub use qdisc::{InnerSettings, Qdisc};
 pub use settings::Settings;
 pub use single::Single;
+
+/// The README's example is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -62,6 +62,11 @@ pub trait Qdisc<P: Packet> {
         None
     }
 
+    /// True if some packets may leave while others have to wait, so that an arrival may leave before [`Qdisc::ready_at`].
+    fn is_classful(&self) -> bool {
+        false
+    }
+
     /// Reports the state under the defining document's names, for probes: `probability`, `count` …
     fn state(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
 

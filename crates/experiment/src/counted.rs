@@ -1,4 +1,4 @@
-//! `count`: many entries of `[[traffic]]` or `[[link]]`, written once.
+//! `count`: many entries of `[[traffic]]`, `[[link]]` or `[[class]]`, written once.
 
 use crate::document::{Item, Node, Table};
 use crate::error::ReadError;
@@ -6,7 +6,7 @@ use crate::error::ReadError;
 /// The most entries that one may stand for.
 const MOST: i128 = 10_000;
 /// The sections whose entries may have a count.
-const SECTIONS: [&str; 2] = ["link", "traffic"];
+const SECTIONS: [&str; 3] = ["link", "class", "traffic"];
 /// In texts of a counted entry: its number, from 1.
 const NUMBER: &str = "{i}";
 

@@ -1,8 +1,12 @@
 //! Values derived from an experiment, the same on every backend: flows with their start times, frame sizes, limits.
 
+use std::collections::HashMap;
+
 use sojourn_units::Duration;
 
-use crate::model::{Buffer, Capacity, Direction, Experiment, Hop, Kind, Link, Queue, Traffic, Way};
+use crate::model::{
+    Buffer, Capacity, Class, Direction, Experiment, Hop, Kind, Link, Queue, Traffic, Way,
+};
 use crate::topology::{self, Route};
 use sojourn_traffic::streams::Stream;
 
@@ -348,6 +352,50 @@ pub fn whole_route(experiment: &Experiment) -> Result<Route, String> {
     let ends = [first.from, last.to[0].clone()];
     topology::route(links, &ends)
         .map_err(|_| format!("no links lead from \"{}\" to \"{}\"", ends[0], ends[1]))
+}
+
+/// The classes above the disciplines of a queue; empty if it has one for all packets.
+pub fn classes<'a>(experiment: &'a Experiment, place: &QueuePlace<'_>) -> &'a [Class] {
+    match place.is_compared() && place.arm.classes {
+        true => &experiment.classes,
+        false => &[],
+    }
+}
+
+/// The numbers of the classes without classes below them.
+pub fn leaf_classes(classes: &[Class]) -> Vec<usize> {
+    let mut is_leaf = vec![true; classes.len()];
+    for parent in classes.iter().filter_map(|class| class.parent) {
+        is_leaf[parent] = false;
+    }
+    (0..classes.len())
+        .filter(|number| is_leaf[*number])
+        .collect()
+}
+
+/// The number of the class of each traffic group.
+pub fn class_of_groups(experiment: &Experiment) -> Vec<Option<usize>> {
+    let names = experiment.classes.iter().enumerate();
+    let numbers: HashMap<&str, usize> = names
+        .map(|(number, class)| (class.name.as_str(), number))
+        .collect();
+    let groups = experiment.traffic.iter();
+    groups
+        .map(|traffic| numbers.get(traffic.class.as_deref()?).copied())
+        .collect()
+}
+
+/// The hosts behind the link by address, each with the number of its class.
+pub fn class_of_hosts(experiment: &Experiment) -> Vec<(u32, usize)> {
+    let classes = class_of_groups(experiment).into_iter();
+    let of_group = |(class, [_, far]): (Option<usize>, [Host; 2])| Some((far.address(), class?));
+    let mut found: Vec<(u32, usize)> = classes
+        .zip(hosts(experiment))
+        .filter_map(of_group)
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 /// True if this direction of a link has a queue.

@@ -145,6 +145,7 @@ fn offered(traffic: &Traffic, packet_bytes: f64, sending_s: f64) -> f64 {
         Kind::Ping(ping) => every(ping.interval),
         Kind::Voip(voip) => every(voip.interval),
         Kind::Game => GAME.0 * GAME.1,
+        Kind::Call(call) => call.rates.1.bytes_per_sec(),
         Kind::Files(files) => {
             let per_sec = match files.pace {
                 Pace::Think(think) => 1.0 / think.as_secs_f64(),

@@ -1,8 +1,8 @@
 //! An experiment as the backends see it: typed, complete, checked.
 
 pub use sojourn_traffic::{
-    Abe, Browsing, Cbr, Codec, Direction, EchoProtocol, EcnField, Files, Kind, OnOff, Pace, Pages,
-    Ping, Recovery, Sizes, Tcp, Times, Transport, Video, Voip, Web,
+    Abe, Browsing, Call, Cbr, Codec, Direction, EchoProtocol, EcnField, Files, Kind, OnOff, Pace,
+    Pages, Ping, Recovery, Sizes, Tcp, Times, Transport, Video, Voip, Web,
 };
 pub use sojourn_units::{Capacity, Hop, Trace, Way};
 use sojourn_units::{Duration, Rate, Value};
@@ -26,6 +26,8 @@ pub struct Experiment {
     pub kernel: Kernel,
     /// The links between hosts; at least one.
     pub links: Vec<Link>,
+    /// The classes of `[link]`; parents precede their children.
+    pub classes: Vec<Class>,
     /// The arms of the comparison; at least one.
     pub queues: Vec<Queue>,
     /// The traffic groups; none if programs bring their own.
@@ -92,8 +94,42 @@ pub struct Queue {
     pub limit: Option<Buffer>,
     /// The given keys, `ecn` included; each value has the key's kind.
     pub settings: Vec<(String, Value)>,
+    /// Whether each class of the link has this discipline for itself; otherwise one queue is for all.
+    pub classes: bool,
     /// The same arm in the reverse direction of links, if keys are given for it.
     pub up: Option<Box<Queue>>,
+}
+
+/// A class of HTB, above disciplines; see [`sojourn_path::htb`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Class {
+    /// Its name.
+    pub name: String,
+    /// The number of the class above it; `None`: the link.
+    pub parent: Option<usize>,
+    /// Its share of the link downwards.
+    pub down: Share,
+    /// The same upwards, if it differs.
+    pub up: Option<Share>,
+}
+
+/// What a class may send at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// What it may always send at.
+    pub rate: Rate,
+    /// The most it may send at.
+    pub ceil: Rate,
+}
+
+impl Class {
+    /// Its share of a direction.
+    pub fn share(&self, way: Way) -> Share {
+        match way {
+            Way::Down => self.down,
+            Way::Up => self.up.unwrap_or(self.down),
+        }
+    }
 }
 
 /// A group of flows of the same kind.
@@ -111,6 +147,8 @@ pub struct Traffic {
     pub route: Route,
     /// With `[link]`: the host behind the link, which groups may share; `None`: one of its own.
     pub host: Option<String>,
+    /// The class of `[link]` that its packets belong to, by name.
+    pub class: Option<String>,
     /// Base RTT: everything but queueing.
     pub rtt: Duration,
     /// Each flow starts uniformly at random in this range; if the ends are equal, at that instant.

@@ -6,11 +6,11 @@ use std::fmt;
 use sojourn_aqm::cake::framing::Framing;
 use sojourn_aqm::{Catalogue, Discipline, Limit, Packet, SettingError, Settings};
 use sojourn_path::link::BoxedQdisc;
-use sojourn_path::{Impair, LinkConfig, Stage};
+use sojourn_path::{Impair, LinkConfig, Stage, htb};
 use sojourn_traffic::streams;
 
 use crate::derived::{self, QueuePlace};
-use crate::model::{Experiment, Hop, Link, Queue, Route, Traffic, Way};
+use crate::model::{self, Capacity, Experiment, Hop, Link, Queue, Route, Traffic, Way};
 
 /// Why a run cannot be built or changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,9 +55,36 @@ pub fn links<P: Packet + Send + 'static>(
     let places = derived::queues(experiment, queue);
     let link = |place: &QueuePlace<'_>| {
         let discipline = discipline(place.arm, catalogue)?;
-        let qdisc = discipline
-            .build(&settings(experiment, place))
-            .map_err(at(place, queue))?;
+        let build = |place: &QueuePlace<'_>| {
+            let built = discipline.build(&settings(experiment, place));
+            built.map_err(at(place, queue))
+        };
+        let classes = derived::classes(experiment, place);
+        let qdisc = if classes.is_empty() {
+            build(place)?
+        } else {
+            let leaves = derived::leaf_classes(classes);
+            let of_class = |leaf: &usize| {
+                // The rate that its limit and its parameters follow from is the ceil of its class.
+                let ceil = Capacity::constant(classes[*leaf].share(place.hop.way).ceil);
+                build(&QueuePlace {
+                    capacity: &ceil,
+                    ..*place
+                })
+            };
+            let disciplines: Result<_, RunError> = leaves.iter().map(of_class).collect();
+            let of = |class: &model::Class| {
+                let share = class.share(place.hop.way);
+                htb::Class {
+                    parent: class.parent,
+                    rate: share.rate,
+                    ceil: share.ceil,
+                }
+            };
+            let tree: Vec<htb::Class> = classes.iter().map(of).collect();
+            let hosts = derived::class_of_hosts(experiment);
+            htb::boxed(&tree, place.link.burst, disciplines?, &hosts)
+        };
         Ok((qdisc, config(experiment, place, seed)))
     };
     let places = places.iter().filter(|place| place.link.wifi.is_none());
@@ -89,6 +116,10 @@ fn config(experiment: &Experiment, place: &QueuePlace<'_>, seed: u64) -> LinkCon
     config.device_queue = place.link.device_queue;
     config.steady = (experiment.warmup, experiment.duration);
     config.seed = streams::seed(seed, &stream);
+    config.request_grant = match (place.hop.way, &place.link.up) {
+        (Way::Up, Some(up)) => up.request_grant,
+        _ => None,
+    };
     config
 }
 

@@ -5,13 +5,14 @@ use sojourn_wifi::phy::error::{Snr, success};
 use sojourn_wifi::{RateControl, modes};
 
 use crate::derived::{self, Owner, group_names, is_queued, jitter, ways};
-use crate::model::{Capacity, Experiment, Hop, Kind, Traffic};
+use crate::model::{Capacity, Class, Experiment, Hop, Kind, Traffic, Way};
 
 /// Remarks on an experiment, a line each.
 pub fn notes(experiment: &Experiment) -> Vec<String> {
     let mut notes = in_phase(experiment);
     notes.extend(too_short(experiment));
     notes.extend(shaped_below(experiment));
+    notes.extend(promised(experiment));
     notes.extend(outlasted(experiment));
     notes.extend(out_of_reach(experiment));
     notes
@@ -115,6 +116,33 @@ fn shaped_below(experiment: &Experiment) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Classes that promise those below them more than they may send.
+fn promised(experiment: &Experiment) -> Vec<String> {
+    let classes = &experiment.classes;
+    let way = |way: Way| {
+        let mut promised = vec![0; classes.len()];
+        for class in classes {
+            if let Some(parent) = class.parent {
+                promised[parent] += class.share(way).rate.as_bps();
+            }
+        }
+        let line = move |(class, promised): (&Class, u64)| {
+            let ceil = class.share(way).ceil;
+            let sum = Rate::from_bps(promised)?;
+            (sum > ceil).then(|| {
+                let (name, way) = (&class.name, way.name());
+                format!("class {name}: the rates of the classes below it add up to {sum} {way}, more than its ceil of {ceil}, which HTB then exceeds")
+            })
+        };
+        classes
+            .iter()
+            .zip(promised)
+            .filter_map(line)
+            .collect::<Vec<_>>()
+    };
+    [Way::Down, Way::Up].into_iter().flat_map(way).collect()
 }
 
 /// Rates of a schedule that last for less than a full packet takes.

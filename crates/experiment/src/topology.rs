@@ -55,6 +55,8 @@ pub struct UpLink {
     pub buffer: Option<Buffer>,
     /// Its discipline; `None`: the same as forward.
     pub queue: Option<Queue>,
+    /// The interval in which packets are requested and granted, as upstream of a cable modem; `None`: at once.
+    pub request_grant: Option<Duration>,
     /// What happens to packets on the wire, where it differs from the forward direction.
     pub impaired: Impaired,
 }

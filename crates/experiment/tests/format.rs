@@ -91,6 +91,7 @@ fn the_documented_example_reads_as_described() {
         jitter: None,
         outcome: Outcome::default(),
         host: None,
+        class: None,
     };
     let expected = Experiment {
         name: "four cubic flows".into(),
@@ -99,12 +100,14 @@ fn the_documented_example_reads_as_described() {
         repeat: 5,
         kernel: Kernel::V6_1,
         seed: 1,
+        classes: Vec::new(),
         links: vec![Link {
             buffer: Some(Buffer::Packets(1000)),
             up: Some(UpLink {
                 rate: Capacity::Steps(vec![(Duration::ZERO, Rate::from_mbps(1))]),
                 buffer: None,
                 queue: None,
+                request_grant: None,
                 impaired: Impaired::default(),
             }),
             ..Link::of_rate(Rate::from_mbps(1))
@@ -112,6 +115,7 @@ fn the_documented_example_reads_as_described() {
         queues: vec![Queue {
             aqm: "codel".into(),
             label: "CoDel 5 ms".into(),
+            classes: true,
             up: None,
             limit: None,
             settings: vec![
@@ -232,10 +236,12 @@ fn every_key_is_read() {
                 queue: Some(Queue {
                     aqm: "codel".into(),
                     label: "codel".into(),
+                    classes: true,
                     up: None,
                     limit: None,
                     settings: vec![("target".into(), Value::Duration(Duration::from_millis(15)))],
                 }),
+                request_grant: None,
                 impaired: Impaired::default(),
             }),
             wifi: None,
@@ -246,6 +252,7 @@ fn every_key_is_read() {
         [Queue {
             aqm: "red".into(),
             label: "red".into(),
+            classes: true,
             up: None,
             limit: Some(Buffer::Bytes(150_000)),
             settings: vec![
@@ -298,6 +305,7 @@ fn every_key_is_read() {
             jitter: None,
             outcome: Outcome::default(),
             host: None,
+            class: None,
         }]
     );
     assert_eq!(
@@ -483,6 +491,7 @@ fn every_kind_of_traffic_is_listed_with_its_keys() {
         "onoff",
         "voip",
         "game",
+        "call",
         "web",
         "video",
         "rrul",
@@ -492,6 +501,7 @@ fn every_kind_of_traffic_is_listed_with_its_keys() {
         "rtt_fair6be",
         "rtt_fair_up",
         "rtt_fair_var",
+        "speed_test",
     ];
     assert_eq!(named, expected);
     let ping = [
@@ -501,6 +511,7 @@ fn every_kind_of_traffic_is_listed_with_its_keys() {
         "from",
         "to",
         "host",
+        "class",
         "via",
         "count",
         "flows",

@@ -291,3 +291,99 @@ fn a_buffer_may_be_the_time_to_send_it() {
     );
     assert_eq!(resolved(&experiment)["link"]["buffer"], json!("250 ms"));
 }
+
+const TREE: &str = r#"
+experiment = { duration = "10 s" }
+link = { rate = "100 Mbit/s", up = { rate = "20 Mbit/s" } }
+class = [
+  { name = "site", rate = "50 Mbit/s", up = { rate = "5 Mbit/s" } },
+  { name = "gold", count = 2, parent = "site", rate = "10 Mbit/s", ceil = "40 Mbit/s", up = { rate = "2 Mbit/s" } },
+  { name = "other", rate = "10 Mbit/s" },
+]
+queue = [{ aqm = "fq_codel" }, { aqm = "fq_codel", classes = false }]
+traffic = [
+  { kind = "bulk", name = "gold", count = 2, class = "gold-{i}", host = "gold-{i}", rtt = "20 ms" },
+  { kind = "ping", class = "other", rtt = "20 ms" },
+]
+"#;
+
+/// Parents first, rates of both directions, and traffic that names a class without children.
+#[test]
+fn classes_form_a_tree() {
+    let experiment = one(TREE);
+    let tree: Vec<(&str, Option<usize>)> = experiment
+        .classes
+        .iter()
+        .map(|class| (class.name.as_str(), class.parent))
+        .collect();
+    let expected = [
+        ("site", None),
+        ("gold-1", Some(0)),
+        ("gold-2", Some(0)),
+        ("other", None),
+    ];
+    assert_eq!(tree, expected);
+    let mbps = |way| {
+        let share = experiment.classes[1].share(way);
+        [share.rate, share.ceil].map(|rate| rate.as_bps() / 1_000_000)
+    };
+    assert_eq!((mbps(Way::Down), mbps(Way::Up)), ([10, 40], [2, 2]));
+    assert_eq!(derived::leaf_classes(&experiment.classes), [1, 2, 3]);
+    let hosts = [(0x0a02_0001, 1), (0x0a02_0101, 2), (0x0a02_0201, 3)];
+    assert_eq!(derived::class_of_hosts(&experiment), hosts);
+    let of_arm =
+        |arm: usize| derived::classes(&experiment, &derived::queues(&experiment, arm)[0]).len();
+    assert_eq!((of_arm(0), of_arm(1)), (4, 0));
+    assert_eq!(experiment.queues[1].label, "fq_codel classes=false");
+    let written = resolved(&experiment);
+    assert_eq!(written["class"][1]["parent"], "site");
+    assert_eq!(written["traffic"][1]["class"], "gold-2");
+    assert_eq!(written["queue"][1]["classes"], false);
+}
+
+#[test]
+fn mistakes_of_a_tree_are_named() {
+    let with = |from: &str, to: &str| refused(&TREE.replacen(from, to, 1));
+    assert_eq!(
+        with(r#"parent = "site""#, r#"parent = "town""#),
+        r#"load.toml:6: class.1.parent: got "town"; must be the name of a class that stands before it in the file"#
+    );
+    assert_eq!(
+        with(r#"ceil = "40 Mbit/s""#, r#"ceil = "4 Mbit/s""#),
+        r#"load.toml:6: class.1.ceil: got "4 Mbit/s"; must be at least the rate ("10 Mbit/s")"#
+    );
+    assert_eq!(
+        with(r#"name = "other""#, r#"name = "site""#),
+        r#"load.toml:7: class.2.name: class.0 is called "site" as well; give each a name of its own"#
+    );
+    assert_eq!(
+        with(r#"class = "other""#, r#"class = "site""#),
+        r#"load.toml:12: traffic.1.class: got "site"; must be a class without classes below it"#
+    );
+    assert_eq!(
+        with(r#"class = "other", "#, ""),
+        "load.toml:12: traffic.1: has no class; must have one, as all packets of the link"
+    );
+    assert_eq!(
+        with(r#"host = "gold-{i}""#, r#"host = "gold""#),
+        r#"load.toml:11: traffic.0.class: its host "gold" has traffic of class "gold-1"; must be one class for a host"#
+    );
+    assert!(
+        refused(&LINE.replace("bulk\"", "bulk\", class = \"a\""))
+            .contains("must be left out: the file has no [[class]]")
+    );
+}
+
+/// HTB lets a class send its rate whatever the class above may send.
+#[test]
+fn a_class_that_promises_too_much_is_noted() {
+    assert_eq!(sojourn_experiment::notes(&one(TREE)), [""; 0]);
+    let text = TREE.replace(r#"rate = "10 Mbit/s", ceil"#, r#"rate = "30 Mbit/s", ceil"#);
+    let notes = sojourn_experiment::notes(&one(&text));
+    assert_eq!(notes.len(), 1);
+    assert!(
+        notes[0]
+            .starts_with("class site: the rates of the classes below it add up to 60 Mbit/s down"),
+        "{notes:?}"
+    );
+}

@@ -117,7 +117,7 @@ fn a_bad_value_is_named_with_its_line() {
         (r#"aqm = "codel""#, r#"aqm = "fq-codel""#,
             r#"12: queue.0.aqm: got "fq-codel"; did you mean "fq_codel"? accepted: pfifo, red, codel, fq_codel"#.into()),
         ("target =", "tarjet =",
-            r#"13: queue.0.tarjet: unknown key; did you mean "target"? accepted by codel: aqm, label, limit, ecn, target, interval, variant, up"#.into()),
+            r#"13: queue.0.tarjet: unknown key; did you mean "target"? accepted by codel: aqm, label, limit, ecn, target, interval, variant, up, classes"#.into()),
         (r#"target = "5 ms""#, "target = \"5 mbit\"",
             format!("13: queue.0.target: got \"5 mbit\"; must be {time}")),
         (r#"target = "5 ms""#, "ecn = \"true\"",
@@ -130,10 +130,10 @@ fn a_bad_value_is_named_with_its_line() {
             "15: queue.1: queue.0 is labelled \"codel\" as well; give each a label of its own".into()),
         // [[traffic]]
         (r#"kind = "bulk""#, r#"kind = "bulq""#,
-            r#"16: traffic.0.kind: got "bulq"; did you mean "bulk"? accepted: bulk, cbr, ping, files, onoff, voip, game, web, video, rrul, rrul_be, rtt_fair, rtt_fair4be, rtt_fair6be, rtt_fair_up, rtt_fair_var"#.into()),
+            r#"16: traffic.0.kind: got "bulq"; did you mean "bulk"? accepted: bulk, cbr, ping, files, onoff, voip, game, call, web, video, rrul, rrul_be, rtt_fair, rtt_fair4be, rtt_fair6be, rtt_fair_up, rtt_fair_var, speed_test"#.into()),
         (r#"kind = "bulk""#, r#"kind = "cbr""#, format!("15: traffic.0.rate: missing; must be {rate}")),
         (r#"kind = "bulk""#, "kind = \"cbr\"\nrate = \"1 Mbit/s\"\ntcp = \"reno\"",
-            "18: traffic.0.tcp: unknown key; accepted by cbr: kind, name, total, from, to, host, via, count, flows, rtt, start, stop, direction, dscp, access, qoo_p99, qoo_p99_9, qoo_loss, qoo_rate, rate, packet, mtu, ecn, jitter".into()),
+            "18: traffic.0.tcp: unknown key; accepted by cbr: kind, name, total, from, to, host, class, via, count, flows, rtt, start, stop, direction, dscp, access, qoo_p99, qoo_p99_9, qoo_loss, qoo_rate, rate, packet, mtu, ecn, jitter".into()),
         (r#"kind = "bulk""#, "kind = \"cbr\"\nrate = \"1 Mbit/s\"\npacket = \"65508 B\"",
             r#"18: traffic.0.packet: got "65508 B"; must be from "1 B" to "65507 B" (B, kB, MB, GB)"#.into()),
         (r#"kind = "bulk""#, "kind = \"cbr\"\nrate = \"1 Mbit/s\"\nmtu = \"67 B\"",
@@ -230,7 +230,7 @@ fn a_bad_value_is_named_with_its_line() {
             r#"5: record.series: got "11 s"; must be at most experiment.duration ("10 s")"#.into()),
         // Values of the wrong structure.
         ("[link]", "[lnk]",
-            r#"6: lnk: unknown key; did you mean "link"? accepted by an experiment file: experiment, link, queue, traffic, record, sweep, case"#.into()),
+            r#"6: lnk: unknown key; did you mean "link"? accepted by an experiment file: experiment, link, class, queue, traffic, record, sweep, case"#.into()),
         ("[[queue]]", "[queue]",
             "11: queue: got a table; must be at least one table [[queue]] with an aqm".into()),
         ("repeat = 2", "repeat = 2\nrepeat = 3", "5: got `repeat = 3`; not TOML: duplicate key".into()),
@@ -292,7 +292,7 @@ fn a_bad_override_is_named_as_an_override() {
         (
             "queue.0.tarjet",
             "5 ms",
-            r#"unknown key; did you mean "target"? accepted by codel: aqm, label, limit, ecn, target, interval, variant, up"#,
+            r#"unknown key; did you mean "target"? accepted by codel: aqm, label, limit, ecn, target, interval, variant, up, classes"#,
         ),
         (
             "queue.1.target",
@@ -378,7 +378,7 @@ fn a_bad_sweep_is_named_with_key_and_value() {
         ),
         (
             "'lnk.rate' = ['1 Mbit/s']",
-            r#"21: sweep.lnk.rate: lnk: unknown key; did you mean "link"? accepted by an experiment file: experiment, link, queue, traffic, record, sweep, case"#,
+            r#"21: sweep.lnk.rate: lnk: unknown key; did you mean "link"? accepted by an experiment file: experiment, link, class, queue, traffic, record, sweep, case"#,
         ),
         (
             "'queue.3.target' = ['1 ms']",

@@ -36,6 +36,8 @@
 //! | [`network`] | links, delay lines and routes together: where a packet's next hop is chosen |
 //! | [`builder`] | a network from links and the stages of routes |
 //! | [`link`] | one direction of a link: a discipline, a device queue and a shaper |
+//! | `grants` | requests and grants of a cable modem |
+//! | [`htb`] | classes that borrow from each other, above disciplines |
 //! | [`medium`] | a medium that several queues share |
 //! | [`impair`] | loss, jitter, reordering, duplication, corruption |
 //! | [`random`] | streams of random numbers |
@@ -49,6 +51,8 @@ pub mod builder;
 pub mod delay_line;
 mod drive;
 mod event_queue;
+mod grants;
+pub mod htb;
 pub mod impair;
 pub mod link;
 pub mod medium;

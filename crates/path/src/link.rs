@@ -15,6 +15,7 @@ use sojourn_aqm::cake::framing::Framing;
 use sojourn_aqm::{Environment, Packet, Qdisc, SettingError, Settings};
 use sojourn_units::{Capacity, Duration, Rate, Time, cold_path};
 
+use crate::grants::Grants;
 use crate::network::Observer;
 use crate::shaper::Shaper;
 
@@ -39,6 +40,8 @@ pub struct LinkConfig {
     pub steady: (Duration, Duration),
     /// Seed of the discipline's random stream.
     pub seed: u64,
+    /// The time of a MAP, if what is sent has to be requested and granted, as upstream of a cable modem.
+    pub request_grant: Option<Duration>,
 }
 
 impl LinkConfig {
@@ -58,6 +61,7 @@ impl LinkConfig {
             device_queue: 0,
             steady: (Duration::ZERO, Duration::MAX),
             seed: 0,
+            request_grant: None,
         }
     }
 }
@@ -82,6 +86,12 @@ pub struct Link<P> {
     has_timer: bool,
     /// When the timer is due, as the discipline last reported it.
     timer: Time,
+    /// The discipline is classful, and holds all its packets back although the link is free: it is asked again at each
+    /// arrival.
+    is_held: bool,
+    is_classful: bool,
+    /// Of a link whose packets are requested and granted.
+    grants: Option<Grants>,
 }
 
 impl<P> fmt::Debug for Link<P> {
@@ -105,10 +115,15 @@ impl<P: Packet> Link<P> {
         );
         Self {
             has_timer: qdisc.next_timer().is_some(),
+            is_classful: qdisc.is_classful(),
+            is_held: false,
             qdisc,
             environment: Environment::new(config.seed),
             is_line: shaper.is_line(),
-            may_pass: !shaper.is_line() && config.device_queue == 0,
+            may_pass: !shaper.is_line()
+                && config.device_queue == 0
+                && config.request_grant.is_none(),
+            grants: config.request_grant.map(Grants::new),
             shaper,
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,
@@ -185,7 +200,7 @@ impl<P: Packet> Link<P> {
     /// link waits for a packet, or packets of this instant have left it already. Otherwise it acts later, by its own timer.
     #[inline(always)]
     pub fn is_idle(&self) -> bool {
-        matches!(self.wake, Time::MAX) || !self.departed.is_empty()
+        matches!(self.wake, Time::MAX) || !self.departed.is_empty() || self.is_held
     }
 
     /// A packet arrives at a link that is not idle. `number` is the link's number for the observer, here and below.
@@ -255,6 +270,7 @@ impl<P: Packet> Link<P> {
         number: usize,
         observer: &mut impl Observer<P>,
     ) -> Option<P> {
+        self.has_grant(now);
         self.enqueue(packet, now, number, observer);
         let left = self.advance(now, number, observer);
         if !self.departed.is_empty() {
@@ -300,7 +316,7 @@ impl<P: Packet> Link<P> {
     /// Lets one packet go if the shaper allows, and sets the next wake-up.
     #[inline(always)]
     fn advance(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) -> Option<P> {
-        if !self.shaper.is_free(now) {
+        if !self.shaper.is_free(now) || !self.has_grant(now) {
             cold_path();
             self.wake = self.next_wake(now);
             return None;
@@ -311,6 +327,22 @@ impl<P: Packet> Link<P> {
             None
         };
         self.send(packet, now)
+    }
+
+    /// True if what waits is granted, or needs no grant.
+    #[inline(always)]
+    fn has_grant(&mut self, now: Time) -> bool {
+        let Some(grants) = &mut self.grants else {
+            return true;
+        };
+        cold_path();
+        let device: u64 = self
+            .device
+            .iter()
+            .map(|packet| u64::from(packet.bytes()))
+            .sum();
+        let room = self.shaper.rate().bytes_in(grants.interval());
+        grants.may_send(now, self.qdisc.bytes() + device, room)
     }
 
     /// Charges the shaper for a packet that leaves, if there is one, and sets the next wake-up.
@@ -327,6 +359,9 @@ impl<P: Packet> Link<P> {
         };
         self.queued -= 1;
         self.shaper.charge(packet.bytes(), now);
+        if let Some(grants) = &mut self.grants {
+            grants.charge(packet.bytes());
+        }
         self.wake = self.next_wake(now);
         Some(packet)
     }
@@ -337,10 +372,22 @@ impl<P: Packet> Link<P> {
         if !self.is_line && self.queued == 0 {
             return Time::MAX;
         }
-        let free = self.shaper.free_at(now);
+        let mut free = self.shaper.free_at(now);
+        if let Some(grants) = self.grants.as_ref().filter(|grants| grants.are_used()) {
+            if self.queued == 0 {
+                return Time::MAX;
+            }
+            free = free.max(grants.next());
+        }
         match self.qdisc.ready_at() {
-            Some(ready) if self.device.is_empty() => free.max(ready),
-            _ => free,
+            Some(ready) if self.device.is_empty() => {
+                self.is_held = self.is_classful && ready > free;
+                free.max(ready)
+            }
+            _ => {
+                self.is_held = false;
+                free
+            }
         }
     }
 

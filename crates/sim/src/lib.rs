@@ -53,3 +53,8 @@ pub use sojourn_experiment::network::RunError;
 pub use sojourn_measure::probe::{Happened, PacketEvent};
 pub use sojourn_measure::result::{self, RunResult};
 pub use sojourn_measure::series::{FlowSample, QueueSample};
+
+/// The README's example is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -74,6 +74,93 @@ fn a_game_sends_its_states_down_and_its_moves_up() {
     near(down.sent_bytes as f64, 60_000.0 / 58.46 * 140.8, 4500.0);
 }
 
+/// draft-ietf-rmcat-gcc-02: a call takes what a link carries without standing in a queue (section 5), and at most its highest
+/// media rate. Carlucci et al. 2017, section 5.2: some 80 % of a link of 1 Mbit/s, with a queue of some tens of ms.
+#[test]
+fn a_video_call_finds_the_rate_that_its_link_carries() {
+    let call = "kind = 'call'\nrtt = '50 ms'\ndirection = 'down'";
+    let run = idle(call);
+    let video = flow(&run, 0).video.as_ref().unwrap();
+    // 30 frames a second; the rate rises by 8 % a second from 0.3 to 2.5 Mbit/s, in 27.5 s: 1.83 Mbit/s on average.
+    near(video.segments as f64, 1800.0, 5.0);
+    assert_eq!((video.stalls, flow(&run, 0).lost_packets), (0, Some(0)));
+    near(flow(&run, 0).goodput_bps, 1.83e6, 0.1e6);
+
+    let run = with_queue("1 Mbit/s", "{ aqm = 'pfifo', limit = '50 packets' }", call);
+    let flow = flow(&run, 0);
+    near(flow.goodput_bps, 0.8e6, 0.12e6);
+    let delays = flow.one_way_ms.as_ref().unwrap();
+    assert!(delays.p50.unwrap() < 25.0 + 60.0, "{delays:?}");
+    assert!(flow.lost_packets < Some(40), "{:?}", flow.lost_packets);
+}
+
+/// W3C webrtc-stats, freezeCount: on a link of an eighth of the lowest rate hardly any frame is whole.
+#[test]
+fn a_video_call_freezes_on_a_link_below_its_lowest_rate() {
+    let queue = "{ aqm = 'pfifo', limit = '20 packets' }";
+    let call = "kind = 'call'\nrtt = '50 ms'\ndirection = 'down'\nleast_rate = '250 kbit/s'";
+    let run = with_queue("30 kbit/s", queue, call);
+    let video = flow(&run, 0).video.as_ref().unwrap();
+    assert!(video.stalled_ms > 10_000.0, "{video:?}");
+    assert!(video.stalls > 10, "{video:?}");
+}
+
+/// Pings for 5 s, 10 s of four flows down, 10 s of four up: 30 s on a link of 20/2 Mbit/s.
+#[test]
+fn a_speed_test_loads_one_direction_after_the_other() {
+    let text = "experiment = { duration = '30 s' }\nlink = { rate = '20 Mbit/s', buffer = '100 ms', up = { rate = '2 Mbit/s' } }
+queue = [{ aqm = 'pfifo' }]\ntraffic = [{ kind = 'speed_test', rtt = '20 ms' }]\nrecord = { rtt = true }";
+    let run = common::text(text).remove(0);
+    let of = |direction| {
+        run.flows
+            .iter()
+            .filter(move |flow| (flow.kind, flow.direction) == ("bulk", direction))
+    };
+    assert_eq!((of("down").count(), of("up").count()), (4, 4));
+    let mbit = |direction| {
+        of(direction)
+            .map(|flow| flow.received_bytes as f64 * 8.0 / 10e6)
+            .sum::<f64>()
+    };
+    near(mbit("down"), 19.0, 1.0);
+    near(mbit("up"), 1.9, 0.2);
+    let pings = run.flows.iter().find(|flow| flow.kind == "ping").unwrap();
+    // Of 150, some find a queue without room.
+    assert!((100..=150).contains(&pings.rtt_ms.n), "{:?}", pings.rtt_ms);
+    // A third of the pings find an idle line, the others one of the queues of 100 ms.
+    assert!(
+        pings.rtt_ms.p25.unwrap() < 25.0 && pings.rtt_ms.p75.unwrap() > 80.0,
+        "{:?}",
+        pings.rtt_ms
+    );
+}
+
+/// Requests and grants in intervals of 2 ms: a packet that finds the queue empty waits for 2 to 4 ms, and a queue that is never
+/// empty is sent at the link's rate.
+#[test]
+fn a_cable_modem_waits_for_its_grants() {
+    let run = |traffic: &str, granted: &str| {
+        common::text(&format!(
+            "experiment = {{ duration = '10 s' }}\nlink = {{ rate = '100 Mbit/s', burst = '0 B', up = {{ rate = '10 Mbit/s'{granted} }} }}
+queue = [{{ aqm = 'pfifo' }}]\ntraffic = [{{ {traffic}, direction = 'up', rtt = '20 ms' }}]"
+        ))
+        .remove(0)
+    };
+    let sparse = "kind = 'cbr', rate = '11 kbit/s', packet = '100 B'";
+    let up = |run: &RunResult| run.bottleneck["up"].sojourn_ms;
+    let (without, with) = (run(sparse, ""), run(sparse, ", request_grant = '2 ms'"));
+    assert_eq!(up(&without).max, Some(0.0));
+    let delays = up(&with);
+    assert!(
+        delays.min.unwrap() >= 2.0 && delays.max.unwrap() <= 4.0,
+        "{delays:?}"
+    );
+    near(delays.mean.unwrap(), 3.0, 0.15);
+    let bulk = "kind = 'bulk'";
+    let goodput = |granted| flow(&run(bulk, granted), 0).goodput_bps;
+    near(goodput(", request_grant = '2 ms'") / goodput(""), 1.0, 0.02);
+}
+
 #[test]
 fn on_off_datagrams_come_while_it_is_on() {
     let keys = "kind = 'onoff'\nrtt = '40 ms'\nrate = '1 Mbit/s'\npacket = '1250 B'";

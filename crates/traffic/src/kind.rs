@@ -25,6 +25,8 @@ pub enum Kind {
     Voip(Voip),
     /// The datagrams of a first-person game.
     Game,
+    /// One direction of a video call whose rate adapts.
+    Call(Call),
     /// Browsing.
     Web(Web),
     /// Adaptive video over HTTP.
@@ -43,7 +45,7 @@ impl Kind {
             },
             Self::Web(web) => Some(&web.tcp),
             Self::Video(video) => Some(&video.tcp),
-            Self::Cbr(_) | Self::Ping(_) | Self::Voip(_) | Self::Game => None,
+            Self::Cbr(_) | Self::Ping(_) | Self::Voip(_) | Self::Game | Self::Call(_) => None,
         }
     }
 
@@ -64,6 +66,7 @@ impl Kind {
                 Transport::Tcp(..) => None,
             },
             Self::Game => Some(game::MOST_BYTES),
+            Self::Call(_) => Some(CALL_PACKET),
             Self::Bulk(_) | Self::Files(_) | Self::Web(_) | Self::Video(_) => None,
         }
     }
@@ -83,6 +86,7 @@ impl Kind {
             Self::Ping(ping) => Some(ping.interval),
             Self::Voip(voip) => Some(voip.interval),
             Self::Game => Some(game::INTERVAL),
+            Self::Call(call) => Some(call.frame()),
             Self::OnOff(onoff) => match &onoff.transport {
                 Transport::Udp(rate) | Transport::Tcp(_, Some(rate)) => {
                     Some(rate.tx_time(onoff.packet.into()))
@@ -111,6 +115,7 @@ impl Kind {
             Self::OnOff(_) => "onoff",
             Self::Voip(_) => "voip",
             Self::Game => "game",
+            Self::Call(_) => "call",
             Self::Web(_) => "web",
             Self::Video(_) => "video",
         }
@@ -328,6 +333,27 @@ pub struct Voip {
     pub packet: u32,
     /// Time between packets.
     pub interval: Duration,
+}
+
+/// One direction of a video call, at a rate of Google Congestion Control; see [`crate::gcc`].
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Call {
+    /// The media rate at which it begins.
+    pub first_rate: Rate,
+    /// The lowest and the highest media rate.
+    pub rates: (Rate, Rate),
+    /// Frames a second.
+    pub frames: u32,
+}
+
+/// Payload bytes of a full packet of a call, its RTP header included.
+pub const CALL_PACKET: u32 = 1200;
+
+impl Call {
+    /// Time between two frames.
+    pub fn frame(&self) -> Duration {
+        Duration::from_nanos(1_000_000_000 / u64::from(self.frames.max(1)))
+    }
 }
 
 /// Browsing. Requests are sent against the direction of the flow, responses along it.

@@ -12,6 +12,7 @@
 //! | `pages`, `packmime_client`, `video` | browsing page by page and by the PackMime model, adaptive video |
 //! | `http` | requests and responses over connections |
 //! | `datagrams` | one-way datagrams: constant rate, telephony, on-off, games |
+//! | [`gcc`] | the rate of a video call |
 //! | `alternation`, `jitter` | on and off times; timers that are late |
 //! | [`packmime`], [`game`] | models of web and game traffic |
 //! | [`sizes`], `codec` | sizes of files; speech codecs |
@@ -25,6 +26,7 @@ mod datagrams;
 mod direction;
 mod files;
 pub mod game;
+pub mod gcc;
 mod http;
 mod jitter;
 mod kind;
@@ -46,8 +48,8 @@ pub use datagrams::Datagrams;
 pub use direction::Direction;
 pub use jitter::Jitter;
 pub use kind::{
-    Abe, Browsing, Cbr, EchoProtocol, EcnField, Files, Kind, OnOff, Pace, Pages, Ping, Recovery,
-    Tcp, Times, Transport, Video, Voip, Web,
+    Abe, Browsing, CALL_PACKET, Call, Cbr, EchoProtocol, EcnField, Files, Kind, OnOff, Pace, Pages,
+    Ping, Recovery, Tcp, Times, Transport, Video, Voip, Web,
 };
 pub use over_tcp::over_tcp;
 pub use sizes::Sizes;

@@ -20,6 +20,6 @@ pub fn over_tcp(identity: &Identity, kind: &Kind, seed: u64) -> Option<Box<dyn A
             Browsing::Pages(pages) => Box::new(pages::Browser::new(identity, pages, seed)),
         },
         Kind::Video(video) => Box::new(video::Player::new(identity, video)),
-        Kind::Cbr(_) | Kind::Ping(_) | Kind::Voip(_) | Kind::Game => return None,
+        Kind::Cbr(_) | Kind::Ping(_) | Kind::Voip(_) | Kind::Game | Kind::Call(_) => return None,
     })
 }

@@ -25,3 +25,8 @@ pub use hop::{Hop, Way};
 pub use rate::Rate;
 pub use time::{Duration, Time};
 pub use value::{Kind, UnitError, Value, quantity};
+
+/// The README's example is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-"""``sojourn link``: links from recordings of other programs."""
+"""``sojourn link``: links from recordings and files of other programs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import typer
 
 from sojourn import _core
 from sojourn.cli.plot import write
-from sojourn.lines import course, formats
+from sojourn.lines import course, formats, tree
 from sojourn.lines.given import time_s
 
-app = typer.Typer(help="Links from recordings of other programs.", no_args_is_help=True)
+app = typer.Typer(help="Links from recordings and files of other programs.", no_args_is_help=True)
 
 
 @app.callback()
@@ -26,7 +26,8 @@ def import_(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A result of Flent, trace of mahimahi or CellReplay, log of cake-autorate, or CSV of a speed test.",
+            help="A result of Flent, trace of mahimahi or CellReplay, log of cake-autorate, CSV of a speed test, or "
+            "ShapedDevices.csv of LibreQoS.",
         ),
     ],
     up: Annotated[Path | None, typer.Option("--up", metavar="FILE", help="The other direction's trace.")] = None,
@@ -40,16 +41,23 @@ def import_(
         str | None,
         typer.Option("--duration", metavar="TIME", help="Of the run; default: the recording's, 10 to 60 s."),
     ] = None,
+    network: Annotated[
+        Path | None,
+        typer.Option("--network", metavar="FILE", help="LibreQoS' network.json; default: the one beside FILE, if any."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", metavar="FILE", help="The experiment file to write; default: print it."),
     ] = None,
 ) -> None:
-    """Make an experiment of a recorded link: its rates and delay over time."""
+    """Make an experiment of a recorded link, its rates and delay over time, or of an operator's tree of subscribers."""
     hold_s = time_s("--hold", hold)
     duration_s = None if duration is None else time_s("--duration", duration)
-    found = formats.read(file, up=up, delay=delay, hold_s=hold_s, beside=None if out is None else out.parent)
-    text = course.experiment(found, duration_s)
+    if (subscribers := tree.read(file, network)) is not None:
+        text = tree.experiment(subscribers, file.name, duration_s)
+    else:
+        found = formats.read(file, up=up, delay=delay, hold_s=hold_s, beside=None if out is None else out.parent)
+        text = course.experiment(found, duration_s)
     # What the reader of experiments refuses, such as a damaged trace, is not written.
     _core.Plan.read_text(text, str(out or "experiment.toml"), [])
     if out is None:

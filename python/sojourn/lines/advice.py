@@ -74,15 +74,15 @@ _REAL_TIME = [
     _LOST,
     Measure("Quality of Outcome", "0–100", 0, min, _registered("qoo")),
 ]
+_MEDIA_RATE = Measure("media rate", "Mbit/s", 2, min, _registered("video_rate_bps"))
+_STALLED = Measure("stalled", "s", 1, max, lambda one: _registered("video_stalled_ms")(one) / 1e3)
 _GOODPUT = [Measure("goodput", "Mbit/s", 2, min, _registered("goodput_bps"))]
 MEASURES: dict[str, list[Measure]] = {
     "calls": [*_REAL_TIME, Measure("opinion score", "1–4.5", 2, min, _registered("mos"))],
+    "meeting": [_P99, _MEDIA_RATE, _STALLED, _LOST],
     "game": _REAL_TIME,
     "web": [Measure("page load, median", "s", 2, max, lambda one: _registered("page_load_p50_ms")(one) / 1e3)],
-    "video": [
-        Measure("media rate", "Mbit/s", 2, min, _registered("video_rate_bps")),
-        Measure("stalled", "s", 1, max, lambda one: _registered("video_stalled_ms")(one) / 1e3),
-    ],
+    "video": [_MEDIA_RATE, _STALLED],
     "download": _GOODPUT,
     "upload": _GOODPUT,
 }

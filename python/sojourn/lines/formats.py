@@ -63,7 +63,7 @@ def read(
     ExperimentError
         The file cannot be read, is damaged or of no known format: one line.
     """
-    text = _text(file)
+    text = text_of(file)
     if not text.strip():
         raise ExperimentError(f"{file}: is empty; must be {ACCEPTED}")
     first = text.lstrip().split("\n", 1)[0].strip()
@@ -86,7 +86,8 @@ def read(
     raise ExperimentError(f'{file}:1: got "{first[:40]}"; must be {ACCEPTED}')
 
 
-def _text(file: Path) -> str:
+def text_of(file: Path) -> str:
+    """The text of a recording, which may be compressed; errors as for ``read``."""
     try:
         content = bounded.unzipped(bounded.read_bytes(file, LARGEST), file, LARGEST)
     except OSError as error:
@@ -104,7 +105,7 @@ def _is_opportunity(line: str) -> bool:
 def _traces(file: Path, text: str, up: Path | None, delay: Path | None, beside: Path) -> Course:
     """Traces of mahimahi. The reader of experiments checks their lines."""
     last = text.split()[-1]
-    delays = () if delay is None else _delays(delay, _text(delay))
+    delays = () if delay is None else _delays(delay, text_of(delay))
     kind = "a trace of mahimahi" if delay is None else "traces of CellReplay"
     seconds = float(last) / 1000 if last.isdigit() else 0.0
     other = () if up is None else os.path.relpath(up, beside)

@@ -52,6 +52,7 @@ LINES = {
 
 ACTIVITIES: dict[str, dict[str, object]] = {
     "calls": {"kind": "voip", "direction": "both"},
+    "meeting": {"kind": "call"},
     "game": {"kind": "game"},
     "web": {"kind": "web", "start": "1 s"},
     "video": {"kind": "video", "start": "0..1 s"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,10 @@ from sojourn.frame.results import Results
 from sojourn.frame.swept import as_in_file
 from sojourn.runs.execution import as_run
 from sojourn.runs.plan import plan
+
+if TYPE_CHECKING:
+    from sojourn.figure.live import Animation
+    from sojourn.figure.style import Width
 
 
 @dataclass(frozen=True)
@@ -258,6 +262,39 @@ class Session:
             given = (np.empty(*arguments),) if name == "observe_into" else arguments
             getattr(self._session, name)(*given)
 
+    def animate(
+        self, every: str = "100 ms", *, window: str | None = None, fps: float = 20.0, width: Width = "page"
+    ) -> Animation:
+        """The rest of the run as an animation: the queues' lengths and delays, and what each flow receives.
+
+        A notebook shows it with buttons; ``.save("run.mp4")`` and ``.to_jshtml()`` are matplotlib's. The run goes on to
+        its end as the pictures are drawn.
+
+        Parameters
+        ----------
+        every
+            Simulated time from one picture to the next.
+        window
+            How much of the run is in a picture; default: all of it.
+        fps
+            Pictures a second.
+
+        Raises
+        ------
+        ExperimentError
+            A time is none, or there would be more than 2000 pictures.
+        """
+        from sojourn.figure import live
+
+        every_s = _seconds("every", every)
+        window_s = None if window is None else _seconds("window", window)
+        if (self.end_s - self.now_s) / every_s > live.MOST_FRAMES:
+            least = (self.end_s - self.now_s) / live.MOST_FRAMES
+            raise _core.ExperimentError(
+                f'every: got "{every}"; must be at least "{least:.3g} s", {live.MOST_FRAMES} pictures'
+            )
+        return live.animation(self, every_s, window_s, fps, width)
+
     def results(self) -> Results:
         """The results, as from ``run``. A run that has not reached its end is first continued to it."""
         if self._results is None:
@@ -271,6 +308,13 @@ class Session:
             }
             self._results = Results(summary, [run])
         return self._results
+
+
+def _seconds(name: str, given: str) -> float:
+    found = _core.quantity(given)
+    if found is None or found[1] != "ms" or found[0] <= 0:
+        raise _core.ExperimentError(f'{name}: got "{given}"; must be a time above 0 like "100 ms"')
+    return found[0] / 1000
 
 
 def _chosen(file: str | Path, queue: str | None, seed: int | None, set: Mapping[str, object]) -> _core.RunSpec:

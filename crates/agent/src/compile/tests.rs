@@ -558,3 +558,48 @@ fn wifi_is_refused() {
         refusal.must
     );
 }
+
+/// As `tc class add … parent 5d01:1 classid 5d01:3 htb`: the classes of the link below its own, a discipline in each without
+/// classes below it, and a filter for each host.
+#[test]
+fn classes_of_the_link_stand_below_its_own() {
+    let traffic = BASE.replace("rtt =", "class = \"gold-1\", rtt =");
+    let tree = format!("{traffic}{TREE}");
+    let job = compiled(&tree).unwrap();
+    let router: Vec<(u32, u32, &str)> = added(&job)
+        .into_iter()
+        .filter(|(namespace, scheduler)| *namespace == "t-router" && scheduler.device == "sj-down")
+        .map(|(_, of)| (of.parent & 0xffff, of.handle, of.kind.as_str()))
+        .collect();
+    let expected = [
+        (0xffff, 0x5d01_0000, "htb"),
+        (0, 0x5d01_0001, "htb"),
+        (1, 0x5d01_0002, "htb"),
+        (2, 0x5d01_0003, "htb"),
+        (2, 0x5d01_0004, "htb"),
+        (3, 0x0010_0000, "codel"),
+        (4, 0x0011_0000, "codel"),
+        (0, 0, "u32"),
+        (0, 0, "u32"),
+    ];
+    assert_eq!(router, expected);
+    assert_eq!(job.bottlenecks[0].leaves, [0x0010_0000, 0x0011_0000]);
+    assert!(job.modules.contains(&"cls_u32".to_owned()));
+    let refusal =
+        compiled(&tree.replace("rate = \"1 Mbit/s\"\nceil", "rate = \"11 Mbit/s\"\nceil"))
+            .unwrap_err();
+    assert_eq!(refusal.key, "class");
+}
+
+const TREE: &str = r#"
+[[class]]
+name = "site"
+up = { rate = "1 Mbit/s" }
+rate = "1 Mbit/s"
+ceil = "11 Mbit/s"
+[[class]]
+name = "gold"
+count = 2
+parent = "site"
+rate = "500 kbit/s"
+"#;

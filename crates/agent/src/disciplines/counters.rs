@@ -20,6 +20,19 @@ pub struct Counters {
     pub probability: Option<f64>,
 }
 
+impl Counters {
+    /// The counters of both together. Their drop probabilities have no sum.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            dropped: self.dropped + other.dropped,
+            overflow: self.overflow + other.overflow,
+            marked: self.marked.zip(other.marked).map(|(one, two)| one + two),
+            backlog_packets: self.backlog_packets + other.backlog_packets,
+            probability: None,
+        }
+    }
+}
+
 /// Where a discipline's own counters stand.
 #[derive(Clone, Copy)]
 pub enum Source {

@@ -16,6 +16,7 @@ fn arm(aqm: &str, settings: &[(&str, Value)]) -> Queue {
             .iter()
             .map(|(key, value)| ((*key).into(), value.clone()))
             .collect(),
+        classes: true,
         up: None,
     }
 }

@@ -15,7 +15,7 @@ use super::{Context, Failure};
 use crate::disciplines::Options;
 use crate::job::{Interface, Route};
 use crate::netlink::{Attributes, attribute, message, number, request};
-use crate::shaper::{self, Scheduler};
+use crate::shaper::{self, Part, Scheduler};
 
 /// Types of messages (linux/rtnetlink.h, linux/netlink.h).
 const NEW_LINK: u16 = 16;
@@ -25,6 +25,7 @@ const NEW_NEIGHBOUR: u16 = 28;
 const NEW_QDISC: u16 = 36;
 const GET_QDISC: u16 = 38;
 const NEW_CLASS: u16 = 40;
+const NEW_FILTER: u16 = 44;
 /// An error of number zero is an acknowledgement.
 pub const ERROR: u16 = 2;
 const DONE: u16 = 3;
@@ -152,10 +153,10 @@ impl Link {
     ) -> Result<(), Failure> {
         let doing = || format!("{verb} {} on {}", scheduler.kind, scheduler.device);
         let index = index(namespace, &scheduler.device)?;
-        let kind = if scheduler.is_class {
-            NEW_CLASS
-        } else {
-            NEW_QDISC
+        let kind = match scheduler.part {
+            Part::Discipline => NEW_QDISC,
+            Part::Class => NEW_CLASS,
+            Part::Filter => NEW_FILTER,
         };
         self.ask(kind, flags, &scheduler_body(scheduler, index))
             .context(doing)
@@ -354,7 +355,7 @@ fn scheduler_body(scheduler: &Scheduler, index: u32) -> Vec<u8> {
     body.extend(index.to_ne_bytes());
     body.extend(scheduler.handle.to_ne_bytes());
     body.extend(scheduler.parent.to_ne_bytes());
-    body.extend([0; 4]);
+    body.extend(scheduler.part.info().to_ne_bytes());
     let mut attributes = Attributes::new().text(KIND, &scheduler.kind);
     if scheduler.overhead != 0 {
         attributes = attributes.nest(SIZES, &shaper::sizes(scheduler.overhead));
@@ -439,7 +440,7 @@ mod tests {
     #[test]
     fn a_discipline_without_options_leaves_all_to_the_kernel() {
         let scheduler = Scheduler {
-            is_class: false,
+            part: Part::Discipline,
             device: "eth0".into(),
             parent: 1,
             handle: 2,

@@ -144,13 +144,20 @@ impl<'a> Shaper<'a> {
 
     fn counters(&self) -> Result<Counters, Failure> {
         let ObservedQueue {
-            aqm, device, leaf, ..
+            aqm,
+            device,
+            leaves,
+            ..
         } = self.queue;
         let disciplines = self.link.disciplines()?;
-        let own = disciplines
-            .iter()
-            .find(|(index, handle, _)| (index, handle) == (&self.device, leaf));
-        own.and_then(|(_, _, described)| counters(aqm, described))
+        let of = |(index, handle, described): &(u32, u32, Vec<u8>)| {
+            let is_own = *index == self.device && leaves.contains(handle);
+            is_own.then(|| counters(aqm, described)).flatten()
+        };
+        let own: Vec<Counters> = disciplines.iter().filter_map(of).collect();
+        (own.len() == leaves.len())
+            .then(|| own.into_iter().reduce(Counters::and))
+            .flatten()
             .ok_or_else(|| Failure(format!("the kernel shows no counters of {aqm} on {device}")))
     }
 }

@@ -24,10 +24,12 @@ fn experiment() -> Experiment {
         repeat: 1,
         seed: 1,
         kernel: Kernel::V6_1,
+        classes: Vec::new(),
         links: vec![link],
         queues: vec![Arm {
             aqm: "codel".into(),
             label: "codel".into(),
+            classes: true,
             up: None,
             limit: None,
             settings: Vec::new(),
@@ -51,6 +53,7 @@ fn experiment() -> Experiment {
             jitter: None,
             outcome: sojourn_experiment::model::Outcome::default(),
             host: None,
+            class: None,
         }],
         record: Record {
             series: Some(MS(10)),

@@ -14,7 +14,7 @@ pub const FAMILIES: &[(&str, &[&str])] = &[
     (
         "red",
         &[
-            "red", "ared", "choke", "blue", "policy", "sfb", "sfq_red", "sfq_ared",
+            "red", "ared", "choke", "blue", "policer", "policy", "sfb", "sfq_red", "sfq_ared",
         ],
     ),
     (

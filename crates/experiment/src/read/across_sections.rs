@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use sojourn_units::Duration;
 
+use super::class::Classes;
 use super::routes;
 use crate::derived::{group_names, is_queued, largest_packet, ways};
 use crate::entry::Entry;
@@ -27,6 +28,13 @@ pub(super) fn check(
     // For each group, the number of the entry that defines it.
     let mut entries = Vec::new();
     let has_nodes = experiment.links[0].nodes.is_some();
+    if has_nodes && !experiment.classes.is_empty() {
+        return Err(file
+            .at("class")
+            .error("must be left out with [[link]]; classes are those of [link]"));
+    }
+    let of_link = experiment.classes.clone();
+    let mut classes = Classes::new(&of_link);
     for (index, groups) in groups.into_iter().enumerate() {
         let is_test = groups.len() > 1;
         for mut traffic in groups {
@@ -39,6 +47,7 @@ pub(super) fn check(
                     host.refuse("left out: with [[link]] the nodes from and to are the hosts")
                 );
             }
+            classes.check(&entry, &traffic)?;
             traffic.route = routes::resolve(&entry, &experiment.links, traffic.route.nodes)?;
             check_rtt(&entry, &traffic, &experiment.links)?;
             check_times(&entry, &traffic, duration)?;

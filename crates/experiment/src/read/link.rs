@@ -76,6 +76,9 @@ keys! {
         buffer = Maybe(BufferForm), Words("the forward direction's");
         /// The reverse direction's discipline, with its keys.
         queue = Maybe(QueueForm), Words("the same discipline as forward");
+        /// The interval of requests and grants of a cable modem: what waits is requested at its beginning and may leave in the
+        /// next one. DOCSIS has 2 ms.
+        request_grant = Maybe(Span::AboveZero), Words("packets leave without a grant");
     }
     with impaired: Impaired
 }

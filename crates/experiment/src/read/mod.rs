@@ -1,6 +1,7 @@
 //! The sections of the file, one module each, and the experiment that they form.
 
 mod across_sections;
+mod class;
 mod header;
 mod impair;
 mod link;
@@ -25,7 +26,7 @@ use crate::error::ReadError;
 use crate::form::Form;
 use crate::forms::Maybe;
 use crate::keys::{Keys, keys, table_schema, written_table};
-use crate::model::{Experiment, Link, Queue, Record, Traffic};
+use crate::model::{Class, Experiment, Link, Queue, Record, Traffic};
 use crate::names::Names;
 use crate::section::Section;
 
@@ -36,6 +37,8 @@ keys! {
         experiment: Header = header::HEADER, Required;
         /// The bottleneck, in the forward ("down") direction; or [[link]], the links of a network.
         link: Vec<Link> = link::LinksForm, Required;
+        /// Classes of [link] that share its rate, each with a discipline of its own: a tree of HTB.
+        class: Option<Vec<Class>> = Maybe(class::ClassesForm), Words("none: one queue for all packets");
         /// One entry per arm of the comparison.
         queue: Vec<Queue> = queue::QueuesForm, Required;
         /// One entry per group of flows of the same kind. A file without any describes the path of programs: sojourn shell.
@@ -69,6 +72,7 @@ impl Form for File {
             seed: header.seed,
             kernel: header.kernel,
             links: file.link,
+            classes: file.class.unwrap_or_default(),
             queues: file.queue,
             traffic: Vec::new(),
             record: file.record.unwrap_or_default(),
@@ -89,6 +93,7 @@ impl Form for File {
             },
             traffic: (!experiment.traffic.is_empty()).then(|| vec![experiment.traffic.clone()]),
             link: experiment.links.clone(),
+            class: (!experiment.classes.is_empty()).then(|| experiment.classes.clone()),
             queue: experiment.queues.clone(),
             record: Some(experiment.record),
         })

@@ -119,7 +119,13 @@ fn settings_text(queue: &Queue) -> Vec<String> {
     let settings = settings.map(|(key, value)| format!("{key}={}", written::value(value)));
     let up = queue.up.iter().flat_map(|up| up_settings(queue, up));
     let up = up.map(|(key, value)| format!("up.{key}={}", written::value(value)));
-    limit.into_iter().chain(settings).chain(up).collect()
+    let apart = (!queue.classes).then(|| "classes=false".to_owned());
+    limit
+        .into_iter()
+        .chain(settings)
+        .chain(apart)
+        .chain(up)
+        .collect()
 }
 
 /// One arm: a discipline with its parameters, and those that differ in the reverse direction.
@@ -129,7 +135,10 @@ impl Form for ArmForm {
     type Out = Queue;
 
     fn read(&self, entry: &Entry<'_>) -> Result<Queue, ReadError> {
-        let mut queue = discipline(entry, &["up"])?;
+        let mut queue = discipline(entry, &["up", "classes"])?;
+        if let Some(given) = Section::open(entry, self)?.given("classes") {
+            queue.classes = Flag.read(&given)?;
+        }
         if let Some(given) = Section::open(entry, self)?.given("up") {
             if !matches!(given.node.item, Item::Table(_)) {
                 return Err(given.refuse("a table of keys of the reverse direction"));
@@ -159,6 +168,9 @@ impl Form for ArmForm {
 
     fn write(&self, queue: &Queue) -> Json {
         let mut table = QueueForm.write(queue);
+        if !queue.classes {
+            table["classes"] = false.into();
+        }
         if let Some(up) = &queue.up {
             table["up"] = up_settings(queue, up)
                 .map(|(key, value)| (key.to_owned(), written::value_json(value)))
@@ -184,6 +196,8 @@ impl Form for ArmForm {
             up["required"] = json!([]);
             up["description"] = "Keys of the reverse direction, where they differ; not of a link whose up has a queue of its own.".into();
             arm["properties"]["up"] = up;
+            let doc = "Whether each [[class]] of the link has this discipline for itself; false: one queue for all packets.";
+            arm["properties"]["classes"] = described(json!({"type": "boolean"}), doc, Some("true"));
         }
         schema
     }
@@ -231,6 +245,7 @@ fn discipline(entry: &Entry<'_>, more: &[&'static str]) -> Result<Queue, ReadErr
         limit: keys.limit,
         aqm,
         settings,
+        classes: true,
         up: None,
     })
 }

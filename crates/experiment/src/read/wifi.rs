@@ -244,6 +244,7 @@ impl Form for CellForm {
                 rate: Capacity::constant(fastest),
                 buffer: up.as_ref().and_then(|up| up.buffer),
                 queue: up.and_then(|up| up.queue),
+                request_grant: None,
                 impaired: Impaired::default(),
             }),
             wifi: Some(Wifi {

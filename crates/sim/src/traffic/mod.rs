@@ -1,5 +1,6 @@
 //! What the hosts do: one file per kind of sender.
 
+mod call;
 mod datagrams;
 mod ping;
 mod tcp;
@@ -10,6 +11,7 @@ use sojourn_tcp::cc::Algorithm;
 use sojourn_traffic::Side;
 use sojourn_units::{Duration, Time, cold_path};
 
+use self::call::Call;
 use self::datagrams::Datagrams;
 use self::ping::Ping;
 use self::tcp::TcpFlow;
@@ -79,6 +81,8 @@ pub enum Source {
     Tcp(Box<TcpFlow>),
     /// One-way datagrams.
     Datagrams(Box<Datagrams>),
+    /// A video call.
+    Call(Box<Call>),
     /// Echo requests and replies.
     Ping(Box<Ping>),
 }
@@ -92,8 +96,10 @@ impl Source {
         let datagrams =
             || Datagrams::new(identity, kind, seed).map(|flow| Self::Datagrams(flow.into()));
         // Each constructor returns `None` for kinds that are not its own.
+        let call = || Call::new(identity, kind, seed).map(|flow| Self::Call(flow.into()));
         tcp()
             .or_else(ping)
+            .or_else(call)
             .or_else(datagrams)
             .expect("a kind is one of these")
     }
@@ -110,6 +116,10 @@ impl Source {
                 cold_path();
                 flow.on_packet(packet, now);
             }
+            Self::Call(flow) => {
+                cold_path();
+                flow.on_packet(packet, now);
+            }
             Self::Ping(flow) => {
                 cold_path();
                 flow.on_packet(packet, now, network);
@@ -123,6 +133,7 @@ impl Source {
         match self {
             Self::Tcp(flow) => flow.on_timer(side, now, network),
             Self::Datagrams(flow) => flow.on_timer(now, network),
+            Self::Call(flow) => flow.on_timer(side, now, network),
             Self::Ping(flow) => flow.on_timer(now, network),
         }
     }
@@ -136,6 +147,10 @@ impl Source {
                 cold_path();
                 of_sending(flow.next_timer())
             }
+            Self::Call(flow) => {
+                cold_path();
+                flow.next_timers()
+            }
             Self::Ping(flow) => {
                 cold_path();
                 of_sending(flow.next_timer())
@@ -148,6 +163,7 @@ impl Source {
         match self {
             Self::Tcp(flow) => flow.meter(),
             Self::Datagrams(flow) => flow.meter(),
+            Self::Call(flow) => flow.meter(),
             Self::Ping(flow) => flow.meter(),
         }
     }
@@ -158,6 +174,7 @@ impl Source {
         match self {
             Self::Tcp(flow) => flow.into_meter(),
             Self::Datagrams(flow) => flow.into_meter(),
+            Self::Call(flow) => flow.into_meter(),
             Self::Ping(flow) => flow.into_meter(),
         }
     }
@@ -166,7 +183,7 @@ impl Source {
     pub fn take_qlog(&mut self) -> Option<Vec<u8>> {
         match self {
             Self::Tcp(flow) => flow.take_qlog(),
-            Self::Datagrams(_) | Self::Ping(_) => None,
+            Self::Datagrams(_) | Self::Call(_) | Self::Ping(_) => None,
         }
     }
 
@@ -174,7 +191,7 @@ impl Source {
     pub fn sender_state(&self) -> Option<SenderState> {
         match self {
             Self::Tcp(flow) => flow.sender_state(),
-            Self::Datagrams(_) | Self::Ping(_) => None,
+            Self::Datagrams(_) | Self::Call(_) | Self::Ping(_) => None,
         }
     }
 }

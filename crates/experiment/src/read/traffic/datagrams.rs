@@ -1,11 +1,13 @@
 //! Traffic without a connection: constant rate, telephony, games, echo requests.
 
-use sojourn_units::Duration;
+use sojourn_units::{Duration, Rate};
 
 use super::{Read, TrafficKind};
-use crate::forms::{Bytes, Maybe, Span, Speed, Word};
+use crate::error::ReadError;
+use crate::forms::{Bytes, Maybe, Span, Speed, Whole, Word};
 use crate::keys::{Keys, keys};
-use crate::model::{Cbr, Codec, EchoProtocol, EcnField, Kind, Ping, Voip};
+use crate::model::{Call, Cbr, Codec, EchoProtocol, EcnField, Kind, Ping, Voip};
+use crate::section::Section;
 
 /// The largest payload that the IPv4 and UDP headers leave room for: 65535 - 20 - 8.
 pub(super) const PAYLOAD: Bytes<u32> = Bytes {
@@ -132,3 +134,59 @@ pub(super) static GAME: TrafficKind = TrafficKind {
     read: Read::Group(|_| Ok(Kind::Game)),
     two_way: true,
 };
+
+pub(super) static CALL: TrafficKind = TrafficKind {
+    name: "call",
+    doc: "A video call over UDP whose rate adapts by Google Congestion Control (draft-ietf-rmcat-gcc-02); its frames and freezes are results.",
+    keys: || [CallKeys::keys(), Timer::keys()].concat(),
+    read: Read::Group(|section| CallKeys::read(section).map(|keys| Kind::Call(keys.into()))),
+    two_way: true,
+};
+
+keys! {
+    /// The keys of a video call.
+    struct CallKeys {
+        /// Media rate at first.
+        first_rate: Rate = Speed, Is("300 kbit/s");
+        /// The lowest media rate.
+        least_rate: Rate = Speed, Is("50 kbit/s");
+        /// The highest media rate.
+        most_rate: Rate = Speed, Is("2500 kbit/s");
+        /// Frames a second.
+        frames: u32 = Whole { from: 1, to: 240 }, Is("30");
+    }
+    ; check check_call
+}
+
+fn check_call(call: &CallKeys, section: &Section<'_>) -> Result<(), ReadError> {
+    let is_between = (call.least_rate..=call.most_rate).contains(&call.first_rate);
+    let mut keys = ["first_rate", "most_rate", "least_rate"].into_iter();
+    match keys.find_map(|key| section.given(key)) {
+        Some(given) if !is_between => Err(given.error(format!(
+            "first_rate is \"{}\"; must be from least_rate (\"{}\") to most_rate (\"{}\")",
+            call.first_rate, call.least_rate, call.most_rate
+        ))),
+        _ => Ok(()),
+    }
+}
+
+impl From<CallKeys> for Call {
+    fn from(keys: CallKeys) -> Self {
+        Self {
+            first_rate: keys.first_rate,
+            rates: (keys.least_rate, keys.most_rate),
+            frames: keys.frames,
+        }
+    }
+}
+
+impl From<&Call> for CallKeys {
+    fn from(call: &Call) -> Self {
+        Self {
+            first_rate: call.first_rate,
+            least_rate: call.rates.0,
+            most_rate: call.rates.1,
+            frames: call.frames,
+        }
+    }
+}

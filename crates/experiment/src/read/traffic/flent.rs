@@ -7,7 +7,7 @@ use super::forms::Rtts;
 use super::{DIRECTION, Read, Times, TrafficKind};
 use crate::error::ReadError;
 use crate::form::AnyKey;
-use crate::forms::Span;
+use crate::forms::{Span, Whole};
 use crate::keys::{Keys, keys};
 use crate::model::{Direction, EchoProtocol, Kind, Outcome, Ping, Route, Tcp, Traffic};
 use crate::section::Section;
@@ -109,6 +109,48 @@ pub(super) static RTT_FAIR_VAR: TrafficKind = TrafficKind {
     two_way: false,
 };
 
+pub(super) static SPEED_TEST: TrafficKind = TrafficKind {
+    name: "speed_test",
+    doc: "A speed test in a browser: pings on an idle line, then several TCP flows down, then as many up, while the pings go on.",
+    keys: || [Load::keys(), Timer::keys(), TestKeys::keys()].concat(),
+    read: Read::Groups(speed_test),
+    two_way: false,
+};
+
+keys! {
+    /// The keys of a speed test beside those of every test.
+    struct Load {
+        /// Base RTT of all flows: everything but queueing.
+        rtt: Duration = Span::AboveZero, Required;
+        /// TCP flows at a time.
+        flows: u32 = Whole { from: 1, to: 1000 }, Is("4");
+        /// How long each direction is tested.
+        load: Duration = Span::AboveZero, Is("10 s");
+    }
+}
+
+/// The flows down begin after the idle time, those up when these have ended.
+fn speed_test(section: &Section<'_>, times: Times) -> Result<Vec<Traffic>, ReadError> {
+    let test = Test::read(section, times)?;
+    let Load { rtt, flows, load } = Load::read(section)?;
+    let way = |direction, after: Duration| {
+        let group = test.bulk(rtt, BE, direction);
+        let (first, last) = (group.start.0 + after, group.start.1 + after);
+        Traffic {
+            flows,
+            start: (first, last),
+            stop: group.stop.min(last + load),
+            ..group
+        }
+    };
+    let probe = test.probe(rtt, BE, EchoProtocol::Icmp);
+    Ok(vec![
+        way(Direction::Down, Duration::ZERO),
+        way(Direction::Up, load),
+        probe,
+    ])
+}
+
 keys! {
     /// The key for one base RTT.
     struct OneRtt {
@@ -180,6 +222,7 @@ impl Test {
             name: None,
             total: None,
             host: None,
+            class: None,
             route: Route::default(),
             kind: Kind::Bulk(self.keys.tcp.clone()),
             flows: 1,
@@ -199,6 +242,7 @@ impl Test {
             name: None,
             total: None,
             host: None,
+            class: None,
             route: Route::default(),
             kind: Kind::Ping(Ping {
                 interval: self.keys.interval,

@@ -94,6 +94,7 @@ static KINDS: &[&TrafficKind] = &[
     &transfers::ONOFF,
     &datagrams::VOIP,
     &datagrams::GAME,
+    &datagrams::CALL,
     &http::WEB,
     &http::VIDEO,
     &flent::RRUL,
@@ -103,6 +104,7 @@ static KINDS: &[&TrafficKind] = &[
     &flent::RTT_FAIR6BE,
     &flent::RTT_FAIR_UP,
     &flent::RTT_FAIR_VAR,
+    &flent::SPEED_TEST,
 ];
 
 keys! {
@@ -121,6 +123,8 @@ keys! {
         /// With [link]: the host behind the link that these flows belong to; groups with the same one share its address, as
         /// CAKE sees it. With [[link]] the nodes from and to are the hosts.
         host: Option<String> = Maybe(Text), Words("one of its own");
+        /// With [[class]]: the class that the packets of these flows belong to.
+        class: Option<String> = Maybe(Text), Words("none");
         /// Nodes that the route passes, in this order.
         via: Option<Vec<String>> = Maybe(Via), Words("the fewest links");
     }
@@ -273,6 +277,7 @@ impl Form for TrafficForm {
                     name: ends.name,
                     total: ends.total,
                     host: None,
+                    class: None,
                     route: Route::default(),
                     flows: load.flows,
                     rtt: load.rtt,
@@ -295,6 +300,7 @@ impl Form for TrafficForm {
         };
         for group in &mut groups {
             group.route.nodes.clone_from(&nodes);
+            group.class.clone_from(&ends.class);
             if ends.host.is_some() {
                 group.host.clone_from(&ends.host);
             }
@@ -338,6 +344,7 @@ pub(crate) fn write(traffic: &Traffic) -> Json {
         name: traffic.name.clone(),
         total: traffic.total.clone(),
         host: traffic.host.clone(),
+        class: traffic.class.clone(),
         from,
         to,
         via: Some(via).filter(|via| !via.is_empty()),
@@ -366,6 +373,7 @@ pub(crate) fn write(traffic: &Traffic) -> Json {
     traffic.outcome.write(&mut table);
     match &traffic.kind {
         Kind::Bulk(_) | Kind::Game => {}
+        Kind::Call(call) => datagrams::CallKeys::from(call).write(&mut table),
         Kind::Cbr(cbr) => cbr.write(&mut table),
         Kind::Ping(ping) => ping.write(&mut table),
         Kind::Voip(voip) => datagrams::VoipKeys::from(voip).write(&mut table),
