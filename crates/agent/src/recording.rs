@@ -40,7 +40,7 @@ pub struct Recording {
     /// What is known only where the packets passed Sojourn's own path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathFigures>,
-    /// A row per packet at a queue, in the order in which their fate was decided.
+    /// A row per packet at a queue, in the order in which their fate was decided, and behind them those that still wait.
     #[serde(skip)]
     pub packets: Vec<PacketRow>,
     /// Headers of the packets that passed the bottleneck, if they are recorded.
@@ -153,14 +153,17 @@ pub enum Fate {
     DroppedOverflow,
     /// It was dropped, and the kernel gives no reason.
     Dropped,
+    /// It was queued when the run ended.
+    Waiting,
 }
 
-const FATES: [Fate; 5] = [
+const FATES: [Fate; 6] = [
     Fate::Delivered,
     Fate::Marked,
     Fate::DroppedAqm,
     Fate::DroppedOverflow,
     Fate::Dropped,
+    Fate::Waiting,
 ];
 
 /// A packet at a queue.
@@ -168,7 +171,7 @@ const FATES: [Fate; 5] = [
 pub struct PacketRow {
     /// When it entered, in nanoseconds since the run began.
     pub entered_ns: u64,
-    /// When its fate was decided.
+    /// When its fate was decided, or when the run ended.
     pub settled_ns: u64,
     /// The flow's number.
     pub flow: u32,
@@ -266,6 +269,11 @@ impl PacketRow {
     /// True if it left the queue.
     pub const fn is_delivered(&self) -> bool {
         matches!(self.fate, Fate::Delivered | Fate::Marked)
+    }
+
+    /// True if it was dropped.
+    pub const fn is_dropped(&self) -> bool {
+        !self.is_delivered() && !matches!(self.fate, Fate::Waiting)
     }
 
     /// The time in the queue in nanoseconds.

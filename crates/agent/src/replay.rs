@@ -144,7 +144,7 @@ impl<'a> Queue<'a> {
     /// Handles the fate of a packet.
     fn settle(&mut self, row: &PacketRow) {
         let (packet, now) = (self.seen(row), Time::from_nanos(row.settled_ns));
-        if !row.refused {
+        if !row.refused && row.fate != Fate::Waiting {
             self.backlog_packets -= 1;
             self.backlog_bytes -= u64::from(packet.bytes);
         }
@@ -154,6 +154,7 @@ impl<'a> Queue<'a> {
             Fate::DroppedAqm => Reason::Aqm,
             Fate::DroppedOverflow => Reason::Overflow,
             Fate::Dropped => Reason::Unknown,
+            Fate::Waiting => return,
         };
         let queued = if row.refused {
             self.place.capacity.at(now).tx_time(self.backlog_bytes)

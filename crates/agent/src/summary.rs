@@ -72,7 +72,7 @@ pub fn summarise(
         series,
     } = replay(&scope, &places, &recording);
     let mut dropped = vec![0; meters.len()];
-    for row in recording.packets.iter().filter(|row| !row.is_delivered()) {
+    for row in recording.packets.iter().filter(|row| row.is_dropped()) {
         dropped[row.flow as usize] += 1;
     }
     for (meter, dropped) in meters.iter_mut().zip(dropped) {

@@ -1,5 +1,6 @@
 //! The links and routes of an experiment for real packets, and a record of every packet's fate.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use sojourn_aqm::{Catalogue, Datagram, DropReason, Ecn, Qdisc};
@@ -84,6 +85,8 @@ pub enum Fate {
     Marked,
     /// It was dropped.
     Dropped(DropReason),
+    /// It is still queued.
+    Waiting,
 }
 
 /// A packet at a queue.
@@ -91,7 +94,7 @@ pub enum Fate {
 pub struct Row {
     /// When it entered.
     pub entered: Time,
-    /// When its fate was decided.
+    /// When its fate was decided; of one that waits, the latest instant that is known.
     pub settled: Time,
     /// Its flow.
     pub flow: u32,
@@ -121,6 +124,8 @@ pub struct Dropped {
 pub struct Watch {
     /// A row per packet and queue, in the order in which their fate was decided.
     pub rows: Vec<Row>,
+    /// The packets in the queues, by queue, flow and direction: when each entered, and its bytes.
+    waiting: HashMap<(u8, u32, bool), VecDeque<(Time, u32)>>,
     /// By queue.
     pub dropped: Vec<Dropped>,
     /// By impairment: packets lost, and packets copied.
@@ -133,7 +138,39 @@ pub struct Watch {
 const MOST_ROWS: usize = 100_000_000;
 
 impl Watch {
+    /// Takes the rows, those of the packets that still wait behind the others.
+    pub fn take_rows(&mut self) -> Vec<Row> {
+        let mut rows = std::mem::take(&mut self.rows);
+        let mut still: Vec<Row> = Vec::new();
+        for ((queue, flow, returning), waiting) in self.waiting.drain() {
+            still.extend(waiting.into_iter().map(|(entered, bytes)| Row {
+                entered,
+                settled: entered,
+                flow,
+                bytes,
+                queue,
+                returning,
+                fate: Fate::Waiting,
+                refused: false,
+            }));
+        }
+        still.sort_unstable_by_key(|row| (row.entered, row.queue, row.flow, row.returning));
+        let latest = rows.last().map(|row| row.settled);
+        let latest = latest.max(still.last().map(|row| row.entered));
+        for row in &mut still {
+            row.settled = latest.unwrap_or(row.entered);
+        }
+        rows.extend(still);
+        rows
+    }
+
     fn note(&mut self, queue: usize, packet: &Packet, fate: Fate, now: Time) {
+        if let Some(waiting) = self.waiting.get_mut(&place(queue, packet)) {
+            // One that is refused may not have been told when it entered.
+            let entered = |at| waiting.iter().position(|one: &(Time, u32)| one.0 == at);
+            let this = entered(packet.enqueued).or_else(|| entered(now));
+            this.map(|at| waiting.remove(at));
+        }
         if self.rows.len() == MOST_ROWS {
             self.unrecorded += 1;
             return;
@@ -143,7 +180,7 @@ impl Watch {
             entered: packet.enqueued,
             settled: now,
             flow: frame.flow,
-            bytes: frame.bytes.len() as u32 + ETHERNET,
+            bytes: on_wire(packet),
             queue: queue as u8,
             returning: frame.returning,
             fate,
@@ -152,7 +189,21 @@ impl Watch {
     }
 }
 
+/// The queue, the flow and the direction of a packet.
+fn place(queue: usize, packet: &Packet) -> (u8, u32, bool) {
+    (queue as u8, packet.payload.flow, packet.payload.returning)
+}
+
+fn on_wire(packet: &Packet) -> u32 {
+    packet.payload.bytes.len() as u32 + ETHERNET
+}
+
 impl Observer<Packet> for Watch {
+    fn on_arrival(&mut self, link: usize, packet: &Packet, now: Time) {
+        let waiting = self.waiting.entry(place(link, packet)).or_default();
+        waiting.push_back((now, on_wire(packet)));
+    }
+
     fn on_dequeue(&mut self, link: usize, packet: &mut Packet, now: Time) {
         let fate = match packet.ecn {
             Ecn::Ce => Fate::Marked,
@@ -291,4 +342,43 @@ pub fn states(network: &Network) -> Vec<QueueState> {
         }
     };
     network.links().iter().enumerate().map(state).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Time = Time::from_millis;
+
+    /// A UDP packet without payload, of this flow.
+    fn packet_of(flow: u32, came: Time) -> Packet {
+        let mut bytes = vec![0x45, 0, 0, 28, 0, 0, 0x40, 0, 64, 17, 0, 0];
+        bytes.extend([10, 0, 0, 1, 10, 0, 0, 2, 0x14, 0x51, 0xc3, 0x50, 0, 8, 0, 0]);
+        let headers = Headers::read(&bytes).expect("it is IPv4");
+        packet(&bytes, &headers, (flow, false, 0), 0, came)
+    }
+
+    #[test]
+    fn packets_that_still_wait_follow_those_that_are_settled() {
+        let mut watch = Watch {
+            dropped: vec![Dropped::default()],
+            ..Watch::default()
+        };
+        let [mut first, second, refused] = [(0, 1), (1, 2), (0, 3)].map(|(flow, ms)| {
+            let packet = packet_of(flow, MS(ms));
+            watch.on_arrival(0, &packet, MS(ms));
+            packet
+        });
+        watch.on_drop(0, refused, DropReason::Overflow, Duration::ZERO, MS(3));
+        watch.on_dequeue(0, &mut first, MS(5));
+        let rows = watch.take_rows();
+        let fates: Vec<_> = rows.iter().map(|row| (row.flow, row.fate)).collect();
+        let overflow = Fate::Dropped(DropReason::Overflow);
+        assert_eq!(
+            fates,
+            [(0, overflow), (0, Fate::Delivered), (1, Fate::Waiting)]
+        );
+        assert_eq!((rows[2].entered, rows[2].settled), (MS(2), MS(5)));
+        assert_eq!(rows[2].bytes, second.payload.bytes.len() as u32 + ETHERNET);
+    }
 }

@@ -78,8 +78,9 @@ pub struct Labels {
     pub departures: Vec<Label>,
 }
 
-/// Rows of all packets that entered since the run began and whose fate is decided by `end_ns`, in that order. `events`
-/// and the `labels` of each queue are in order of time and complete, including the time before the run.
+/// Rows of all packets that entered since the run began, in the order in which their fate was decided, and behind them those
+/// that still wait at `end_ns`. `events` and the `labels` of each queue are in order of time and complete, including the time
+/// before the run.
 pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<PacketRow> {
     let mut waiting: HashMap<u64, Waiting> = HashMap::new();
     let mut arrived = vec![0; labels.len()];
@@ -153,6 +154,12 @@ pub fn settle(events: &[PacketEvent], labels: &[Labels], end_ns: i64) -> Vec<Pac
             }
         }
     }
+    let still = waiting.values().filter(|one| one.enqueued);
+    let mut still: Vec<PacketRow> = still
+        .filter_map(|one| one.row(end_ns, Fate::Waiting))
+        .collect();
+    still.sort_unstable_by_key(|row| (row.entered_ns, row.queue, row.flow, row.returning));
+    rows.extend(still);
     rows
 }
 
@@ -237,6 +244,22 @@ mod tests {
                 (20, 30, Fate::Dropped),
                 (30, 40, Fate::DroppedOverflow)
             ]
+        );
+    }
+
+    #[test]
+    fn a_packet_that_is_queued_at_the_end_waits() {
+        let events = [
+            at(10, 1, DOWN),
+            at(11, 1, Event::Enqueue),
+            at(20, 2, DOWN),
+            at(21, 2, Event::Enqueue),
+            at(30, 1, Event::Dequeue),
+            at(2000, 2, Event::Dequeue),
+        ];
+        assert_eq!(
+            fates(&events, &[]),
+            [(11, 30, Fate::Delivered), (21, 1000, Fate::Waiting)]
         );
     }
 

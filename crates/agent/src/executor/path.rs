@@ -172,10 +172,7 @@ pub fn record<E: Ends>(path: &mut Datapath<E>, note: Option<String>) -> Recordin
             notes: note.into_iter().collect(),
             appeared: None,
         }),
-        packets: std::mem::take(&mut watch.rows)
-            .into_iter()
-            .map(packet)
-            .collect(),
+        packets: watch.take_rows().into_iter().map(packet).collect(),
         ..Recording::default()
     }
 }
@@ -203,6 +200,7 @@ fn packet(row: Row) -> PacketRow {
             network::Fate::Marked => Fate::Marked,
             network::Fate::Dropped(DropReason::Overflow) => Fate::DroppedOverflow,
             network::Fate::Dropped(_) => Fate::DroppedAqm,
+            network::Fate::Waiting => Fate::Waiting,
         },
         refused: row.refused,
     }

@@ -113,6 +113,23 @@ fn a_packet_is_backlog_at_the_end_of_every_bin_that_it_waits_through() {
     assert_eq!(column(&table, "sojourn_max_ms"), [0.0, 0.0, 20.0]);
 }
 
+/// It has arrived, and is backlog to the end; it has no sojourn time, and no queue dropped it.
+#[test]
+fn a_packet_that_waits_at_the_end_is_backlog_until_then() {
+    let replayed = replayed(&Recording {
+        packets: vec![row(2, 4, Fate::Delivered), row(5, 30, Fate::Waiting)],
+        ..Recording::default()
+    });
+    let probe = &replayed.probes[0];
+    assert_eq!((probe.flows[0].arrived, probe.flows[0].dropped), (2, 0));
+    assert_eq!(probe.figures(1.0, 0).delivered_packets, 1);
+    let table = replayed.series.expect("it is recorded").queue_table(&[Hop {
+        link: 0,
+        way: Way::Down,
+    }]);
+    assert_eq!(column(&table, "backlog_packets"), [1.0, 1.0, 1.0]);
+}
+
 /// In bins of 10 ms: 1 and 2 ms in the first, 5 ms at the very end of the third.
 #[test]
 fn round_trips_are_averaged_by_bin() {
