@@ -681,6 +681,7 @@ fn in_file(value: &Value) -> String {
         Value::Number(number) => number.to_string(),
         Value::Flag(flag) => flag.to_string(),
         Value::Word(word) => word.clone(),
+        Value::File(file) => file.name.clone(),
     }
 }
 

@@ -59,6 +59,7 @@ pub(crate) fn written(value: &Value) -> String {
         Value::Count(count) => count.to_string(),
         Value::Flag(flag) => flag.to_string(),
         Value::Word(word) => word.clone(),
+        Value::File(file) => file.name.clone(),
     }
 }
 

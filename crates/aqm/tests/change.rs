@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sojourn_aqm::{Catalogue, Datagram, Ecn, Environment, FlowKey, Limit, Qdisc, Settings};
-use sojourn_units::{Duration, Rate, Time, Value};
+use sojourn_units::{Duration, Rate, TextFile, Time, Value};
 
 /// The disciplines that can be changed while they run; all others refuse.
 const CHANGEABLE: [&str; 9] = [
@@ -16,6 +16,15 @@ const CHANGEABLE: [&str; 9] = [
     "fq_pie",
     "policy",
 ];
+
+fn weights() -> Value {
+    Value::File(TextFile {
+        name: "weights.json".into(),
+        text: r#"{"interval": "20 ms", "inputs": ["packets"], "output": "probability",
+            "layers": [{"weights": [[1]], "bias": [0]}]}"#
+            .into(),
+    })
+}
 
 fn settings(limit: u64) -> Settings {
     let mut settings = Settings::new(Rate::from_mbps(10), 1514);
@@ -100,6 +109,7 @@ fn a_refused_change_changes_nothing() {
         ("fq_codel", "quantum", Value::Bytes(0)),
         ("fq_codel", "flows", Value::Count(7)),
         ("codel", "variant", Value::Word("linux".into())),
+        ("policy", "weights", weights()),
     ] {
         let discipline = catalogue.get(name).expect("it is in the catalogue");
         let gaps = [300; 400];

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use sojourn_units::{Trace, TraceError};
+use sojourn_units::{TextFile, Trace, TraceError};
 
 use crate::error::Origin;
 use crate::input;
@@ -12,6 +12,8 @@ use crate::names::Names;
 
 /// The largest trace file: three minutes at 1 Gbit/s, one line per packet.
 const LARGEST_TRACE: u64 = 100_000_000;
+/// The largest file that a discipline reads.
+const LARGEST_FILE: u64 = 10_000_000;
 
 /// The input of a reader besides the file's text.
 pub(crate) struct Context<'a> {
@@ -20,6 +22,8 @@ pub(crate) struct Context<'a> {
     pub names: &'a Names,
     /// Traces by path; each is read once, however many cells use it.
     traces: RefCell<HashMap<PathBuf, Trace>>,
+    /// Files of disciplines by path, likewise.
+    files: RefCell<HashMap<PathBuf, TextFile>>,
 }
 
 impl<'a> Context<'a> {
@@ -28,6 +32,7 @@ impl<'a> Context<'a> {
             file,
             names,
             traces: RefCell::default(),
+            files: RefCell::default(),
         }
     }
 
@@ -54,6 +59,31 @@ impl<'a> Context<'a> {
         })?;
         self.traces.borrow_mut().insert(path, trace.clone());
         Ok(trace)
+    }
+
+    /// Adds a discipline's file, so that none is read.
+    pub fn add_file(&self, file: TextFile) {
+        let path = PathBuf::from(&file.name);
+        self.files.borrow_mut().insert(path, file);
+    }
+
+    /// A discipline's file called `name`, as [`Context::trace`] finds it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn file(&self, name: &str, origin: &Origin) -> Result<TextFile, String> {
+        let path = self.path(name, origin);
+        if let Some(file) = self.files.borrow().get(&path) {
+            return Ok(file.clone());
+        }
+        let text = input::text(&path, LARGEST_FILE)
+            .map_err(|what| format!("{}: {what}", path.display()))?;
+        let file = TextFile {
+            name: name.into(),
+            text: text.into(),
+        };
+        self.files.borrow_mut().insert(path, file.clone());
+        Ok(file)
     }
 
     /// The path and the text of the file called `name`, as [`Context::trace`] finds it.

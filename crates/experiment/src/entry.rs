@@ -131,6 +131,11 @@ impl<'a> Entry<'a> {
             Kind::Probability | Kind::Number | Kind::Count | Kind::Flag
         );
         let value = match &self.node.item {
+            Item::Text(name) if kind == Kind::File => {
+                let file = self.context.file(name, &self.node.origin);
+                let file = file.map_err(|what| self.error(format!("got \"{name}\"; {what}")))?;
+                Some(Value::File(file))
+            }
             Item::Text(text) if !bare => kind.parse(text).ok(),
             Item::Integer(integer) if kind == Kind::Count => {
                 u64::try_from(*integer).ok().map(Value::Count)

@@ -34,6 +34,7 @@ pub(crate) fn kind_schema(kind: Kind) -> Json {
         Kind::Count => json!({"type": "integer", "minimum": 0}),
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Choice(words) => json!({"type": "string", "enum": words}),
+        Kind::File => json!({"type": "string", "minLength": 1}),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
-use sojourn_units::{Capacity, Trace};
+use sojourn_units::{Capacity, TextFile, Trace, Value};
 
 use crate::context::Context;
 use crate::document::{self, path_segment};
@@ -107,6 +107,10 @@ impl RunSpec {
         if !traces.is_empty() {
             document["traces"] = json!(traces);
         }
+        let files: BTreeMap<&str, &str> = files(&only).collect();
+        if !files.is_empty() {
+            document["files"] = json!(files);
+        }
         document
     }
 
@@ -127,7 +131,15 @@ impl RunSpec {
                 return Err(refuse(format!("{key}: got {got}; must be {known}")));
             }
         }
-        let known = ["format", "results", "experiment", "set", "traces", "own"];
+        let known = [
+            "format",
+            "results",
+            "experiment",
+            "set",
+            "traces",
+            "files",
+            "own",
+        ];
         let mut keys = document.as_object().into_iter().flat_map(|all| all.keys());
         if let Some(key) = keys.find(|key| !known.contains(&key.as_str())) {
             let what = unknown_key(key, known, "the document of a run");
@@ -140,15 +152,24 @@ impl RunSpec {
                 .map_err(|error| refuse(format!("trace \"{name}\": must be {}", error.must)))?;
             context.add_trace(trace);
         }
-        let given = |name: &str| !document["traces"][name].is_null();
+        for (name, text) in document["files"].as_object().into_iter().flatten() {
+            context.add_file(TextFile {
+                name: name.clone(),
+                text: text.as_str().unwrap_or_default().into(),
+            });
+        }
+        let given = |what: &str, name: &str| !document[what][name].is_null();
         let root = document::from_json(&document["experiment"]);
         let experiment = File.read(&Entry::root(&root, &context))?;
         if experiment.queues.len() != 1 {
             let got = experiment.queues.len();
             return Err(refuse(format!("queue: got {got} arms; must be one")));
         }
-        if let Some((name, _)) = traces(&experiment).find(|(name, _)| !given(name)) {
+        if let Some((name, _)) = traces(&experiment).find(|(name, _)| !given("traces", name)) {
             return Err(refuse(format!("traces: has no \"{name}\"")));
+        }
+        if let Some((name, _)) = files(&experiment).find(|(name, _)| !given("files", name)) {
+            return Err(refuse(format!("files: has no \"{name}\"")));
         }
         let set = match &document["set"] {
             Json::Object(set) => set.clone(),
@@ -179,6 +200,21 @@ pub fn run_hash(document: &Json) -> String {
 pub fn sha256(text: &str) -> String {
     let digest = Sha256::digest(text);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The files of an experiment's disciplines, by name with their text.
+fn files(experiment: &Experiment) -> impl Iterator<Item = (&str, &str)> {
+    let owned = experiment.links.iter().flat_map(|link| {
+        let up = link.up.as_ref().and_then(|up| up.queue.as_ref());
+        [link.queue.as_ref(), up]
+    });
+    let arms = experiment.queues.iter();
+    let arms = arms.flat_map(|arm| [Some(arm), arm.up.as_deref()]);
+    let settings = arms.chain(owned).flatten().flat_map(|arm| &arm.settings);
+    settings.filter_map(|(_, value)| match value {
+        Value::File(file) => Some((file.name.as_str(), &*file.text)),
+        _ => None,
+    })
 }
 
 /// The traces of an experiment's links, with their file names.

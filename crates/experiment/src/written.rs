@@ -46,5 +46,6 @@ pub(crate) fn value_json(value: &Value) -> Json {
         Value::Count(count) => (*count).into(),
         Value::Flag(flag) => (*flag).into(),
         Value::Word(word) => word.as_str().into(),
+        Value::File(file) => file.name.as_str().into(),
     }
 }

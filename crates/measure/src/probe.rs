@@ -73,8 +73,8 @@ pub struct QueueProbe {
     /// Sum and maximum of the sojourn times since the previous sample.
     recent: Recent,
     since: Since<Recent>,
-    /// Packets that had left at the last sample.
-    delivered_before: u64,
+    /// Packets and bytes that had left at the last sample.
+    delivered_before: (u64, u64),
     packets: Option<PacketRows>,
     /// What has happened to packets since the events were taken, if anybody watches.
     events: Option<Vec<PacketEvent>>,
@@ -152,6 +152,8 @@ pub struct FlowCounts {
 pub struct Recent {
     /// Packets that left.
     pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
     /// Sum of their sojourn times in nanoseconds.
     pub sum: u64,
     /// The longest.
@@ -171,6 +173,7 @@ struct PacketRows {
 impl Recent {
     fn add(&mut self, later: Self) {
         self.packets += later.packets;
+        self.bytes += later.bytes;
         self.sum += later.sum;
         self.longest = self.longest.max(later.longest);
     }
@@ -195,7 +198,7 @@ impl QueueProbe {
             loss_events: LossEvents::new(responsive),
             recent: Recent::default(),
             since: Since::default(),
-            delivered_before: 0,
+            delivered_before: (0, 0),
             packets: record.then(PacketRows::default),
             events: None,
             inner: Vec::new(),
@@ -401,10 +404,11 @@ impl QueueProbe {
     /// Takes the sojourn times since the last call of this `looker`.
     pub fn take_recent(&mut self, looker: Looker) -> Recent {
         let latest = Recent {
-            packets: self.delivered_packets - self.delivered_before,
+            packets: self.delivered_packets - self.delivered_before.0,
+            bytes: self.delivered_bytes - self.delivered_before.1,
             ..std::mem::take(&mut self.recent)
         };
-        self.delivered_before = self.delivered_packets;
+        self.delivered_before = (self.delivered_packets, self.delivered_bytes);
         self.since.take(latest, Recent::add, looker)
     }
 

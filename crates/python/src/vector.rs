@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
-use sojourn_sim::{Action, Session, Space};
+use sojourn_sim::{Action, Catalogue, Session, Space};
 use sojourn_units::{Duration, Time};
 
 use crate::errors::{ExperimentError, failed_algorithm, failed_run};
@@ -25,6 +25,7 @@ pub struct Vector {
 struct Lane {
     session: Session,
     failure: own::Failure,
+    catalogue: Catalogue,
     /// What went wrong in its last step.
     refused: Option<String>,
 }
@@ -32,7 +33,8 @@ struct Lane {
 impl Lane {
     fn new(spec: &RunSpec) -> PyResult<Self> {
         let failure = own::Failure::default();
-        let built = Session::new(spec.inner.clone(), &own::catalogue(&failure));
+        let catalogue = own::catalogue(&failure);
+        let built = Session::new(spec.inner.clone(), &catalogue);
         let session = built.map_err(|error| match failure.take() {
             Some(raised) => failed_algorithm(raised),
             None => failed_run(&error),
@@ -40,14 +42,14 @@ impl Lane {
         Ok(Self {
             session,
             failure,
+            catalogue,
             refused: None,
         })
     }
 
     fn step(&mut self, actions: &[Action], values: &[f64], interval: Duration, seen: &mut [f64]) {
-        let catalogue = own::catalogue(&self.failure);
         for (action, value) in actions.iter().zip(values) {
-            if let Err(error) = self.session.act(action, *value, &catalogue) {
+            if let Err(error) = self.session.act(action, *value, &self.catalogue) {
                 self.refused.get_or_insert(error.to_string());
             }
         }
@@ -74,7 +76,7 @@ impl Vector {
         let first = lanes
             .first()
             .ok_or_else(|| ExperimentError::new_err("vector: needs a run"))?;
-        let space = (first.session.space(&own::catalogue(&first.failure))).clone();
+        let space = first.session.space(&first.catalogue).clone();
         let action = |key: &String| {
             let known = space.actions.iter().find(|action| action.key == *key);
             known.cloned().ok_or_else(|| {
@@ -141,16 +143,21 @@ impl Vector {
                     .chunks_mut(each)
                     .zip(seen.chunks_mut(each * width.max(1)))
                     .enumerate();
+                // The last part on this thread, so that a single one starts no other.
                 for (part, (lanes, seen)) in parts {
                     let values = &values[part * each * keys..];
-                    let work = move || {
+                    let mut work = move || {
                         for (number, lane) in lanes.iter_mut().enumerate() {
                             let own = &values[number * keys..(number + 1) * keys];
                             let row = &mut seen[number * width..(number + 1) * width];
                             lane.step(&self.actions, own, self.interval, row);
                         }
                     };
-                    scope.spawn(work);
+                    if (part + 1) * each >= count {
+                        work();
+                    } else {
+                        scope.spawn(work);
+                    }
                 }
             });
         });

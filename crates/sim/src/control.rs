@@ -3,10 +3,12 @@
 use sojourn_aqm::{Discipline, Key, Settings};
 use sojourn_experiment::derived::{self, Owner};
 use sojourn_experiment::network::RunError;
-use sojourn_units::{Capacity, Kind, Value};
+use sojourn_measure::series::Looker;
+use sojourn_units::{Capacity, Duration, Kind, Rate, Value};
 
 use crate::catalogue::Catalogue;
 use crate::packet::SimPacket;
+use crate::sampler::{look_at_flows, look_at_queue};
 use crate::session::Session;
 
 /// A key that a controller may set, with its unit.
@@ -19,6 +21,16 @@ pub struct Action {
     /// The least and the largest number that is accepted.
     pub range: (f64, f64),
     kind: Kind,
+    target: Target,
+}
+
+/// What an action changes.
+#[derive(Clone, PartialEq, Debug)]
+enum Target {
+    /// The rate of a queue's link.
+    Rate(usize),
+    /// A key of the disciplines of these queues.
+    Key(&'static str, Vec<usize>),
 }
 
 /// What a controller may do and sees.
@@ -31,7 +43,7 @@ pub struct Space {
 }
 
 /// The numbers of a queue in an observation: counts since the last one, and the state now.
-const OF_QUEUE: [&str; 7] = [
+const OF_QUEUE: [&str; 9] = [
     "packets",
     "sojourn_mean_ms",
     "sojourn_max_ms",
@@ -39,6 +51,8 @@ const OF_QUEUE: [&str; 7] = [
     "backlog_bytes",
     "dropped",
     "marked",
+    "utilisation",
+    "backlog_ms",
 ];
 /// The numbers of a flow.
 const OF_FLOW: [&str; 3] = ["goodput_bps", "cwnd_segments", "rtt_ms"];
@@ -54,11 +68,14 @@ impl Session {
         let spec = self.spec();
         let places = derived::queues(&spec.experiment, spec.queue);
         let mut actions: Vec<Action> = Vec::new();
-        let queues = places.iter().zip(&self.settings);
-        for (place, settings) in queues.filter(|(place, _)| place.link.wifi.is_none()) {
+        let queues = places.iter().zip(&self.settings).enumerate();
+        for (queue, (place, settings)) in queues {
+            if place.link.wifi.is_some() {
+                continue;
+            }
             if matches!(place.capacity, Capacity::Steps(_)) {
                 let key = format!("{}.rate", place.key());
-                actions.push(Action::new(key, Kind::Rate));
+                actions.push(Action::new(key, Kind::Rate, Target::Rate(queue)));
             }
             let prefix = match place.owner {
                 Owner::Comparison => "queue".to_owned(),
@@ -70,9 +87,15 @@ impl Session {
             };
             for Key { name, kind, .. } in discipline.keys() {
                 let key = format!("{prefix}.{name}");
-                let is_known = actions.iter().any(|known| known.key == key);
-                if !is_known && is_number(kind) {
-                    let action = Action::new(key, kind);
+                let known = actions.iter_mut().find(|known| known.key == key);
+                if let Some(Action {
+                    target: Target::Key(_, queues),
+                    ..
+                }) = known
+                {
+                    queues.push(queue);
+                } else if is_number(kind) {
+                    let action = Action::new(key, kind, Target::Key(name, vec![queue]));
                     actions.extend(action.accepted(name, discipline, settings));
                 }
             }
@@ -107,23 +130,48 @@ impl Session {
         value: f64,
         catalogue: &Catalogue,
     ) -> Result<(), RunError> {
-        self.set(&action.key, &action.written(value), catalogue)
+        // The range has been tried: in it nothing but the value is new.
+        match (&action.target, action.value(value)) {
+            (Target::Rate(queue), Some(Value::Rate(rate))) => {
+                self.simulation.network.set_rate(*queue, rate, self.now);
+                Ok(())
+            }
+            (Target::Key(name, queues), Some(value)) => {
+                for &queue in queues {
+                    let settings = &mut self.settings[queue];
+                    let before = put(settings, name, Some(value.clone()));
+                    if let Err(error) = self.simulation.network.change(queue, settings) {
+                        put(settings, name, before);
+                        return Err(RunError::Settings {
+                            key: action.key.clone(),
+                            message: error.message,
+                        });
+                    }
+                }
+                Ok(())
+            }
+            _ => self.set(&action.key, &action.written(value), catalogue),
+        }
     }
 
     /// Fills an observation in the layout of [`Space::observations`]. A number that is not known, such as the sojourn
-    /// time where no packet left, is zero.
+    /// time where no packet left, is zero. Utilisation and backlog in time are those at the link's rate at the start.
     ///
     /// # Panics
     /// `numbers` is too short.
     pub fn observe_into(&mut self, numbers: &mut [f64]) {
-        let seen = self.observe();
+        let span = self.now - std::mem::replace(&mut self.observed, self.now);
         let mut at = 0;
         let mut put = |number: f64| {
             numbers[at] = if number.is_finite() { number } else { 0.0 };
             at += 1;
         };
-        for (queue, before) in seen.queues.iter().zip(&mut self.counted) {
+        let simulation = &mut self.simulation;
+        let queues = self.counted.iter_mut().zip(&self.settings).enumerate();
+        for (number, (before, settings)) in queues {
+            let queue = look_at_queue(&mut simulation.network, number, self.now, Looker::Caller);
             let recent = queue.recent;
+            let rate = settings.rate.as_bps() as f64 / 1e9;
             put(recent.packets as f64);
             put(recent.sum as f64 / recent.packets as f64 / 1e6);
             put(recent.longest as f64 / 1e6);
@@ -131,12 +179,29 @@ impl Session {
             put(queue.backlog_bytes as f64);
             put((queue.dropped - before.0) as f64);
             put((queue.marked - before.1) as f64);
+            put((recent.bytes as f64 * 8.0 / rate / span.as_nanos() as f64).min(1.0));
+            put(queue.backlog_bytes as f64 * 8.0 / rate / 1e6);
             *before = (queue.dropped, queue.marked);
         }
-        for flow in &seen.flows {
+        let sources = &mut simulation.hosts.sources;
+        for flow in look_at_flows(sources, self.now, span, Looker::Caller) {
             put(flow.goodput_bps);
             put(flow.cwnd);
             put(flow.rtt_ms);
+        }
+    }
+}
+
+/// Gives a key its value, or takes it away; returns the value before.
+fn put(settings: &mut Settings, name: &str, value: Option<Value>) -> Option<Value> {
+    let values = &mut settings.values;
+    let place = values.iter().position(|(known, _)| known == name);
+    match (place, value) {
+        (Some(place), Some(value)) => Some(std::mem::replace(&mut values[place].1, value)),
+        (Some(place), None) => Some(values.remove(place).1),
+        (None, value) => {
+            values.extend(value.map(|value| (name.to_owned(), value)));
+            None
         }
     }
 }
@@ -148,16 +213,16 @@ fn number_of(value: &Value) -> Option<f64> {
         Value::Rate(rate) => Some(rate.as_bps() as f64),
         Value::Bytes(count) | Value::Packets(count) | Value::Count(count) => Some(count as f64),
         Value::Number(number) => Some(number),
-        Value::Flag(_) | Value::Word(_) => None,
+        Value::Flag(_) | Value::Word(_) | Value::File(_) => None,
     }
 }
 
 const fn is_number(kind: Kind) -> bool {
-    !matches!(kind, Kind::Flag | Kind::Choice(_))
+    !matches!(kind, Kind::Flag | Kind::Choice(_) | Kind::File)
 }
 
 impl Action {
-    fn new(key: String, kind: Kind) -> Self {
+    fn new(key: String, kind: Kind, target: Target) -> Self {
         let (unit, range) = match kind {
             Kind::Duration => ("ms", (0.001, 10_000.0)),
             Kind::Rate => ("bit/s", (1e3, 1e12)),
@@ -165,13 +230,14 @@ impl Action {
             Kind::Packets | Kind::Size => ("packets", (1.0, 1e6)),
             Kind::Probability => ("1", (0.0, 1.0)),
             Kind::Count => ("1", (0.0, 1e6)),
-            Kind::Number | Kind::Flag | Kind::Choice(_) => ("1", (-1e9, 1e9)),
+            Kind::Number | Kind::Flag | Kind::Choice(_) | Kind::File => ("1", (-1e9, 1e9)),
         };
         Self {
             key,
             unit,
             range,
             kind,
+            target,
         }
     }
 
@@ -221,6 +287,27 @@ impl Action {
         (low < high).then_some(self)
     }
 
+    /// A number of the range as a value.
+    fn value(&self, number: f64) -> Option<Value> {
+        let (low, high) = self.range;
+        if !(low..=high).contains(&number) {
+            return None;
+        }
+        let whole = number.round() as u64;
+        match self.kind {
+            Kind::Duration => {
+                let nanos = (number * 1e6).round() as u64;
+                Some(Value::Duration(Duration::from_nanos(nanos)))
+            }
+            Kind::Rate => Rate::from_bps(whole).map(Value::Rate),
+            Kind::Bytes => Some(Value::Bytes(whole)),
+            Kind::Packets | Kind::Size => Some(Value::Packets(whole)),
+            Kind::Count => Some(Value::Count(whole)),
+            Kind::Probability | Kind::Number => Some(Value::Number(number)),
+            Kind::Flag | Kind::Choice(_) | Kind::File => None,
+        }
+    }
+
     /// A number as a file has it.
     fn written(&self, value: f64) -> String {
         match self.kind {
@@ -229,7 +316,7 @@ impl Action {
             Kind::Bytes => format!("{value:.0} B"),
             Kind::Packets | Kind::Size => format!("{value:.0} packets"),
             Kind::Count => format!("{value:.0}"),
-            Kind::Probability | Kind::Number | Kind::Flag | Kind::Choice(_) => {
+            Kind::Probability | Kind::Number | Kind::Flag | Kind::Choice(_) | Kind::File => {
                 format!("{value:.9}")
             }
         }

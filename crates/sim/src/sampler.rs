@@ -62,33 +62,45 @@ impl Sampler {
 
 /// Samples all queues: those of the links, then two per Wi-Fi cell.
 pub fn look_at_queues(network: &mut Network, now: Time, looker: Looker) -> Vec<QueueSample> {
-    let links = network.links().len();
     let queues = network.observer.probes.len();
     let look = |number: usize| {
-        let recent = network.observer.probes[number].take_recent(looker);
-        let mut state = Vec::new();
-        let (backlog, marked) = if let Some(link) = network.links().get(number) {
-            let qdisc = link.qdisc();
-            qdisc.state(&mut |name, value| state.push((name, value)));
-            let (packets, bytes) = (qdisc.packets(), qdisc.bytes());
-            (Backlog { packets, bytes }, link.marked())
-        } else {
-            let (cell, way) = place_in_cells(number - links);
-            let cell = &network.media()[cell];
-            (cell.backlog(way), cell.marked(way))
-        };
-        QueueSample {
-            time: now,
-            queue: number,
-            backlog_packets: backlog.packets,
-            backlog_bytes: backlog.bytes,
-            dropped: network.observer.probes[number].dropped(),
-            marked,
-            recent,
-            state,
+        let mut sample = look_at_queue(network, number, now, looker);
+        if let Some(link) = network.links().get(number) {
+            let note = &mut |name, value| sample.state.push((name, value));
+            link.qdisc().state(note);
         }
+        sample
     };
     (0..queues).map(look).collect()
+}
+
+/// Samples a queue, without the state of its discipline.
+pub fn look_at_queue(
+    network: &mut Network,
+    number: usize,
+    now: Time,
+    looker: Looker,
+) -> QueueSample {
+    let links = network.links().len();
+    let recent = network.observer.probes[number].take_recent(looker);
+    let (backlog, marked) = if let Some(link) = network.links().get(number) {
+        let (packets, bytes) = (link.qdisc().packets(), link.qdisc().bytes());
+        (Backlog { packets, bytes }, link.marked())
+    } else {
+        let (cell, way) = place_in_cells(number - links);
+        let cell = &network.media()[cell];
+        (cell.backlog(way), cell.marked(way))
+    };
+    QueueSample {
+        time: now,
+        queue: number,
+        backlog_packets: backlog.packets,
+        backlog_bytes: backlog.bytes,
+        dropped: network.observer.probes[number].dropped(),
+        marked,
+        recent,
+        state: Vec::new(),
+    }
 }
 
 /// The cell and the direction of a queue, by its number among the cells' queues.

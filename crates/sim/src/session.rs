@@ -46,14 +46,14 @@ use crate::summary::summarise;
 /// ```
 pub struct Session {
     spec: RunSpec,
-    simulation: Simulation,
+    pub(crate) simulation: Simulation,
     /// The discipline settings of each queue.
     pub(crate) settings: Vec<Settings>,
     pub(crate) space: OnceCell<Space>,
-    now: Time,
+    pub(crate) now: Time,
     end: Time,
     /// When it was last observed.
-    observed: Time,
+    pub(crate) observed: Time,
     /// Drops and marks of each queue at the last [`Session::observe_into`].
     pub(crate) counted: Vec<(u64, u64)>,
 }

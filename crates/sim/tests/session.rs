@@ -340,3 +340,81 @@ fn every_number_of_a_space_is_accepted() {
         }
     }
 }
+
+/// Weights of a file decide as a loop does that sees the same observations: a policy that was learned from outside is the
+/// same one in an experiment file, and in the run's document.
+#[test]
+fn a_policy_of_a_file_is_the_one_that_a_loop_sets() {
+    const WEIGHTS: &str = r#"{
+        "interval": "20 ms", "most": 0.5, "output": [0, 0.01, -0.01, 0.1, -0.1],
+        "inputs": ["backlog_ms", "utilisation", "probability", "sojourn_mean_ms", "sojourn_max_ms", "packets",
+                   "backlog_packets", "backlog_bytes", "dropped", "marked"],
+        "layers": [
+            {"weights": [[0.1, -1, 5, 0.1, 0.01, 0.001, 0, 0, 0.1, 0], [-0.05, 2, -9, 0, 0, 0, 0.01, 0.00001, 0, 0.1]],
+             "bias": [-0.5, 0.5]},
+            {"weights": [[0.1, 0.1], [1, 0], [0, 1], [1.2, -0.5], [0, 0]], "bias": [0.2, 0, 0, -0.5, 0]}
+        ]
+    }"#;
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(folder.join("weights.json"), WEIGHTS).expect("a file");
+    let specs = |key: &str| {
+        let text = format!(
+            r#"
+experiment = {{ duration = "8 s", seed = 3 }}
+link = {{ rate = "5 Mbit/s", buffer = "100 packets" }}
+queue = [{{ aqm = "policy", ecn = true{key} }}]
+traffic = [{{ kind = "bulk", flows = 3, rtt = "30 ms", start = "0..1 s" }}, {{ kind = "bulk", ecn = true, rtt = "50 ms" }}]
+"#
+        );
+        let name = folder.join("test.toml");
+        let source = Source {
+            name: name.to_str().expect("a path"),
+            text: &text,
+        };
+        let plan = read(source, &[], &names()).unwrap_or_else(|error| panic!("{error}"));
+        plan.specs().next().expect("a run")
+    };
+    let learned = specs(r#", weights = "weights.json""#);
+    let mut network = sojourn_aqm::policy::Network::read(WEIGHTS).expect("weights");
+    let catalogue = catalogue();
+    let mut session = Session::new(specs(""), &catalogue).expect("it is built");
+    let space = session.space(&catalogue).clone();
+    let key = |action: &&sojourn_sim::Action| action.key == "queue.probability";
+    let action = space.actions.iter().find(key).expect("a key of policy");
+    let mut numbers = vec![0.0; space.observations.len()];
+    let (mut probability, mut seen) = (0.0, Vec::new());
+    while !session.is_finished() {
+        session
+            .act(action, probability, &catalogue)
+            .expect("in range");
+        session.step(session.now() + Duration::from_millis(20));
+        session.observe_into(&mut numbers);
+        let inputs = sojourn_aqm::policy::INPUTS.map(|name| {
+            let place = space
+                .observations
+                .iter()
+                .position(|of| *of == format!("down.{name}"));
+            place.map_or(probability, |place| numbers[place])
+        });
+        probability = network.decide(&inputs, probability);
+        seen.push(probability);
+    }
+    assert!(
+        seen.iter().any(|p| *p > 0.02) && seen.contains(&0.0),
+        "{seen:?}"
+    );
+    // The timer's events come on top.
+    let figures = |result: RunResult| {
+        figures(RunResult {
+            events: 0,
+            ..result
+        })
+    };
+    let of_loop = figures(session.finish());
+    let document = document(&learned, &catalogue).expect("it is written").to_string();
+    let pickled = RunSpec::read(&document, &names()).unwrap_or_else(|error| panic!("{error}"));
+    for spec in [learned, pickled] {
+        let of_file = run(spec, &catalogue).expect("it runs");
+        assert_eq!(figures(of_file), of_loop);
+    }
+}

@@ -24,7 +24,7 @@ pub use hint::cold_path;
 pub use hop::{Hop, Way};
 pub use rate::Rate;
 pub use time::{Duration, Time};
-pub use value::{Kind, UnitError, Value, quantity};
+pub use value::{Kind, TextFile, UnitError, Value, quantity};
 
 /// The README's example is tested.
 #[cfg(doctest)]

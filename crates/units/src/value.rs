@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -30,6 +31,8 @@ pub enum Kind {
     Flag,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// The path of a file, whose text is read with the experiment.
+    File,
 }
 
 /// A parsed quantity.
@@ -51,6 +54,17 @@ pub enum Value {
     Flag(bool),
     /// One word of a choice.
     Word(String),
+    /// A file.
+    File(TextFile),
+}
+
+/// A file with its text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TextFile {
+    /// Its name as given in the experiment.
+    pub name: String,
+    /// Its text.
+    pub text: Arc<str>,
 }
 
 /// Why a string is not the expected quantity; continues "got …; ".
@@ -84,11 +98,12 @@ impl Kind {
                 let quoted: Vec<String> = words.iter().map(|w| format!("\"{w}\"")).collect();
                 format!("one of {}", quoted.join(", "))
             }
+            Self::File => "the path of a file, given in the experiment".into(),
         }
     }
 
     /// Parses a string as this kind. Numbers, counts and flags are parsed as well, so that an override on a command
-    /// line needs no quotes.
+    /// line needs no quotes. A file is not read here: its text comes with the experiment.
     ///
     /// # Errors
     /// The string is not such a quantity, or out of the kind's range; the message says what is accepted.
@@ -108,6 +123,7 @@ impl Kind {
             Self::Count => text.parse().ok().map(Value::Count),
             Self::Flag => text.parse().ok().map(Value::Flag),
             Self::Choice(_) => Some(Value::Word(text.to_string())),
+            Self::File => None,
         };
         value
             .filter(|v| self.admits(v))
@@ -139,7 +155,8 @@ impl Kind {
             | (Self::Bytes | Self::Size, Value::Bytes(_))
             | (Self::Size | Self::Packets, Value::Packets(_))
             | (Self::Count, Value::Count(_))
-            | (Self::Flag, Value::Flag(_)) => true,
+            | (Self::Flag, Value::Flag(_))
+            | (Self::File, Value::File(_)) => true,
             (Self::Probability, Value::Number(p)) => (0.0..=1.0).contains(p),
             (Self::Number, Value::Number(x)) => x.is_finite(),
             (Self::Choice(words), Value::Word(word)) => words.contains(&word.as_str()),

@@ -39,7 +39,7 @@ pub fn encode(qdisc: &str, key: &str, value: &Value, unit: Unit) -> Result<Vec<u
         Value::Number(number) => *number,
         Value::Count(count) | Value::Packets(count) | Value::Bytes(count) => *count as f64,
         Value::Flag(flag) => f64::from(u8::from(*flag)),
-        Value::Rate(_) | Value::Word(_) => 0.0,
+        Value::Rate(_) | Value::Word(_) | Value::File(_) => 0.0,
     };
     Ok(match (unit, value) {
         (Unit::BytesPerSecond, Value::Rate(rate)) => (rate.as_bps() / 8).to_ne_bytes().into(),

@@ -1,7 +1,7 @@
 //! Derives a discipline's settings and its traffic from arbitrary bytes of the fuzzer or of a property test.
 
-use sojourn_aqm::{AckView, Catalogue, Datagram, Discipline, Ecn, Limit, Settings};
-use sojourn_units::{Duration, Kind, Rate, Value};
+use sojourn_aqm::{AckView, Catalogue, Datagram, Discipline, Ecn, Limit, Settings, policy};
+use sojourn_units::{Duration, Kind, Rate, TextFile, Value};
 
 use crate::drive::{Drive, Step};
 
@@ -144,6 +144,33 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Value {
         Kind::Packets => Value::Packets(bytes.magnitude(18)),
         Kind::Flag => Value::Flag(bytes.next() % 2 == 1),
         Kind::Choice(words) => Value::Word(bytes.choose(words).into()),
+        Kind::File => Value::File(weights(bytes)),
+    }
+}
+
+/// Weights of a policy, mostly a network.
+fn weights(bytes: &mut Bytes<'_>) -> TextFile {
+    let number = |bytes: &mut Bytes<'_>| {
+        let sign = f64::from(bytes.next() % 3) - 1.0;
+        sign * bytes.magnitude(30) as f64 / 256.0
+    };
+    let inputs = policy::INPUTS.map(|name| format!("\"{name}\"")).join(",");
+    let row = policy::INPUTS.map(|_| number(bytes).to_string()).join(",");
+    let span = span(bytes).to_string();
+    let mut text = format!(
+        r#"{{"interval": "{span}", "inputs": [{inputs}], "output": [{}, 0, {}],
+        "layers": [{{"weights": [[{row}]], "bias": [{}]}}, {{"weights": [[{}], [0.5], [-1]], "bias": [0, 1, 2]}}]}}"#,
+        number(bytes),
+        number(bytes),
+        number(bytes),
+        number(bytes),
+    );
+    if bytes.next() % 16 == 1 {
+        text.truncate(usize::from(bytes.next()) % text.len());
+    }
+    TextFile {
+        name: "weights.json".into(),
+        text: text.into(),
     }
 }
 

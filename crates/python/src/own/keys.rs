@@ -83,6 +83,7 @@ impl Parameter {
                     Value::Count(count) => arguments.set_item(key.name, count),
                     Value::Flag(flag) => arguments.set_item(key.name, flag),
                     Value::Word(word) => arguments.set_item(key.name, word),
+                    Value::File(file) => arguments.set_item(key.name, &*file.text),
                 }
             }
         }
@@ -128,7 +129,7 @@ pub fn value_of(key: &Key, given: &Bound<'_, PyAny>) -> PyResult<Value> {
             Kind::Number | Kind::Probability => number(f64::MIN).map(Value::Number),
             Kind::Packets => given.extract().ok().map(Value::Packets),
             Kind::Choice(_) => number(f64::MIN).and_then(|word| key.kind.from_number(word).ok()),
-            Kind::Flag => None,
+            Kind::Flag | Kind::File => None,
         }
     };
     value.filter(|value| key.kind.admits(value)).ok_or_else(|| {
