@@ -143,6 +143,12 @@ pub trait CongestionControl: Send {
     /// Called on every acknowledgement if [`Capabilities::samples`], before `on_ack` and after losses were judged.
     fn on_sample(&mut self, _ack: &AckEvent, _sample: &Sample, _window: &mut Window) {}
 
+    /// True while samples shall not count as the path's rate, such as those of a window reduced on purpose: what is in
+    /// flight then counts as limited by the application. Asked after `on_sample`.
+    fn limits_itself(&self) -> bool {
+        false
+    }
+
     /// The pacing rate, counting payload only, if [`Capabilities::paces`]; `None` before there is an estimate.
     fn pacing_rate(&self) -> Option<Rate> {
         None

@@ -97,6 +97,9 @@ impl Sender {
         if self.capabilities.samples {
             let sample = self.sample(segment, &facts, lost, prior_in_flight, now);
             self.control.on_sample(&event, &sample, &mut self.window);
+            if self.control.limits_itself() {
+                self.mark_limited();
+            }
             if self.capabilities.paces {
                 self.pacer.set_rate(self.control.pacing_rate(), now);
             }

@@ -40,8 +40,14 @@ impl Sender {
     pub(super) fn judge_application(&mut self) {
         let in_flight = self.in_flight();
         if self.unsent == 0 && in_flight < self.window.cwnd && !self.scoreboard.has_waiting() {
-            self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
+            self.mark_limited();
         }
+    }
+
+    /// What is in flight, and what is sent until it is delivered, counts as limited by the application
+    /// (draft-ietf-ccwg-bbr, MarkConnectionAppLimited).
+    pub(super) fn mark_limited(&mut self) {
+        self.app_limited_until = (self.delivered + u64::from(self.in_flight())).max(1);
     }
 
     /// The sample of an acknowledgement, for a congestion control that requests samples.

@@ -401,6 +401,11 @@ impl CongestionControl for Bbr {
         self.update_window(ack, sample, window);
     }
 
+    /// draft §4.3.5 (BBRHandleProbeRTT): the low rates of PROBE_RTT are ignored.
+    fn limits_itself(&self) -> bool {
+        matches!(self.mode, Mode::ProbeRtt(_))
+    }
+
     fn pacing_rate(&self) -> Option<Rate> {
         self.rate
     }

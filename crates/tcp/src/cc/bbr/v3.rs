@@ -43,6 +43,8 @@ const PROBE_RTT_SPAN: Duration = Duration::from_millis(200);
 /// The bandwidth stands still: less than a quarter more for three rounds (§5.3.1.2).
 const FULL_GROWTH: u64 = UNIT * 5 / 4;
 const FULL_ROUNDS: u32 = 3;
+/// DRAIN ends when more rounds than these have begun, whatever is in flight (§5.3.2).
+const DRAIN_ROUNDS: u64 = 3;
 /// Between probes for bandwidth: two to three seconds, at most this many rounds (§5.3.3.7).
 const PROBE_WAIT: Duration = Duration::from_secs(2);
 const PROBE_WAIT_ROUNDS: u64 = 63;
@@ -89,6 +91,16 @@ struct Plateau {
     reached: bool,
 }
 
+/// What a needless recovery may have changed (§5.5.11.1, SaveStateUponLoss).
+#[derive(Clone, Copy, Debug)]
+struct Saved {
+    /// The state that losses of this recovery ended: STARTUP or UP.
+    mode: Option<Mode>,
+    bandwidth_short: Bandwidth,
+    in_flight_short: u32,
+    in_flight_long: u32,
+}
+
 /// BBR3's state.
 pub struct Bbr3 {
     mode: Mode,
@@ -108,6 +120,9 @@ pub struct Bbr3 {
     loss_events: u32,
     plateau: Plateau,
     full: bool,
+    /// The round in which DRAIN began.
+    drain_start: u64,
+    saved: Option<Saved>,
     min_rtt: Option<Duration>,
     min_rtt_at: Time,
     probe_rtt_min: Option<Duration>,
@@ -129,6 +144,8 @@ pub struct Bbr3 {
     phase: RecoveryPhase,
     prior_cwnd: u32,
     restarting: bool,
+    /// Segments delivered at the last sample.
+    delivered: u64,
 }
 
 impl Bbr3 {
@@ -153,6 +170,8 @@ impl Bbr3 {
                 reached: false,
             },
             full: false,
+            drain_start: 0,
+            saved: None,
             min_rtt: None,
             min_rtt_at: Time::ZERO,
             probe_rtt_min: None,
@@ -172,6 +191,7 @@ impl Bbr3 {
             phase: RecoveryPhase::None,
             prior_cwnd: 0,
             restarting: false,
+            delivered: 0,
         }
     }
 
@@ -310,7 +330,10 @@ impl Bbr3 {
             return;
         }
         if self.loss_events >= STARTUP_LOSS_EVENTS && is_too_much(sample) {
+            // Both flags, as the test case "Exiting STARTUP on Loss When Application-Limited" has it.
             self.full = true;
+            self.plateau.reached = true;
+            self.note_ended(Mode::Startup);
             let product = self.in_flight_at(self.max_bandwidth.get(), UNIT);
             self.in_flight_long = product.max(self.in_flight_latest);
         }
@@ -319,12 +342,21 @@ impl Bbr3 {
     fn leave_startup_and_drain(&mut self, ack: &AckEvent, sample: &Sample) {
         if self.mode == Mode::Startup && self.full {
             self.mode = Mode::Drain;
+            self.drain_start = self.rounds.count;
         }
         let pipe = self.in_flight_at(self.max_bandwidth.get(), UNIT);
         if self.mode == Mode::Drain
-            && in_path_when_released(sample.in_flight, 0, self.estimate(), ack, sample) <= pipe
+            && (in_path_when_released(sample.in_flight, 0, self.estimate(), ack, sample) <= pipe
+                || self.rounds.count > self.drain_start + DRAIN_ROUNDS)
         {
             self.go_down(ack, sample);
+        }
+    }
+
+    /// Notes that losses end this state, to return to it if they were none (BBR.undo_state).
+    const fn note_ended(&mut self, mode: Mode) {
+        if let Some(saved) = &mut self.saved {
+            saved.mode = Some(mode);
         }
     }
 
@@ -342,6 +374,15 @@ impl Bbr3 {
         self.feedback = Feedback::Stopping;
         self.phase_start = ack.now;
         self.rounds.begin(sample);
+    }
+
+    /// Begins REFILL; the caller begins its round.
+    const fn refill(&mut self) {
+        self.forget_short_term();
+        self.up_rounds = 0;
+        self.up_acked = 0;
+        self.feedback = Feedback::None;
+        self.mode = Mode::Refill;
     }
 
     fn go_up(&mut self, ack: &AckEvent, sample: &Sample, window: &Window) {
@@ -364,11 +405,7 @@ impl Bbr3 {
         self.adapt_long_term(ack, sample, window);
         match self.mode {
             Mode::Down | Mode::Cruise if self.is_time_to_probe(ack, window) => {
-                self.forget_short_term();
-                self.up_rounds = 0;
-                self.up_acked = 0;
-                self.feedback = Feedback::None;
-                self.mode = Mode::Refill;
+                self.refill();
                 self.rounds.begin(sample);
             }
             Mode::Down => {
@@ -426,6 +463,7 @@ impl Bbr3 {
                     self.in_flight_long = rate.in_flight_at_send.max(kept as u32);
                 }
                 if self.mode == Mode::Up {
+                    self.note_ended(Mode::Up);
                     self.go_down(ack, sample);
                 }
             }
@@ -602,9 +640,15 @@ impl CongestionControl for Bbr3 {
 
     fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
         self.mss = sample.mss;
+        self.delivered = sample.total_delivered;
         self.update_model(ack, sample, window);
         self.update_rate(sample, window.cwnd);
         self.update_window(ack, sample, window);
+    }
+
+    /// §5.3.4.3 (HandleProbeRTT): the low rates of PROBE_RTT are ignored.
+    fn limits_itself(&self) -> bool {
+        matches!(self.mode, Mode::ProbeRtt(_))
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
@@ -615,6 +659,12 @@ impl CongestionControl for Bbr3 {
 
     fn on_congestion(&mut self, _signal: Signal, window: &Window) -> u32 {
         self.save_window(window);
+        self.saved = Some(Saved {
+            mode: None,
+            bandwidth_short: self.bandwidth_short,
+            in_flight_short: self.in_flight_short,
+            in_flight_long: self.in_flight_long,
+        });
         window.ssthresh
     }
 
@@ -627,10 +677,29 @@ impl CongestionControl for Bbr3 {
         }
     }
 
+    /// §5.5.11.2 (HandleSpuriousLossDetection).
     fn on_undo(&mut self, window: &Window, prior_cwnd: u32) -> u32 {
         self.plateau = Plateau::default();
         self.loss_in_round = false;
-        self.forget_short_term();
+        if let Some(saved) = self.saved.take() {
+            self.bandwidth_short = self.bandwidth_short.max(saved.bandwidth_short);
+            self.in_flight_short = self.in_flight_short.max(saved.in_flight_short);
+            self.in_flight_long = self.in_flight_long.max(saved.in_flight_long);
+            let probes_rtt = matches!(self.mode, Mode::ProbeRtt(_));
+            match saved.mode {
+                Some(Mode::Startup) => {
+                    self.full = false;
+                    if !probes_rtt {
+                        self.mode = Mode::Startup;
+                    }
+                }
+                Some(Mode::Up) if self.mode != Mode::Up && !probes_rtt => {
+                    self.refill();
+                    self.rounds.end = self.delivered;
+                }
+                _ => {}
+            }
+        }
         window.cwnd.max(prior_cwnd)
     }
 

@@ -150,3 +150,74 @@ fn a_probe_raises_the_bound_faster_and_faster() {
     }
     assert_eq!(bbr.in_flight_long, 23);
 }
+
+/// §5.3.2: with more in flight than the product, DRAIN ends when the fourth round after its own begins.
+#[test]
+fn drain_ends_after_three_rounds() {
+    let (mut bbr, mut window) = settled();
+    bbr.mode = Mode::Drain;
+    bbr.drain_start = bbr.rounds.count;
+    let mut left = None;
+    for n in 60..160 {
+        bbr.on_sample(&ack(n * 10), &sample(n, 30, 0), &mut window);
+        if bbr.mode == Mode::Drain {
+            left = Some(bbr.rounds.count - bbr.drain_start);
+        }
+    }
+    assert_eq!(left, Some(3));
+    assert_ne!(bbr.mode, Mode::Drain);
+}
+
+/// §5.3.4.3: in PROBE_RTT, and in no other state.
+#[test]
+fn samples_of_probe_rtt_do_not_count() {
+    let (mut bbr, mut window) = settled();
+    assert!(!bbr.limits_itself());
+    bbr.on_sample(&ack(6000), &sample(60, 10, 0), &mut window);
+    assert!(matches!(bbr.mode, Mode::ProbeRtt(_)));
+    assert!(bbr.limits_itself());
+}
+
+/// §5.5.11.2: a probe that needless losses ended begins again by REFILL, and the bounds are at least those before.
+#[test]
+fn a_needless_recovery_gives_back_the_bounds_and_the_probe() {
+    let (mut bbr, mut window) = settled();
+    (bbr.mode, bbr.probing, bbr.in_flight_long) = (Mode::Up, true, 60);
+    bbr.plateau = Plateau::default();
+    bbr.on_congestion(Signal::Loss, &window);
+    bbr.on_sample(&ack(700), &sample(70, 40, 5), &mut window);
+    assert_eq!((bbr.mode, bbr.in_flight_long), (Mode::Down, 40));
+    for n in 71..90 {
+        bbr.on_sample(&ack(10 * n), &sample(n, 10, 1), &mut window);
+    }
+    assert_ne!(bbr.in_flight_short, UNBOUNDED);
+    bbr.on_undo(&window, 30);
+    assert_eq!((bbr.mode, bbr.in_flight_long), (Mode::Refill, 60));
+    assert_eq!(
+        (bbr.bandwidth_short, bbr.in_flight_short),
+        (Bandwidth::MAX, UNBOUNDED)
+    );
+}
+
+/// §5.5.11.2: STARTUP that needless losses ended goes on.
+#[test]
+fn a_needless_recovery_gives_back_startup() {
+    let (mut bbr, mut window) = (Bbr3::new(1250), Window::new(10));
+    bbr.on_sample(&ack(100), &sample(10, 10, 0), &mut window);
+    bbr.on_congestion(Signal::Loss, &window);
+    for n in 11..60 {
+        let lossy = Sample {
+            phase: RecoveryPhase::Recovery,
+            ..sample(n, 10, 1)
+        };
+        bbr.on_sample(&ack(n * 10), &lossy, &mut window);
+        if bbr.full {
+            break;
+        }
+    }
+    assert!(bbr.full && bbr.plateau.reached);
+    assert_ne!(bbr.mode, Mode::Startup);
+    bbr.on_undo(&window, 30);
+    assert!(!bbr.full);
+    assert_eq!(bbr.mode, Mode::Startup);
+}
