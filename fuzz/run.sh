@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes each family of disciplines, and paths, for SECONDS (default 60): fuzz/run.sh [SECONDS [FAMILY …]].
+# Fuzzes each family of disciplines, paths and their C ABI for SECONDS (default 60): fuzz/run.sh [SECONDS [FAMILY …]].
 # Needs cargo-fuzz and a nightly compiler.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -7,7 +7,7 @@ cd "$(dirname "$0")"
 seconds=${1:-60}
 shift || true
 families=("$@")
-[ ${#families[@]} -gt 0 ] || families=(fifo red pie codel fq cake dualpi2 path)
+[ ${#families[@]} -gt 0 ] || families=(fifo red pie codel fq cake dualpi2 path path_c)
 for family in "${families[@]}"; do
     echo "== $family, $seconds s"
     cargo +nightly fuzz run -O --debug-assertions "$family" -- \
