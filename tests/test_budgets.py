@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 KINDS = {".rs", ".py", ".js", ".c", ".html"}
-GENERATED = {"_studies", "_suites", "target", "tests", "benches", "fuzz"}
+GENERATED = {"_studies", "_suites", "_web", "target", "tests", "benches", "fuzz"}
 GROWTH = 1.02
 """A room may grow by this without a word."""
 SHRINKAGE = 0.95

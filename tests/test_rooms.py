@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "python" / "sojourn"
 
 FLOORS = (
     {"_core", "schema"},
-    {"files"},
+    {"files", "live"},
     {"frame", "linux"},
     {"figure", "runs"},
     {"store"},
@@ -33,7 +33,7 @@ def modules() -> dict[str, Path]:
     found = {}
     for path in PACKAGE.rglob("*.py"):
         parts = ["sojourn", *path.relative_to(PACKAGE).with_suffix("").parts]
-        if not {"_studies", "_suites"} & set(parts):
+        if not {"_studies", "_suites", "_web"} & set(parts):
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 

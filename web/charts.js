@@ -114,27 +114,28 @@ export class Rates extends Plot {
   }
 }
 
-/** The congestion windows of the flows that have one. */
-export class Windows extends Plot {
+/** Lines over time. */
+export class Lines extends Plot {
   constructor(canvas, samples) {
     super(canvas);
     this.samples = samples;
   }
 
-  draw(from, to, flows) {
+  /** Draws `[colour, value]` each, where `value` gives that of a sample or nothing; the axis reaches at least `least`. */
+  draw(from, to, lines, least) {
     const seen = this.samples().filter((sample) => sample.now_s >= from - (to - from) / 20);
-    const value = (sample, flow) => sample.flows[flow]?.cwnd_segments ?? null;
-    const top = Math.max(4, ...seen.flatMap((sample) => flows.map((flow) => value(sample, flow) ?? 0)));
+    let top = least;
+    for (const [, value] of lines) for (const sample of seen) top = Math.max(top, value(sample) ?? 0);
     const { context, x, y } = this.frame(from, to, top * 1.08);
     context.lineWidth = 1.8;
     context.lineJoin = "round";
-    for (const flow of flows) {
+    for (const [stroke, value] of lines) {
       context.beginPath();
       for (const sample of seen) {
-        const window = value(sample, flow);
-        if (window !== null) context.lineTo(x(sample.now_s), y(window));
+        const known = value(sample) ?? null;
+        if (known !== null) context.lineTo(x(sample.now_s), y(known));
       }
-      context.strokeStyle = colour(flow);
+      context.strokeStyle = stroke;
       context.stroke();
     }
     context.restore();

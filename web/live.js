@@ -1,6 +1,6 @@
 // The live view: a run that goes on while its queue, its delays, rates and windows are drawn.
 
-import { Delays, Rates, Windows } from "./charts.js";
+import { Delays, Lines, Rates } from "./charts.js";
 import { colour, restyle } from "./colours.js";
 import { Worked } from "./lab.js";
 import { Sliders } from "./sliders.js";
@@ -25,7 +25,7 @@ export class Live {
     this.wall = new Wall(byId("wall"));
     this.delays = new Delays(byId("delays"));
     this.rates = new Rates(byId("rates"));
-    this.windows = new Windows(byId("windows"), () => this.rates.samples);
+    this.windows = new Lines(byId("windows"), () => this.rates.samples);
     this.sliders = new Sliders((key, value) => this.set(key, value));
     byId("speed").max = SPEEDS.length - 1;
     byId("speed").addEventListener("input", (event) => this.pace(Number(event.target.value)));
@@ -242,7 +242,7 @@ export class Live {
     const here = this.flows.filter((flow) => this.run.queues.length > 2 || this.run.flows[flow].direction === way);
     this.delays.draw(from, to);
     this.rates.draw(from, to, here, this.rate);
-    this.windows.draw(from, to, here);
+    this.windows.draw(from, to, here.map((flow) => [colour(flow), (sample) => sample.flows[flow]?.cwnd_segments]), 4);
     this.tell(queue);
   }
 

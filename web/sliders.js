@@ -81,6 +81,12 @@ export class Sliders {
     return /a time like|a number|packets/.test(key.accepts) && !["tupdate", "t_shift", "drop_batch", "burst"].includes(key.name);
   }
 
+  /** Another has set the rate of a link. */
+  setRate(key, text) {
+    const rate = quantity(text);
+    if (rate) this.rates.set(key, rate.value * UNITS[rate.unit]);
+  }
+
   rateOf(queue) {
     return this.rates.get(queue?.key);
   }

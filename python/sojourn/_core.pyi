@@ -170,6 +170,10 @@ class RunSpec:
         """The run as JSON, with every default and the traces: what ``read`` takes."""
 
     @property
+    def parts_json(self) -> str:
+        """Its queues and flows, described, as JSON."""
+
+    @property
     def hash(self) -> str:
         """SHA-256, in hexadecimal, of everything that determines the run's results, without names and swept values."""
 

@@ -177,6 +177,18 @@ def test_the_kernels_tcp_passes_the_path(path: Path):
 
 
 @real
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may remove the device")
+def test_a_removed_device_is_told(path: Path, tmp_path: Path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    words = [*SOJOURN, "shell", str(path), "--", "sh", "-c", "ip link del sojourn0; sleep 100"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("sojourn-agent: the device of the path was removed")
+    assert _agents(tmp_path) == []
+    assert list(tmp_path.glob("sojourn-*")) == []
+
+
+@real
 def test_a_full_disk_is_told(path: Path, tmp_path: Path):
     path.write_text(PATH + TRAFFIC)
     full = tmp_path / "full"

@@ -128,6 +128,7 @@ pub fn path_job(
         },
         document,
         congestion_controls,
+        watcher: None,
     })
 }
 

@@ -2,6 +2,7 @@
 //! that build it.
 
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use sojourn_experiment::model::{Direction, Kind};
@@ -57,6 +58,8 @@ pub struct PathJob {
     pub document: String,
     /// The congestion controls that the document names.
     pub congestion_controls: Vec<String>,
+    /// The socket of whoever watches the run.
+    pub watcher: Option<PathBuf>,
 }
 
 /// A program, with its network behind Sojourn's own path.
@@ -70,6 +73,8 @@ pub struct ShellJob {
     pub congestion_controls: Vec<String>,
     /// Commands for a shell, each a server at the other end of the path.
     pub servers: Vec<String>,
+    /// As of [`PathJob`].
+    pub watcher: Option<PathBuf>,
 }
 
 /// A step of building the network.

@@ -10,13 +10,14 @@ use nix::time::{ClockId, clock_gettime};
 use sojourn_path::{Hosts, Route};
 use sojourn_units::{Duration, Time};
 
+use crate::gso::{HEADER, Meta};
 use crate::ip::Headers;
 use crate::lateness::Lateness;
 use crate::network::{Frame, Network, Packet, QueueState, arrived, packet, states};
 use crate::tun::Tun;
 
-/// The largest packet of IP.
-const LARGEST: usize = 1 << 16;
+/// The largest packet of IP, with the header before it.
+const LARGEST: usize = (1 << 16) + HEADER;
 /// Packets read from a device before the others have their turn.
 const PORTION: usize = 16;
 /// Turns between two looks at the caller's file, if there is always something to do.
@@ -114,10 +115,11 @@ impl<E: Ends> Hosts<Packet, crate::network::Watch> for Delivery<'_, E> {
         let outside = &mut *self.outside;
         let late = outside.clock.now().map(|at| at.saturating_since(now));
         let port = usize::from(packet.payload.port);
+        let checksum = packet.payload.checksum;
         let bytes = arrived(&mut packet);
         let written = late.and_then(|late| {
             outside.lateness.note(late);
-            outside.ports[port].write(bytes)
+            outside.ports[port].write(bytes, checksum)
         });
         if let Err(error) = written {
             outside.failed.get_or_insert(error);
@@ -186,29 +188,33 @@ impl<E: Ends> Datapath<E> {
         let mut has_read = false;
         for port in 0..self.outside.ports.len() {
             for _ in 0..PORTION {
-                let Some(length) = self.outside.ports[port].read(&mut self.buffer)? else {
+                let Some((meta, length)) = self.outside.ports[port].read(&mut self.buffer)? else {
                     break;
                 };
                 has_read = true;
                 let now = self.outside.clock.now()?;
                 // What is due before the packet came happens first.
                 self.act(now)?;
-                self.take(port, length, now);
+                self.take(port, meta, length, now);
             }
         }
         Ok(has_read)
     }
 
-    /// Sends a packet that was read into the network.
-    fn take(&mut self, port: usize, length: usize, now: Time) {
-        let bytes = &self.buffer[..length];
-        let Some(headers) = Headers::read(bytes).filter(|headers| !headers.is_multicast()) else {
-            return;
-        };
-        if let Some((flow, returning, route, to)) = self.ends.came(port, &headers, now) {
-            let packet = packet(bytes, &headers, (flow, returning, to), self.overhead, now);
-            self.network.send(packet, route, now);
-        }
+    /// Sends what was read into the network.
+    fn take(&mut self, port: usize, meta: Meta, length: usize, now: Time) {
+        let frame = self.buffer.get(HEADER..length).unwrap_or_default();
+        meta.cut(frame, |bytes| {
+            let Some(headers) = Headers::read(bytes).filter(|headers| !headers.is_multicast())
+            else {
+                return;
+            };
+            if let Some((flow, returning, route, to)) = self.ends.came(port, &headers, now) {
+                let whole = (bytes, meta.checksum);
+                let packet = packet(whole, &headers, (flow, returning, to), self.overhead, now);
+                self.network.send(packet, route, now);
+            }
+        });
     }
 
     /// Lets the network act at every instant up to `now`.

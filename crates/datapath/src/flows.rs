@@ -156,6 +156,27 @@ impl Sequence {
     }
 }
 
+/// The flow of a packet, the kind of its packets, and whether it returns to the sender of the flow's data.
+fn place(headers: &Headers) -> (Key, Kind, bool) {
+    let (from, to) = (headers.source, headers.destination);
+    let (returning, kind) = match headers.carried {
+        Carried::Segment { payload, syn, .. } => (payload == 0 && !syn, Kind::Tcp),
+        Carried::Echo { reply, .. } => (reply, Kind::Echo),
+        Carried::Datagram { .. } => (false, Kind::Datagrams),
+    };
+    let (sender, receiver) = if returning { (to, from) } else { (from, to) };
+    let port = |address: SocketAddr| match headers.carried {
+        Carried::Echo { identifier, .. } => SocketAddr::new(address.ip(), identifier),
+        _ => address,
+    };
+    let key = Key {
+        sender: port(sender),
+        receiver: port(receiver),
+        protocol: headers.protocol,
+    };
+    (key, kind, returning)
+}
+
 /// All flows that have appeared.
 #[derive(Debug, Default)]
 pub struct Flows {
@@ -178,22 +199,7 @@ const MOST_FLOWS: usize = 1_000_000;
 impl Flows {
     /// The flow of a packet that came on its way, and whether it returns to the sender of the flow's data. Counts it.
     pub fn came(&mut self, headers: &Headers, way: Way, now: Time) -> (u32, bool) {
-        let (from, to) = (headers.source, headers.destination);
-        let (returning, kind) = match headers.carried {
-            Carried::Segment { payload, syn, .. } => (payload == 0 && !syn, Kind::Tcp),
-            Carried::Echo { reply, .. } => (reply, Kind::Echo),
-            Carried::Datagram { .. } => (false, Kind::Datagrams),
-        };
-        let (sender, receiver) = if returning { (to, from) } else { (from, to) };
-        let port = |address: SocketAddr| match headers.carried {
-            Carried::Echo { identifier, .. } => SocketAddr::new(address.ip(), identifier),
-            _ => address,
-        };
-        let key = Key {
-            sender: port(sender),
-            receiver: port(receiver),
-            protocol: headers.protocol,
-        };
+        let (key, kind, returning) = place(headers);
         let data_way = if returning { way.reversed() } else { way };
         let number = self.number(key, kind, data_way, headers.dscp, now);
         let flow = &mut self.all[number as usize];
@@ -227,6 +233,12 @@ impl Flows {
             }
         }
         (number, returning)
+    }
+
+    /// The flow of a packet that came before, and whether it returns.
+    pub fn known(&self, headers: &Headers) -> Option<(u32, bool)> {
+        let (key, _, returning) = place(headers);
+        Some((*self.numbers.get(&key)?, returning))
     }
 
     fn number(&mut self, key: Key, kind: Kind, way: Way, dscp: u8, now: Time) -> u32 {
@@ -368,6 +380,7 @@ mod tests {
     fn frame(carried: Carried, (flow, returning): (u32, bool), sent: Time) -> Frame {
         Frame {
             bytes: [].into(),
+            checksum: None,
             carried,
             sent,
             flow,

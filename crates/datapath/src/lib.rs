@@ -10,6 +10,7 @@
 //! | [`network`] | an experiment's links and routes; records the fate of every packet |
 //! | [`flows`] | flows that appear as their packets come |
 //! | [`lateness`] | how late packets were delivered |
+//! | [`gso`] | large frames, cut into packets |
 //! | [`tun`] | a TUN device |
 //! | [`scheduling`] | asks the kernel for real-time scheduling |
 //! | [`datapath`] | the loop: reads, lets the network act, writes, waits |
@@ -17,6 +18,7 @@
 #[cfg(target_os = "linux")]
 pub mod datapath;
 pub mod flows;
+pub mod gso;
 pub mod ip;
 pub mod lateness;
 pub mod network;

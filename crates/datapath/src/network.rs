@@ -11,6 +11,7 @@ use sojourn_experiment::{DisciplineKeys, KeySpec, Names};
 use sojourn_path::{Builder, Observer, Route};
 use sojourn_units::{Duration, Time};
 
+use crate::gso::Partial;
 use crate::ip::{self, Carried, Headers};
 
 /// A packet on its way.
@@ -26,6 +27,8 @@ const ETHERNET: u32 = 14;
 pub struct Frame {
     /// From the IP header on. A copy that a wire makes shares them.
     pub bytes: Arc<[u8]>,
+    /// Its checksum, if that is to be completed.
+    pub checksum: Partial,
     /// What it carries.
     pub carried: Carried,
     /// When it was read.
@@ -40,7 +43,7 @@ pub struct Frame {
 
 /// A packet that was read at `now` and that belongs to a flow. `overhead`: bytes that the hosts' link adds.
 pub fn packet(
-    bytes: &[u8],
+    (bytes, checksum): (&[u8], Partial),
     headers: &Headers,
     (flow, returning, port): (u32, bool, u16),
     overhead: u32,
@@ -48,6 +51,7 @@ pub fn packet(
 ) -> Packet {
     let frame = Frame {
         bytes: bytes.into(),
+        checksum,
         carried: headers.carried,
         sent: now,
         flow,

@@ -21,6 +21,8 @@
 //! | [`measured`] | what a run measures |
 //! | [`derived`] | values derived alike for every backend: flows with their start times, limits |
 //! | [`network`] | links and routes as parts of a network of `sojourn-path` |
+//! | [`change`] | keys that change while a run goes on |
+//! | [`parts`] | the queues and flows of a run, described |
 //! | [`topology`] | links, nodes, and the routes of traffic over them |
 //! | [`wifi`] | the settings of a Wi-Fi cell |
 //! | `written` | formats quantities as in a file |
@@ -32,6 +34,7 @@
 mod axes;
 mod axis;
 mod cases;
+pub mod change;
 mod context;
 mod counted;
 pub mod derived;
@@ -49,6 +52,7 @@ pub mod model;
 mod names;
 pub mod network;
 mod notes;
+pub mod parts;
 mod plan;
 mod read;
 mod resolved;

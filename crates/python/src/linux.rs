@@ -103,6 +103,7 @@ pub fn shell_job(spec: &RunSpec, servers: Vec<String>) -> PyResult<String> {
         document: spec.written()?.0.clone(),
         congestion_controls: controls.collect(),
         servers,
+        watcher: None,
     };
     serde_json::to_string(&job).map_err(failed)
 }

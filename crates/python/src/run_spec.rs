@@ -9,7 +9,7 @@ use std::time::Instant;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use serde_json::Value as Json;
-use sojourn_experiment::{InUse, run_hash};
+use sojourn_experiment::{InUse, parts, run_hash};
 use sojourn_sim::Session;
 use sojourn_units::{Duration, Time};
 
@@ -110,6 +110,13 @@ impl RunSpec {
     #[getter]
     fn document(&self) -> PyResult<&str> {
         Ok(&self.written()?.0)
+    }
+
+    /// Its queues and flows, described, as JSON.
+    #[getter]
+    fn parts_json(&self) -> String {
+        let (queues, flows) = (parts::queues(&self.inner), parts::flows(&self.inner));
+        serde_json::json!({ "queues": queues, "flows": flows }).to_string()
     }
 
     /// SHA-256, in hexadecimal, of everything that determines the run's results.

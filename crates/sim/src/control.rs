@@ -68,7 +68,7 @@ impl Session {
         let spec = self.spec();
         let places = derived::queues(&spec.experiment, spec.queue);
         let mut actions: Vec<Action> = Vec::new();
-        let queues = places.iter().zip(&self.settings).enumerate();
+        let queues = places.iter().zip(self.changes.settings()).enumerate();
         for (queue, (place, settings)) in queues {
             if place.link.wifi.is_some() {
                 continue;
@@ -138,15 +138,12 @@ impl Session {
             }
             (Target::Key(name, queues), Some(value)) => {
                 for &queue in queues {
-                    let settings = &mut self.settings[queue];
-                    let before = put(settings, name, Some(value.clone()));
-                    if let Err(error) = self.simulation.network.change(queue, settings) {
-                        put(settings, name, before);
-                        return Err(RunError::Settings {
-                            key: action.key.clone(),
-                            message: error.message,
-                        });
-                    }
+                    let network = &mut self.simulation.network;
+                    let changed = self.changes.replace(network, queue, name, value.clone());
+                    changed.map_err(|error| RunError::Settings {
+                        key: action.key.clone(),
+                        message: error.message,
+                    })?;
                 }
                 Ok(())
             }
@@ -167,7 +164,11 @@ impl Session {
             at += 1;
         };
         let simulation = &mut self.simulation;
-        let queues = self.counted.iter_mut().zip(&self.settings).enumerate();
+        let queues = self
+            .counted
+            .iter_mut()
+            .zip(self.changes.settings())
+            .enumerate();
         for (number, (before, settings)) in queues {
             let queue = look_at_queue(&mut simulation.network, number, self.now, Looker::Caller);
             let recent = queue.recent;
@@ -188,20 +189,6 @@ impl Session {
             put(flow.goodput_bps);
             put(flow.cwnd);
             put(flow.rtt_ms);
-        }
-    }
-}
-
-/// Gives a key its value, or takes it away; returns the value before.
-fn put(settings: &mut Settings, name: &str, value: Option<Value>) -> Option<Value> {
-    let values = &mut settings.values;
-    let place = values.iter().position(|(known, _)| known == name);
-    match (place, value) {
-        (Some(place), Some(value)) => Some(std::mem::replace(&mut values[place].1, value)),
-        (Some(place), None) => Some(values.remove(place).1),
-        (None, value) => {
-            values.extend(value.map(|value| (name.to_owned(), value)));
-            None
         }
     }
 }

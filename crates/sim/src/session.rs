@@ -2,13 +2,12 @@
 
 use std::cell::OnceCell;
 
-use sojourn_aqm::Settings;
-use sojourn_experiment::RunSpec;
-use sojourn_experiment::derived::{self, Owner};
-use sojourn_experiment::network::{RunError, discipline, settings};
+use sojourn_experiment::change::Changes;
+use sojourn_experiment::network::RunError;
+use sojourn_experiment::{RunSpec, derived};
 use sojourn_measure::probe::{PacketEvent, QueueProbe};
 use sojourn_measure::series::{FlowSample, Looker, QueueSample};
-use sojourn_units::{Kind, Time, Value};
+use sojourn_units::Time;
 
 use crate::build::build;
 use crate::catalogue::Catalogue;
@@ -47,8 +46,7 @@ use crate::summary::summarise;
 pub struct Session {
     spec: RunSpec,
     pub(crate) simulation: Simulation,
-    /// The discipline settings of each queue.
-    pub(crate) settings: Vec<Settings>,
+    pub(crate) changes: Changes,
     pub(crate) space: OnceCell<Space>,
     pub(crate) now: Time,
     end: Time,
@@ -78,9 +76,8 @@ impl Session {
     pub fn new(spec: RunSpec, catalogue: &Catalogue) -> Result<Self, RunError> {
         let simulation = build(&spec.experiment, spec.queue, spec.seed, catalogue)?;
         let places = derived::queues(&spec.experiment, spec.queue);
-        let settings = places.iter().map(|place| settings(&spec.experiment, place));
         Ok(Self {
-            settings: settings.collect(),
+            changes: Changes::of(&spec),
             space: OnceCell::new(),
             counted: vec![(0, 0); places.len()],
             observed: Time::ZERO,
@@ -154,85 +151,15 @@ impl Session {
         }
     }
 
-    /// Changes a key from now on. `queue.KEY` is a key of the arm's discipline, on all links where it is tried;
-    /// `link.rate`, `link.up.rate` and `link.home.rate` are link rates; `link.home.queue.KEY` is a key of a link's own
-    /// discipline. The value is written as in a file: `"10 ms"`.
+    /// Changes a key from now on; see [`Changes::set`].
     ///
     /// # Errors
-    /// [`RunError::Settings`]: there is no such key, its value is refused, or it cannot change during a run. Nothing
-    /// has changed then.
+    /// As there.
     pub fn set(&mut self, key: &str, value: &str, catalogue: &Catalogue) -> Result<(), RunError> {
-        let places = derived::queues(&self.spec.experiment, self.spec.queue);
-        let refuse = |message: String| RunError::Settings {
-            key: key.to_owned(),
-            message,
-        };
-        let rate_of = places
-            .iter()
-            .position(|place| key == format!("{}.rate", place.key()));
-        if let Some(link) = rate_of {
-            if places[link].link.wifi.is_some() {
-                return Err(refuse("a Wi-Fi link has no rate".into()));
-            }
-            let rate = match Kind::Rate.parse(value) {
-                Ok(Value::Rate(rate)) => rate,
-                _ => {
-                    return Err(refuse(format!(
-                        "got \"{value}\"; must be {}",
-                        Kind::Rate.accepts()
-                    )));
-                }
-            };
-            return match self.simulation.network.set_rate(link, rate, self.now) {
-                true => Ok(()),
-                false => Err(refuse("a link with a trace has no rate".into())),
-            };
-        }
-        let mut changed = Vec::new();
-        for (link, place) in places.iter().enumerate() {
-            let prefix = match place.owner {
-                Owner::Comparison => "queue.".to_owned(),
-                Owner::ComparisonUp => "queue.up.".to_owned(),
-                Owner::Link | Owner::Up => format!("{}.queue.", place.key()),
-            };
-            let name = key.strip_prefix(&prefix);
-            if let Some(name) = name.filter(|name| !name.starts_with("up.")) {
-                if place.link.wifi.is_some() {
-                    return Err(refuse(format!(
-                        "{} is Wi-Fi; its disciplines cannot change during a run",
-                        place.link_key()
-                    )));
-                }
-                let discipline = discipline(place.arm, &catalogue.disciplines)?;
-                let settings = self.settings[link].with(discipline, name, value);
-                let settings = settings.map_err(|error| refuse(error.message))?;
-                discipline
-                    .build(&settings)
-                    .map_err(|error| refuse(error.message))?;
-                changed.push((link, settings));
-            }
-        }
-        if changed.is_empty() {
-            let wired = places.iter().filter(|place| place.link.wifi.is_none());
-            let rates: Vec<String> = wired.map(|place| format!("{}.rate", place.key())).collect();
-            let known = match rates.as_slice() {
-                [] => "none can be set".to_owned(),
-                rates => format!(
-                    "keys that can be set are queue.KEY and {}",
-                    rates.join(", ")
-                ),
-            };
-            return Err(refuse(format!("no such key of a run; {known}")));
-        }
-        // All these disciplines are of one kind: if the first accepts the settings, so do the others.
-        for (link, settings) in changed {
-            let network = &mut self.simulation.network;
-            network
-                .change(link, &settings)
-                .map_err(|error| refuse(error.message))?;
-            self.settings[link] = settings;
-        }
-        Ok(())
+        let network = &mut self.simulation.network;
+        let given = (key, value);
+        self.changes
+            .set(network, &self.spec, &catalogue.disciplines, given, self.now)
     }
 
     /// Returns the results. Runs to the end first if it has not got there yet. `wall_s` is the caller's to measure: the

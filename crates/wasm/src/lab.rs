@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use sojourn_experiment::{
-    Names, Plan, RunSpec, Source, derived, notes, read, schema, summary_json,
+    Names, Plan, RunSpec, Source, derived, notes, parts, read, schema, summary_json,
 };
 use sojourn_measure::metrics::METRICS;
 use sojourn_sim::{Catalogue, Session, catalogue, check, lists, names, refusal};
@@ -160,8 +160,8 @@ impl Lab {
             "set": spec.set_json(),
             "duration_s": spec.experiment.duration.as_secs_f64(),
             "warmup_s": spec.experiment.warmup.as_secs_f64(),
-            "queues": answers::queues(&spec),
-            "flows": answers::flows(&spec),
+            "queues": parts::queues(&spec),
+            "flows": parts::flows(&spec),
             "settings": self.settings(&spec),
         });
         let mut session = Session::new(spec, &self.catalogue)

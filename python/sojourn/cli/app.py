@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": "compare",
     "agree": "agree",
     "shell": "shell",
+    "serve": "serve",
     "advise": "advise",
     "evaluate": "evaluate",
     "sweep": "sweep",

@@ -57,14 +57,7 @@ def command(
     signals and exit status are passed on; the tables go to standard error. FILE's traffic, if it has any, is not sent.
     """
     formats = formats_of(figures)
-    file, program = _split(words, given=rate is not None)
-    if file is None:
-        text, name = _text(str(rate), up, delay, aqm), "shell"
-        replaced = [*overrides_for_queues([aqm], "shell"), *overrides(set)]
-    else:
-        text, name = bounded.read_text(Path(file), bounded.LARGEST_TEXT), file
-        replaced = [*_duration(text), *overrides(set)]
-    plan = _core.Plan.for_programs(text, name, replaced, queue)
+    plan, program = prepared(words, rate=rate, up=up, delay=delay, aqm=aqm, queue=queue, set=set)
     shell = Shell(program, server or ())
     shell.check(plan)
 
@@ -72,15 +65,7 @@ def command(
         keep: Callable[[Run], Run] | None = None, journal: Journal | None = None
     ) -> tuple[Results, BaseException | None]:
         run = as_run(shell.run(plan[0], _core.Monitor()))
-        runs = [run if keep is None else keep(run)]
-        summary: schema.Summary = {
-            "format": schema.FORMAT,
-            "sojourn": _core.version,
-            "experiment": plan.name,
-            "backend": shell.name,
-            "runs": [one.summary for one in runs],
-        }
-        return Results(summary, runs, plan.resolved_json()), None
+        return results_of(plan, shell.name, run if keep is None else keep(run)), None
 
     if out is None:
         results, _ = runner()
@@ -89,8 +74,47 @@ def command(
             results = run_into(out, plan, shell, runner, resume=False, figures=formats, say=complain).results
         except Unsaved as unsaved:
             raise Stopped(FAILED, f"{out}: {unsaved.cause}") from None
-    _show(results)
+    show_aside(results)
     raise typer.Exit(shell.status or 0)
+
+
+def prepared(
+    words: list[str],
+    *,
+    rate: str | None = None,
+    up: str | None = None,
+    delay: str = "0 ms",
+    aqm: str = "pfifo",
+    queue: str | None,
+    set: list[str] | None,
+) -> tuple[_core.Plan, list[str]]:
+    """The link of a program, and the program.
+
+    Raises
+    ------
+    ExperimentError
+        There is a mistake in one of them.
+    """
+    file, program = _split(words, given=rate is not None)
+    if file is None:
+        text, name = _text(str(rate), up, delay, aqm), "shell"
+        replaced = [*overrides_for_queues([aqm], "shell"), *overrides(set)]
+    else:
+        text, name = bounded.read_text(Path(file), bounded.LARGEST_TEXT), file
+        replaced = [*_duration(text), *overrides(set)]
+    return _core.Plan.for_programs(text, name, replaced, queue), program
+
+
+def results_of(plan: _core.Plan, backend: str, run: Run) -> Results:
+    """The only run that was made of a plan, as results."""
+    summary: schema.Summary = {
+        "format": schema.FORMAT,
+        "sojourn": _core.version,
+        "experiment": plan.name,
+        "backend": backend,
+        "runs": [run.summary],
+    }
+    return Results(summary, [run], plan.resolved_json())
 
 
 def _duration(text: str) -> list[tuple[str, str]]:
@@ -135,7 +159,7 @@ def _text(rate: str, up: str | None, delay: str, aqm: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _show(results: Results) -> None:
+def show_aside(results: Results) -> None:
     """Prints the tables and what the user should know on standard error."""
     console = Console(stderr=True) if sys.stderr.isatty() else None
     width = PLAIN_WIDTH if console is None else console.width

@@ -6,20 +6,29 @@ discipline of the kernel, only user namespaces and a TUN device.
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from queue import Empty, SimpleQueue
+from typing import Any, ClassVar
 
 from sojourn import _core
 from sojourn.files.workspace import scratch
 from sojourn.linux import host, programs
 from sojourn.linux.errors import LinuxError
+from sojourn.live import Feed
 
+_LONGEST = 1 << 20
+"""Bytes of a message of the agent."""
+_ANSWER_S = 2.0
+"""How long the agent may take to answer."""
 TUN = Path("/dev/net/tun")
 """The file by which the agent makes its devices."""
 
@@ -59,6 +68,8 @@ def require() -> None:
 class Datapath:
     """Runs a plan's traffic over the kernel's TCP, with its packets on Sojourn's own path."""
 
+    feed: Feed | None = None
+    """Hears of the runs."""
     name: ClassVar[str] = "datapath"
 
     @property
@@ -99,7 +110,7 @@ class Datapath:
         """
         began = time.monotonic()
         told = _core.path_job(spec)
-        with host.alone(monitor, _lock()), prepared(told) as folder:
+        with host.alone(monitor, _lock()), prepared(told, self.feed) as folder:
             command = [*apart(folder), "path", str(folder / "job.json"), str(folder / "recording")]
             host.run_agent(command, folder / "said", monitor)
             recording = (folder / "recording").read_bytes()
@@ -112,8 +123,8 @@ def _lock() -> Path:
 
 
 @contextmanager
-def prepared(told: str) -> Iterator[Path]:
-    """A folder with a job and the agent.
+def prepared(told: str, feed: Feed | None = None) -> Iterator[Path]:
+    """A folder with a job and the agent. If there is a feed, it hears of the run.
 
     Raises
     ------
@@ -122,7 +133,9 @@ def prepared(told: str) -> Iterator[Path]:
     """
     try:
         agent = programs.require_agent().read_bytes()
-        with scratch() as folder:
+        with scratch() as folder, ExitStack() as stack:
+            if feed is not None:
+                told = json.dumps({**json.loads(told), "watcher": stack.enter_context(_watched(folder, feed))})
             (folder / "job.json").write_text(told, encoding="utf-8")
             # Packages do not always keep a file executable.
             (folder / "sojourn-agent").write_bytes(agent)
@@ -130,6 +143,44 @@ def prepared(told: str) -> Iterator[Path]:
             yield folder
     except OSError as error:
         raise LinuxError(f"{error.filename}: {error.strerror}") from None
+
+
+@contextmanager
+def _watched(folder: Path, feed: Feed) -> Iterator[str]:
+    """A socket to which the agent tells a feed of its run, and answers what the feed asks of it."""
+    answers: SimpleQueue[dict[str, Any]] = SimpleQueue()
+    asking = threading.Lock()
+
+    def hear() -> None:
+        while said := own.recv(_LONGEST):
+            message = json.loads(said)
+            if "set" in message:
+                answers.put(message)
+            else:
+                feed.add({"sample": message})
+
+    def ask(key: str, value: str) -> None:
+        with asking:
+            try:
+                own.sendto(json.dumps({"key": key, "value": value}).encode(), str(folder / "watch.agent"))
+                error = answers.get(timeout=_ANSWER_S)["error"]
+            except (OSError, Empty):
+                error = "the run is not going on"
+        if error is not None:
+            raise _core.ExperimentError(error)
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
+        own.bind(str(folder / "watch"))
+        hearing = threading.Thread(target=hear, daemon=True)
+        hearing.start()
+        feed.setter = ask
+        try:
+            yield str(folder / "watch")
+        finally:
+            feed.setter = None
+            # An empty message ends the thread.
+            own.sendto(b"", str(folder / "watch"))
+            hearing.join()
 
 
 def apart(folder: Path) -> list[str]:

@@ -14,6 +14,7 @@ from typing import ClassVar
 from sojourn import _core
 from sojourn.linux.datapath import apart, prepared, require
 from sojourn.linux.errors import LinuxError
+from sojourn.live import Feed
 
 _OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT}
 """Signals that a terminal sends to all processes: they are the program's alone."""
@@ -29,6 +30,8 @@ class Shell:
     program: Sequence[str]
     servers: Sequence[str] = ()
     """Commands for a shell, each a server at the other end of the path."""
+    feed: Feed | None = None
+    """Hears of the run."""
     status: int | None = field(default=None, repr=False)
     """The program's exit status, once it has ended; 128 and the signal's number if a signal has ended it."""
     name: ClassVar[str] = "datapath"
@@ -56,7 +59,7 @@ class Shell:
             The agent cannot be started, or it has failed and said why.
         """
         began = time.monotonic()
-        with prepared(_core.shell_job(spec, list(self.servers))) as folder:
+        with prepared(_core.shell_job(spec, list(self.servers)), self.feed) as folder:
             recording = folder / "recording"
             command = [*apart(folder), "shell", str(folder / "job.json"), str(recording), *self.program]
             with _signals_held() as held, subprocess.Popen(command) as agent:

@@ -57,3 +57,18 @@ def read_plan(
 def override_pairs(overrides: Mapping[str, object]) -> list[tuple[str, str]]:
     """Values by key, as the pairs of texts that a file would have."""
     return [(key, as_in_file(value)) for key, value in overrides.items()]
+
+
+def one_of(plan: _core.Plan, label: str | None) -> _core.RunSpec:
+    """The first run of the arm with this label, by default of the first arm.
+
+    Raises
+    ------
+    ExperimentError
+        No arm has this label.
+    """
+    labels = dict.fromkeys(of for _, _, _, of in plan.jobs)
+    for index, (_, _, _, of) in enumerate(plan.jobs):
+        if label in (None, of):
+            return plan[index]
+    raise _core.ExperimentError(f'queue: got "{label}"; must be one of {", ".join(labels)}')

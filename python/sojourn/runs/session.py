@@ -14,7 +14,7 @@ from sojourn import _core, schema
 from sojourn.frame.results import Results
 from sojourn.frame.swept import as_in_file
 from sojourn.runs.execution import as_run
-from sojourn.runs.plan import plan
+from sojourn.runs.plan import one_of, plan
 
 if TYPE_CHECKING:
     from sojourn.figure.live import Animation
@@ -145,7 +145,8 @@ class Session:
         if isinstance(experiment, _core.RunSpec):
             self.spec = experiment
         else:
-            self.spec = _chosen(experiment, queue, seed, set or {})
+            overrides = dict(set or {}) if seed is None else {**(set or {}), "experiment.seed": seed}
+            self.spec = one_of(plan(experiment, set=overrides), queue)
         self._session = _core.Session(self.spec)
         self._done: list[tuple[str, tuple[Any, ...]]] = []
         self._results: Results | None = None
@@ -315,13 +316,3 @@ def _seconds(name: str, given: str) -> float:
     if found is None or found[1] != "ms" or found[0] <= 0:
         raise _core.ExperimentError(f'{name}: got "{given}"; must be a time above 0 like "100 ms"')
     return found[0] / 1000
-
-
-def _chosen(file: str | Path, queue: str | None, seed: int | None, set: Mapping[str, object]) -> _core.RunSpec:
-    overrides = dict(set) if seed is None else {**set, "experiment.seed": seed}
-    specs = plan(file, set=overrides)
-    labels = dict.fromkeys(label for _, _, _, label in specs.jobs)
-    for index, (_, _, _, label) in enumerate(specs.jobs):
-        if queue in (None, label):
-            return specs[index]
-    raise _core.ExperimentError(f'queue: got "{queue}"; must be one of {", ".join(labels)}')

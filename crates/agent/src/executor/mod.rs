@@ -11,6 +11,7 @@
 //! | `clock` | the time of the run |
 //! | [`path`] | a run whose packets pass Sojourn's own path |
 //! | [`shell`] | a program with its network behind that path |
+//! | `live` | whoever watches either |
 //! | [`sandbox`] | namespaces that end with their last process, for both |
 //! | `load` | checks whether the processors kept up |
 //! | `radio`, `nl80211` | a run on the kernel's Wi-Fi queues |
@@ -21,6 +22,7 @@ mod diag;
 mod generic;
 pub mod init;
 mod link;
+mod live;
 mod load;
 mod namespace;
 mod nl80211;

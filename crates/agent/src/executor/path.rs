@@ -7,8 +7,9 @@ use std::thread::{self, JoinHandle};
 
 use sojourn_aqm::DropReason;
 use sojourn_datapath::datapath::Ends;
+use sojourn_datapath::flows::{Flow, Flows, Kind};
 use sojourn_datapath::ip::{Carried, Headers};
-use sojourn_datapath::network::{QueueState, Row, states};
+use sojourn_datapath::network::{Frame, QueueState, Row, states};
 use sojourn_datapath::scheduling::{Priority, ask_for_real_time};
 use sojourn_datapath::{Clock, Datapath, network};
 use sojourn_experiment::RunSpec;
@@ -16,21 +17,24 @@ use sojourn_experiment::derived;
 use sojourn_path::Route;
 use sojourn_units::{Time, Way};
 
+use super::live::{self, Live, Watched};
 use super::setup::Network;
 use super::tap::{flow_of_echo, flow_of_ports};
 use super::{Context, Failure, allow_files, release, session};
 use crate::disciplines::Counters;
-use crate::job::{Action, Job, PathJob};
+use crate::job::{Action, PathJob};
 use crate::recording::{Fate, Lateness, PacketRow, PathFigures, QueueFigures, Recording};
 
 /// The routes and the ports of the flows of a job.
 struct JobFlows {
     /// By flow: the routes of data and of what returns, and the ports by which they leave.
     flows: Vec<[(Route, u16); 2]>,
+    /// The flows as their packets show them, if someone watches.
+    seen: Option<Flows>,
 }
 
 impl Ends for JobFlows {
-    fn came(&mut self, _: usize, headers: &Headers, _: Time) -> Option<(u32, bool, Route, u16)> {
+    fn came(&mut self, _: usize, headers: &Headers, now: Time) -> Option<(u32, bool, Route, u16)> {
         let (flow, returning) = match headers.carried {
             Carried::Echo {
                 reply, identifier, ..
@@ -38,7 +42,43 @@ impl Ends for JobFlows {
             _ => flow_of_ports(headers.source.port(), headers.destination.port())?,
         };
         let (route, port) = self.flows.get(flow as usize)?[usize::from(returning)];
+        if let Some(seen) = &mut self.seen {
+            seen.came(headers, Way::Down, now);
+        }
         Some((flow, returning, route, port))
+    }
+
+    fn delivered(&mut self, frame: &Frame, now: Time) {
+        let Some(seen) = &mut self.seen else {
+            return;
+        };
+        let of = Headers::read(&frame.bytes).and_then(|headers| seen.known(&headers));
+        if let Some((flow, returning)) = of {
+            let frame = Frame {
+                flow,
+                returning,
+                ..frame.clone()
+            };
+            seen.delivered(&frame, now);
+        }
+    }
+}
+
+impl Watched for JobFlows {
+    fn flows(&self) -> &[Flow] {
+        self.seen.as_ref().map_or(&[], |seen| &seen.all)
+    }
+
+    fn number(&self, at: usize) -> Option<usize> {
+        let flow = &self.flows()[at];
+        let (from, to) = (flow.key.sender.port(), flow.key.receiver.port());
+        let found = match flow.kind {
+            Kind::Echo => flow_of_echo(from, false),
+            _ => flow_of_ports(from, to),
+        };
+        found
+            .filter(|(_, returning)| !returning)
+            .map(|(number, _)| number as usize)
     }
 }
 
@@ -60,7 +100,7 @@ pub fn execute(told: &PathJob, progress: &mut dyn FnMut(u64)) -> Result<Recordin
     let mut hosts = Network::build(job)?;
     let mut running = None;
     let begin = |zero_ns| {
-        running = Some(begin(job, &spec, &mut hosts, zero_ns)?);
+        running = Some(begin(told, &spec, &mut hosts, zero_ns)?);
         // If it is refused, the path's thread says so.
         let _ = ask_for_real_time(Priority::Traffic);
         Ok(())
@@ -92,12 +132,14 @@ pub fn read_run(document: &str, congestion_controls: &[String]) -> Result<RunSpe
 }
 
 fn begin(
-    job: &Job,
+    told: &PathJob,
     spec: &RunSpec,
     hosts: &mut Network<'_>,
     zero_ns: u64,
 ) -> Result<Running, Failure> {
-    let experiment = &spec.experiment;
+    let (job, experiment) = (&told.job, &spec.experiment);
+    let watcher = told.watcher.as_deref();
+    let mut live = watcher.map(|socket| Live::at(socket, spec)).transpose()?;
     let mut plan = network::Plan::new(experiment, spec.queue, spec.seed)
         .map_err(|error| Failure(error.to_string()))?;
     let named = |step: &crate::job::Step| match &step.action {
@@ -118,7 +160,10 @@ fn begin(
     let (stop, stopped) = UnixStream::pair().context(|| "opening a pair of sockets".into())?;
     let mut path = Datapath::new(
         plan.build(),
-        JobFlows { flows },
+        JobFlows {
+            flows,
+            seen: live.is_some().then(Flows::default),
+        },
         std::mem::take(&mut hosts.tuns),
         Clock::since(zero_ns),
         experiment.links[0].overhead,
@@ -128,7 +173,7 @@ fn begin(
     let run = move || {
         let note = ask_for_real_time(Priority::Path);
         let carrying = || "carrying packets".to_owned();
-        path.run(stopped.as_fd(), end).context(carrying)?;
+        live::carry(&mut path, &mut live, stopped.as_fd(), end).context(carrying)?;
         Ok(record(&mut path, note))
     };
     let thread = thread::Builder::new().name("path".into()).spawn(run);

@@ -42,7 +42,7 @@ impl<'a> Network<'a> {
                 }
             }
             match &step.action {
-                Action::Tun(port) => network.tuns.push(tun(port)?),
+                Action::Tun(port) => network.tuns.push(tun(port, false)?),
                 _ => carry_out(step)?,
             }
         }
@@ -112,14 +112,14 @@ impl Drop for Network<'_> {
     }
 }
 
-/// Makes a TUN device with its address, and puts it up.
+/// Makes a TUN device with its address, and puts it up. `large`: its host may hand over large frames.
 ///
 /// # Errors
 /// The kernel refuses.
-pub fn tun(port: &Interface) -> Result<Tun, Failure> {
+pub fn tun(port: &Interface, large: bool) -> Result<Tun, Failure> {
     let namespace = Some(port.namespace.as_str());
     let made = within(namespace, || {
-        Tun::open(&port.device).context(|| format!("opening {}", tun::FILE))
+        Tun::open(&port.device, large).context(|| format!("opening {}", tun::FILE))
     })?;
     let setting = || format!("setting up {}", port.device);
     let (link, index) = (Link::open(namespace)?, index(namespace, &port.device)?);
@@ -136,7 +136,7 @@ fn carry_out(step: &Step) -> Result<(), Failure> {
             Link::open(Some(name))?.loopback_up()
         }
         Action::Connect(ends) => connect(ends),
-        Action::Tun(port) => tun(port).map(drop),
+        Action::Tun(port) => tun(port, false).map(drop),
         Action::Route(route) => Link::open(namespace)?.route(route),
         Action::Add(scheduler) => Link::open(namespace)?.add(namespace, scheduler),
         Action::Sysctl(values) => within(namespace, || {

@@ -16,6 +16,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use serde_json::{Value as Json, json};
 use sojourn_datapath::datapath::Ends;
 use sojourn_datapath::flows::{Flow, Flows, Kind};
 use sojourn_datapath::ip::Headers;
@@ -27,6 +28,7 @@ use sojourn_path::Route;
 use sojourn_units::{Time, Way};
 
 use super::link::Link;
+use super::live::{self, Live, Watched};
 use super::namespace::within;
 use super::path::{read_run, record};
 use super::sandbox::{PASSED_ON, as_plain, handled, network_namespace, status_of};
@@ -69,6 +71,22 @@ impl Ends for Appearing {
     }
 }
 
+impl Watched for Appearing {
+    fn flows(&self) -> &[Flow] {
+        &self.flows.all
+    }
+
+    fn number(&self, at: usize) -> Option<usize> {
+        Some(at)
+    }
+
+    fn described(&self) -> Json {
+        let one = |flow: &Flow| json!({ "name": flow.key.service(ENDS[0].into()), "direction": flow.way.name() });
+        let all = self.flows.all.iter();
+        all.take(live::MOST_FLOWS).map(one).collect()
+    }
+}
+
 /// A namespace at an end of the path, by a name under which the agent finds it.
 struct End {
     _file: OwnedFd,
@@ -92,7 +110,8 @@ impl End {
             mac: [0; 6],
             mtu,
         };
-        let made = tun(&port)?;
+        // Programs are not those of an experiment: their host sends as it does to a network card.
+        let made = tun(&port, true)?;
         within(Some(&self.name), || {
             for (key, value) in [
                 ("ipv4/ping_group_range", "0 0"),
@@ -189,8 +208,10 @@ pub fn execute(
         overhead,
         experiment.record.series,
     );
+    let watcher = told.watcher.as_deref();
+    let mut live = watcher.map(|socket| Live::at(socket, &spec)).transpose()?;
     let status = loop {
-        path.run(signals.as_fd(), Time::MAX)?;
+        live::carry(&mut path, &mut live, signals.as_fd(), Time::MAX)?;
         if let Some(status) = attend(&signals, child)? {
             break status;
         }

@@ -1,0 +1,82 @@
+"""``sojourn serve``: one run as it goes on, in a browser."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Annotated
+
+import typer
+
+from sojourn import _core
+from sojourn.cli.options import Set, overrides
+from sojourn.cli.outcome import complain
+from sojourn.cli.shell import prepared, results_of, show_aside
+from sojourn.linux import Datapath
+from sojourn.linux.shell import Shell
+from sojourn.live import Feed, served
+from sojourn.runs.execution import as_run
+from sojourn.runs.paced import Paced
+from sojourn.runs.plan import one_of, read_plan
+
+
+def command(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE [-- COMMAND...]", help="The experiment, TOML, and a program to run behind its link."
+        ),
+    ],
+    backend: Annotated[
+        str, typer.Option("--backend", help="Without COMMAND: sim, or datapath (real packets).")
+    ] = Paced.name,
+    queue: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="Which [[queue]] of FILE; default: the first.")
+    ] = None,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COMMAND", help="With COMMAND: start a server at the other end first; may be repeated."),
+    ] = None,
+    speed: Annotated[float, typer.Option(help="With sim: simulated seconds in a second.")] = 1.0,
+    host: Annotated[str, typer.Option(help="The address to listen on. Beyond this machine a token is needed.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: any that is free.")] = 0,
+    set: Set = None,
+) -> None:
+    """Show one run in a browser while it goes on, and let its link and queue be changed there.
+
+    Prints the URL to open. The run is one of the simulator, at the pace of the clock; of real packets; or with COMMAND
+    of a program behind the link, as by sojourn shell. The page ends with the run, whose tables go to standard error.
+    """
+    if backend not in (Paced.name, Datapath.name):
+        raise _core.ExperimentError(f'--backend: got "{backend}"; must be {Paced.name} or {Datapath.name}')
+    if not (math.isfinite(speed) and speed > 0.0):
+        raise _core.ExperimentError(f"--speed: got {speed:g}; must be above 0")
+    feed = Feed({})
+    if len(words) > 1:
+        plan, program = prepared(words, queue=queue, set=set)
+        where: Shell | Datapath | Paced = Shell(program, server or (), feed)
+        where.check(plan)
+        spec = plan[0]
+    else:
+        where = Datapath(feed) if backend == Datapath.name else Paced(feed, speed)
+        plan = read_plan(words[0], overrides(set), backend=where)
+        spec = one_of(plan, queue)
+    parts = json.loads(spec.parts_json)
+    feed.about.update(
+        title=f"{spec.name}: {spec.label}",
+        backend=where.name,
+        speed=speed if isinstance(where, Paced) else 1.0,
+        duration_s=None if isinstance(where, Shell) else spec.duration_s,
+        queues=parts["queues"],
+        flows=[] if isinstance(where, Shell) else parts["flows"],
+        settings=json.loads(spec.document)["experiment"],
+        disciplines=json.loads(_core.disciplines_json()),
+    )
+    with served(feed, host, port) as url:
+        complain(f"open {url}")
+        run = as_run(where.run(spec, _core.Monitor()))
+    show_aside(results_of(plan, where.name, run))
+    if isinstance(where, Shell):
+        raise typer.Exit(where.status or 0)

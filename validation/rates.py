@@ -1,0 +1,67 @@
+"""How fast real packets go; writes its part of docs/results/real-packets.md.
+
+``python validation/rates.py [--times N]``: iperf3 downloads through ``sojourn shell`` at several rates of the link, and
+the lateness of its packets. Needs iperf3, and a machine that has nothing else to do. Exit status: 0 if all was run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "real-packets.md"
+MARKS = "<!-- rates -->"
+RATES = (100, 300, 600, 1000, 1500, 2000, 3000)
+"""In Mbit/s."""
+LONG_S = 5
+LINK = 'link = { rate = "100 Mbit/s", delay = "1 ms" }\nqueue = [{ aqm = "fq_codel" }]\n'
+MOST_MS = 1.0
+"""Of the lateness's 99th percentile."""
+
+
+def main() -> int:
+    """Runs, and replaces the page's table."""
+    options = argparse.ArgumentParser(description="Measure how fast real packets go.")
+    options.add_argument("--times", type=int, default=5, help="downloads at each rate")
+    times: int = options.parse_args().times
+    rows, highest = [], 0
+    for rate in RATES:
+        found = [downloaded(rate) for _ in range(times)]
+        ours, theirs, middle, late = (statistics.median(column) for column in zip(*found, strict=True))
+        highest = rate if late <= MOST_MS else highest
+        spread = f"{min(one[3] for one in found):.2f} to {max(one[3] for one in found):.2f}"
+        rows.append((str(rate), f"{ours:.0f}", f"{theirs:.0f}", f"{middle:.3f}", f"{late:.2f} ({spread})"))
+        print("| " + " | ".join(rows[-1]) + " |", flush=True)
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS)
+    heads = ("link, Mbit/s", "goodput, Mbit/s", "as iperf3 says", "late p50, ms", "late p99, ms")
+    lines = ["| " + " | ".join(row) + " |" for row in (heads, ["--:"] * len(heads), *rows)]
+    told = f"The highest of these rates whose 99th percentile is at most {MOST_MS:g} ms: {highest} Mbit/s."
+    after = rest.partition(MARKS)[2]
+    text = before + MARKS + "\n\n" + told + "\n\n" + "\n".join(lines) + "\n\n" + MARKS + after
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+def downloaded(rate: int) -> tuple[float, float, float, float]:
+    """The goodput in Mbit/s as we measure it and as iperf3 does, and the lateness's p50 and p99 in ms."""
+    with tempfile.TemporaryDirectory() as temporary:
+        file, out = Path(temporary, "link.toml"), Path(temporary, "out")
+        file.write_text(LINK, encoding="utf-8")
+        words = [sys.executable, "-m", "sojourn", "shell", file, "--set", f'link.rate="{rate} Mbit/s"', "--out", out]
+        words += ["--figures", "none", "--server", "iperf3 -s >/dev/null", "--"]
+        words += ["sh", "-c", f"iperf3 -R -J -t {LONG_S} -c $SOJOURN_SERVER"]
+        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=True)
+        theirs = json.loads(done.stdout)["end"]["sum_received"]
+        (run,) = json.loads((out / "summary.json").read_text(encoding="utf-8"))["runs"]
+        received = max(flow["received_bytes"] for flow in run["flows"] if flow["direction"] == "down")
+        late = run["lateness_ms"]
+        return received * 8e-6 / theirs["seconds"], theirs["bits_per_second"] / 1e6, late["p50"], late["p99"]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
