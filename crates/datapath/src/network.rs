@@ -359,7 +359,7 @@ mod tests {
         let mut bytes = vec![0x45, 0, 0, 28, 0, 0, 0x40, 0, 64, 17, 0, 0];
         bytes.extend([10, 0, 0, 1, 10, 0, 0, 2, 0x14, 0x51, 0xc3, 0x50, 0, 8, 0, 0]);
         let headers = Headers::read(&bytes).expect("it is IPv4");
-        packet(&bytes, &headers, (flow, false, 0), 0, came)
+        packet((&bytes, None), &headers, (flow, false, 0), 0, came)
     }
 
     #[test]
