@@ -5,7 +5,7 @@ use sojourn_aqm::{Catalogue, Datagram, Ecn, Environment, FlowKey, Limit, Qdisc, 
 use sojourn_units::{Duration, Rate, TextFile, Time, Value};
 
 /// The disciplines that can be changed while they run; all others refuse.
-const CHANGEABLE: [&str; 9] = [
+const CHANGEABLE: [&str; 10] = [
     "pfifo",
     "bfifo",
     "codel",
@@ -14,6 +14,7 @@ const CHANGEABLE: [&str; 9] = [
     "fq_codel",
     "fq_nocodel",
     "fq_pie",
+    "policer",
     "policy",
 ];
 
