@@ -136,7 +136,7 @@ fn a_bad_run_document_is_refused_in_one_line() {
         ),
         (
             &*text.replace("\"format\":1", "\"format\":1,\"seed\":3"),
-            "run: seed: unknown key; accepted by the document of a run: format, results, experiment, set, traces, own",
+            "run: seed: unknown key; accepted by the document of a run: format, results, experiment, set, traces, files, own",
         ),
         (
             &*text.replace("\"set\":{", "\"set\":[],\"own\":{"),

@@ -139,7 +139,7 @@ pub fn play(bytes: &[u8]) {
     };
     let size = bytes.size(options.size);
     let mut room = Room::new(size, bytes.next().into()).with(&options);
-    let mut error = vec![0x7f; usize::from(bytes.next() % 100)];
+    let mut error = vec![0x7f_u8; usize::from(bytes.next() % 100)];
     // SAFETY: the room is as long as its size says, its texts end, the error's memory has this length.
     let path = unsafe { sojourn_path_new(room.place(), error.as_mut_ptr().cast(), error.len()) };
     if path.is_null() {
