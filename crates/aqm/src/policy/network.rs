@@ -8,7 +8,7 @@ use sojourn_units::{Duration, Kind, Value};
 
 use super::json::Json;
 
-/// The numbers that a network may have as inputs, in the order of [`Seen::numbers`]. All but `probability` are those of
+/// The numbers that a network may have as inputs, in the order of `Seen::numbers`. All but `probability` are those of
 /// an observation of a run: counts since the last decision, and the state now.
 pub const INPUTS: [&str; 10] = [
     "packets",
