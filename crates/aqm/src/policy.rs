@@ -17,7 +17,6 @@ use crate::single::Single;
 
 use sojourn_units::{Kind, Rate, Time, Value};
 
-mod json;
 mod network;
 
 pub use network::{INPUTS, Network};
@@ -320,8 +319,8 @@ mod tests {
                 "layers.1: bias: must be 2 numbers, one per output",
             ),
             ("\"layers\"", "\"layer\"", "has no \"layers\""),
-            ("        ]", "        ", "not a JSON table"),
-            ("-3", "1e999", "not a JSON table"),
+            ("        ]", "        ", "not JSON: expected"),
+            ("-3", "1e999", "not JSON: number out of range"),
         ] {
             let error = Network::read(&FILE.replace(from, to)).expect_err(to);
             assert!(error.starts_with(told), "{to}: {error}");

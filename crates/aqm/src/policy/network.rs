@@ -4,12 +4,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use serde_json::Value as Json;
 use sojourn_units::{Duration, Kind, Value};
 
-use super::json::Json;
-
-/// The numbers that a network may have as inputs, in the order of `Seen::numbers`. All but `probability` are those of
-/// an observation of a run: counts since the last decision, and the state now.
+/// The numbers that a network may have as inputs, in this order. All but `probability` are those of an observation
+/// of a run: counts since the last decision, and the state now.
 pub const INPUTS: [&str; 10] = [
     "packets",
     "sojourn_mean_ms",
@@ -64,9 +63,10 @@ impl Network {
     /// # Errors
     /// What is wrong, and what is accepted.
     pub fn read(text: &str) -> Result<Self, String> {
-        let file = Json::parse(text).ok_or("not a JSON table of lists, numbers and texts")?;
+        let file = serde_json::from_str(text);
+        let file: Json = file.map_err(|error| format!("not JSON: {error}"))?;
         let part = |key: &str| file.get(key).ok_or_else(|| format!("has no \"{key}\""));
-        let interval = part("interval")?.text().unwrap_or_default();
+        let interval = part("interval")?.as_str().unwrap_or_default();
         let interval = match Kind::Duration.parse(interval) {
             Ok(Value::Duration(span)) if span >= Duration::from_micros(1) => span,
             _ => {
@@ -74,25 +74,29 @@ impl Network {
                 return Err(format!("interval: must be {accepts}, at least 1 us"));
             }
         };
-        let names = part("inputs")?.list().unwrap_or_default();
-        let place = |name: &Json| INPUTS.iter().position(|known| Some(*known) == name.text());
+        let names = list(part("inputs")?);
+        let place = |name: &Json| {
+            INPUTS
+                .iter()
+                .position(|known| Some(*known) == name.as_str())
+        };
         let inputs: Option<Vec<usize>> = names.iter().map(place).collect();
         let inputs = inputs.filter(|inputs| (1..=WIDEST).contains(&inputs.len()));
         let inputs =
             inputs.ok_or_else(|| format!("inputs: must be some of {}", INPUTS.join(", ")))?;
         let output = match part("output")? {
-            Json::Text(word) if word == "probability" => Some(Output::Probability),
-            changes => changes.numbers().map(Output::Changes),
+            Json::String(word) if word == "probability" => Some(Output::Probability),
+            changes => numbers(changes).map(Output::Changes),
         };
         let output = output.ok_or("output: must be \"probability\" or a list of changes of it")?;
         let outputs = match &output {
             Output::Probability => 1,
             Output::Changes(changes) => changes.len(),
         };
-        let most = file.get("most").map_or(Some(1.0), Json::number);
+        let most = file.get("most").map_or(Some(1.0), Json::as_f64);
         let most = most.filter(|most| (0.0..=1.0).contains(most));
         let most = most.ok_or("most: must be a number from 0 to 1")?;
-        let layers = part("layers")?.list().unwrap_or_default();
+        let layers = list(part("layers")?);
         if !(1..=DEEPEST).contains(&layers.len()) {
             return Err(format!("layers: must be 1 to {DEEPEST} tables"));
         }
@@ -156,9 +160,19 @@ impl Network {
     }
 }
 
+/// The entries of a list; none of anything else.
+fn list(value: &Json) -> &[Json] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The numbers of a list of nothing else.
+fn numbers(value: &Json) -> Option<Vec<f64>> {
+    value.as_array()?.iter().map(Json::as_f64).collect()
+}
+
 impl Layer {
     fn read(layer: &Json, inputs: usize, outputs: Option<usize>) -> Result<Self, String> {
-        let bias = layer.get("bias").and_then(Json::numbers);
+        let bias = layer.get("bias").and_then(numbers);
         let bias = bias.filter(|bias| match outputs {
             Some(outputs) => bias.len() == outputs,
             None => (1..=WIDEST).contains(&bias.len()),
@@ -167,9 +181,8 @@ impl Layer {
             Some(outputs) => format!("bias: must be {outputs} numbers, one per output"),
             None => format!("bias: must be 1 to {WIDEST} numbers"),
         })?;
-        let rows = layer.get("weights").and_then(Json::list);
-        let rows: Option<Vec<Vec<f64>>> =
-            rows.map(|rows| rows.iter().map_while(Json::numbers).collect());
+        let rows = layer.get("weights").and_then(Json::as_array);
+        let rows: Option<Vec<Vec<f64>>> = rows.map(|rows| rows.iter().map_while(numbers).collect());
         let rows = rows.filter(|rows| rows.len() == bias.len());
         let rows = rows.filter(|rows| rows.iter().all(|row| row.len() == inputs));
         let weights = rows.ok_or_else(|| {
