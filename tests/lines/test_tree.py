@@ -11,6 +11,7 @@ import pytest
 import sojourn as sj
 from conftest import wrong
 from sojourn._core import ExperimentError
+from sojourn.frame.notes import Note
 from sojourn.lines import tree
 
 FILES = Path(__file__).parent / "files"
@@ -65,6 +66,7 @@ def test_the_command_writes_a_file_that_runs(sojourn, tmp_path):
         (None, "{", "not JSON from line 1"),
         (None, json.dumps({"Site_1": {"downloadBandwidthMbps": 1}}), "damaged; must have sites with"),
         (None, json.dumps([1]), "damaged; must have sites with"),
+        (None, (FILES / "network.json").read_text().replace("AP_B", "Site_1"), "two nodes are called 'Site_1'"),
     ],
 )
 def test_a_damaged_file_is_one_line(devices, network, said, tmp_path):
@@ -74,6 +76,20 @@ def test_a_damaged_file_is_one_line(devices, network, said, tmp_path):
         tree.read(tmp_path / "ShapedDevices.csv")
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_what_is_left_out_is_told(tmp_path):
+    """A second device with another plan, and parents without their sites."""
+    text = DEVICES.read_text()
+    (tmp_path / "ShapedDevices.csv").write_text(text)
+    with pytest.warns(Note, match="no .*network.json: parent nodes are left out"):
+        tree.read(tmp_path / "ShapedDevices.csv")
+    shutil.copy(FILES / "network.json", tmp_path)
+    further = '2,"2 Mill Lane, Ashford",12,Third router,AP_B,,100.64.0.12,,10,2,100,20,,'
+    (tmp_path / "ShapedDevices.csv").write_text(f"{text.rstrip()}\n{further}\n")
+    with pytest.warns(Note, match=":14: circuit 2 has another plan or parent above; that one counts"):
+        found = tree.read(tmp_path / "ShapedDevices.csv")
+    assert found == tree.read(DEVICES)
 
 
 def test_network_needs_devices(sojourn):

@@ -82,7 +82,7 @@ def test_lost_datagrams_are_in_table_and_frame(calls: sj.Results):
     results = sj.Results(summary, [sj.Run(run, lambda _: None) for run in summary["runs"]])
     assert list(results.to_pandas()["voip.lost_packets"]) == [42, 42]
     sheet = groups_sheet(results)
-    assert sheet is not None and "lost counts the whole run" in sheet.caption
+    assert sheet is not None and "lost: over the whole run" in sheet.caption
     lost = sheet.headings.index("lost")
     assert [row[lost] for row in sheet.rows] == ["–", "42"] * 2
 
@@ -365,6 +365,31 @@ def test_goodput_above_the_rate_has_a_note():
     note = "the goodput of film exceeds the link's rate"
     assert note in table("2.7 s", "3 s")
     assert note not in table("1 s", "2 s")
+
+
+def test_goodputs_of_flows_that_send_at_different_times_have_a_note():
+    """One datagram flow stops with the queue full; two flows one after the other."""
+
+    def table(traffic: str) -> str:
+        head = COEXISTENCE.partition("[[traffic]]")[0]
+        length = {"experiment.warmup": "0 s", "experiment.duration": "10 s", "link.rate": "10 Mbit/s"}
+        results = sj.run_text(head + traffic, set={**length, "link.buffer": "1000 packets"})
+        return " ".join(plain(results_table(results), 160).split())
+
+    stops = '[[traffic]]\nkind = "cbr"\nname = "burst"\nrate = "20 Mbit/s"\nrtt = "20 ms"\nstop = "2 s"\n'
+    shown = table(stops)
+    assert "the goodput of burst exceeds the link's rate: what was queued when a flow stopped" in shown
+    assert "lost segment" not in shown
+    parts = ['start = "0 s"\nstop = "4 s"', 'start = "5 s"']
+    after = "".join(f'[[traffic]]\nkind = "cbr"\nrate = "8 Mbit/s"\nrtt = "20 ms"\n{part}\n' for part in parts)
+    assert "each over the time in which it sends, add up to more than the link carries" in table(after)
+    assert "add up to more" not in table(after.replace("8 Mbit/s", "4 Mbit/s"))
+
+
+def test_a_ping_alone_has_its_round_trips():
+    text = COEXISTENCE.partition("[[traffic]]")[0] + '[[traffic]]\nkind = "ping"\nrtt = "40 ms"\n'
+    table = groups_table(sj.run_text(text), width=160)
+    assert table is not None and "RTT" in plain(table, 160)
 
 
 def test_groups_are_called_after_their_code_points():

@@ -7,7 +7,8 @@ use sojourn_aqm::cake::framing::Framing;
 use sojourn_aqm::{Catalogue, Discipline, Limit, Packet, SettingError, Settings};
 use sojourn_path::link::BoxedQdisc;
 use sojourn_path::{Impair, LinkConfig, Stage, htb};
-use sojourn_traffic::streams;
+use sojourn_traffic::streams::{self, Stream};
+use sojourn_units::Time;
 
 use crate::derived::{self, QueuePlace};
 use crate::model::{self, Capacity, Experiment, Hop, Link, Queue, Route, Traffic, Way};
@@ -120,6 +121,11 @@ fn config(experiment: &Experiment, place: &QueuePlace<'_>, seed: u64) -> LinkCon
         (Way::Up, Some(up)) => up.request_grant,
         _ => None,
     };
+    if let Some(interval) = config.request_grant {
+        // No modem's clock is in step with that of a sender.
+        let mut draws = Stream::new(seed, &format!("{stream}/grants"));
+        config.first_grant = Time::from_nanos(draws.below(interval.as_nanos()));
+    }
     config
 }
 

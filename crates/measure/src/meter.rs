@@ -151,6 +151,14 @@ impl OneWay {
             1.0 - arrived as f64 / expected as f64
         })
     }
+
+    /// The lost datagrams between the first and the last that arrived, and all of these.
+    pub fn losses(&self) -> Option<(u64, u64)> {
+        self.seen.map(|(first, highest, arrived)| {
+            let expected = u64::from(highest - first) + 1;
+            (expected.saturating_sub(arrived), expected)
+        })
+    }
 }
 
 impl Meter {

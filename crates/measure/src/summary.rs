@@ -151,24 +151,19 @@ fn outcome(members: &[usize], scope: &Scope, flows: &[Flow], meters: &[&mut Mete
         }
     };
     let quantiles = delays.quantiles();
-    let sum = |count: fn(&Flow) -> u64| flows.clone().map(count).sum::<u64>() as f64;
-    let (lost, sent) = match flows.clone().any(|flow| flow.lost_packets.is_some()) {
-        true => {
-            let sent = members
-                .iter()
-                .filter_map(|member| meters[*member].packets.as_ref());
-            let decided: u64 = sent.map(|packets| packets.arrived + packets.lost()).sum();
-            (sum(|flow| flow.lost_packets.unwrap_or(0)), decided as f64)
-        }
-        false => (
-            sum(|flow| flow.dropped_packets),
-            sum(|flow| flow.bottleneck_packets),
-        ),
-    };
+    let each = members.iter().zip(flows.clone());
+    let losses = each.map(|(member, flow)| match &meters[*member].packets {
+        None => (flow.dropped_packets, flow.bottleneck_packets),
+        Some(packets) => match packets.one_way.as_ref().and_then(|of| of.losses()) {
+            Some(after_the_warmup) => after_the_warmup,
+            None => (packets.lost(), packets.arrived + packets.lost()),
+        },
+    });
+    let (lost, sent) = losses.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let measured = Conditions {
         p99_ms: quantiles.p99? + rest.as_millis_f64(),
         p99_9_ms: quantiles.p99_9? + rest.as_millis_f64(),
-        loss: (sent > 0.0).then(|| lost / sent),
+        loss: (sent > 0).then(|| lost as f64 / sent as f64),
         rate_bps: flows.map(|flow| flow.goodput_bps).sum::<f64>() / members.len() as f64,
     };
     Some(requirements.score(&measured))

@@ -19,11 +19,11 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// A modem with intervals of this length.
-    pub const fn new(interval: Duration) -> Self {
+    /// A modem with intervals of this length, the first of which begins at `begin`.
+    pub const fn new(interval: Duration, begin: Time) -> Self {
         Self {
             interval,
-            next: Time::ZERO,
+            next: begin,
             now: 0,
             then: 0,
         }
@@ -78,7 +78,7 @@ mod tests {
     /// Intervals of 2 ms: what comes at 1 ms is requested at 2 ms and granted from 4 ms on; at most 2500 bytes in each.
     #[test]
     fn what_waits_is_requested_and_granted_one_interval_later() {
-        let mut grants = Grants::new(Duration::from_millis(2));
+        let mut grants = Grants::new(Duration::from_millis(2), Time::ZERO);
         assert!(!grants.may_send(Time::from_micros(900), 0, 2500));
         let mut queue = 5000_u64;
         let mut sent = Vec::new();
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn grants_that_are_not_used_are_lost() {
-        let mut grants = Grants::new(Duration::from_millis(2));
+        let mut grants = Grants::new(Duration::from_millis(2), Time::ZERO);
         let at = |ms| Time::from_millis(ms);
         assert!(!grants.may_send(at(1), 0, 10_000));
         assert!(!grants.may_send(at(2), 3000, 10_000));

@@ -42,6 +42,8 @@ pub struct LinkConfig {
     pub seed: u64,
     /// The time of a MAP, if what is sent has to be requested and granted, as upstream of a cable modem.
     pub request_grant: Option<Duration>,
+    /// When the first MAP begins.
+    pub first_grant: Time,
 }
 
 impl LinkConfig {
@@ -62,6 +64,7 @@ impl LinkConfig {
             steady: (Duration::ZERO, Duration::MAX),
             seed: 0,
             request_grant: None,
+            first_grant: Time::ZERO,
         }
     }
 }
@@ -123,7 +126,7 @@ impl<P: Packet> Link<P> {
             may_pass: !shaper.is_line()
                 && config.device_queue == 0
                 && config.request_grant.is_none(),
-            grants: config.request_grant.map(Grants::new),
+            grants: (config.request_grant).map(|every| Grants::new(every, config.first_grant)),
             shaper,
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,

@@ -64,6 +64,30 @@ fn datagrams_that_wait_at_the_end_are_not_lost() {
     assert!(lost.dropped_packets > lost.bottleneck_packets * 9 / 20);
 }
 
+/// A call of which a third is lost before the warm-up ends, and nothing after it: its scores are of what came after.
+#[test]
+fn scores_are_of_what_came_after_the_warm_up() {
+    let run = common::text(
+        "experiment = { duration = '20 s', warmup = '10 s' }
+link = { rate = '1 Mbit/s' }
+queue = [{ aqm = 'pfifo', limit = '10 packets' }]
+record = { qoo = true }
+[[traffic]]
+kind = 'voip'
+rtt = '20 ms'
+[[traffic]]
+kind = 'cbr'
+rate = '2 Mbit/s'
+rtt = '20 ms'
+stop = '5 s'",
+    )
+    .remove(0);
+    let call = flow(&run, 0);
+    assert!(call.lost_packets.unwrap() > 50, "{:?}", call.lost_packets);
+    near(call.mos.unwrap(), 4.4, 0.05);
+    assert_eq!(run.groups[0].qoo, Some(100.0));
+}
+
 #[test]
 fn a_game_sends_its_states_down_and_its_moves_up() {
     let run = idle("kind = 'game'\nrtt = '40 ms'");
@@ -159,6 +183,27 @@ queue = [{{ aqm = 'pfifo' }}]\ntraffic = [{{ {traffic}, direction = 'up', rtt = 
     let bulk = "kind = 'bulk'";
     let goodput = |granted| flow(&run(bulk, granted), 0).goodput_bps;
     near(goodput(", request_grant = '2 ms'") / goodput(""), 1.0, 0.02);
+}
+
+/// A ping whose period is a multiple of the interval meets the same wait each time, and another one with another seed.
+#[test]
+fn the_intervals_of_grants_begin_with_the_seed() {
+    let waits = [1, 2, 3, 4, 5, 6].map(|seed| {
+        let run = common::text(&format!(
+            "experiment = {{ duration = '5 s', seed = {seed} }}
+link = {{ rate = '100 Mbit/s', up = {{ rate = '10 Mbit/s', request_grant = '2 ms' }} }}
+queue = [{{ aqm = 'pfifo' }}]
+traffic = [{{ kind = 'ping', rtt = '20 ms', jitter = '0 s' }}]"
+        ));
+        flow(&run[0], 0).rtt_ms.p50.expect("there are replies") - 20.0
+    });
+    assert!(
+        waits.iter().all(|wait| (1.9..4.2).contains(wait)),
+        "{waits:?}"
+    );
+    let least = waits.into_iter().fold(f64::MAX, f64::min);
+    let most = waits.into_iter().fold(0.0, f64::max);
+    assert!(most - least > 0.5, "{waits:?}");
 }
 
 #[test]

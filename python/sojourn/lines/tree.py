@@ -14,8 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 from sojourn._core import ExperimentError
+from sojourn.frame.notes import Note
 from sojourn.frame.swept import as_toml
 from sojourn.lines.formats import text_of
 
@@ -87,7 +89,12 @@ def read(file: Path, network: Path | None = None) -> Tree | None:
         return None
     sites = network or file.with_name("network.json")
     tree = Tree(tuple(_nodes(sites, text_of(sites))) if network or sites.exists() else ())
-    known = {node.name for top in tree.sites for node in _below(top)}
+    nodes = Counter(node.name for top in tree.sites for node in _below(top))
+    if twice := [name for name, count in nodes.items() if count > 1]:
+        raise ExperimentError(
+            f"{sites}: two nodes are called {twice[0]!r}; circuits name their parents, so names differ"
+        )
+    known = set(nodes)
     rows = [line for line in text.splitlines(keepends=True) if not line.startswith("#")]
     skipped = len(text.splitlines()) - len(rows)
     reader = csv.reader(io.StringIO("".join(rows)))
@@ -95,7 +102,7 @@ def read(file: Path, network: Path | None = None) -> Tree | None:
     if missing := [name for name in ("circuit id", "parent node", *COLUMNS) if name not in header]:
         raise ExperimentError(f"{file}: has no column {missing[0]!r}; must have those of ShapedDevices.csv")
     places = [header.index(name) for name in COLUMNS]
-    seen: set[str] = set()
+    seen: dict[str, tuple[Plan, str]] = {}
     for row in reader:
         line = f"{file}:{reader.line_num + skipped}"
         if not any(cell.strip() for cell in row):
@@ -108,16 +115,20 @@ def read(file: Path, network: Path | None = None) -> Tree | None:
         low, high = numbers[:2], numbers[2:]
         if not all(0 < least <= most <= MOST_MBPS for least, most in zip(low, high, strict=True)):
             raise ExperimentError(f"{line}: must have rates above 0, and no minimum above its maximum")
-        if circuit in seen:  # A further device of the same circuit.
-            continue
-        seen.add(circuit)
         parent = "" if parent.lower() in ("", "none") else parent
         if known and parent and parent not in known:
             raise ExperimentError(f"{line}: got parent node {parent!r}; must be one of {sites}")
         plan = Plan((low[0], low[1]), (high[0], high[1]))
+        if circuit in seen:  # A further device.
+            if seen[circuit] != (plan, parent):
+                warn(f"{line}: circuit {circuit} has another plan or parent above; that one counts", Note, stacklevel=2)
+            continue
+        seen[circuit] = plan, parent
         tree.circuits.setdefault(parent if known else "", Counter())[plan] += 1
     if not seen:
         raise ExperimentError(f"{file}: has no circuits")
+    if not known and any(parent for _, parent in seen.values()):
+        warn(f"no {sites}: parent nodes are left out, and every circuit stands on the link", Note, stacklevel=2)
     return tree
 
 

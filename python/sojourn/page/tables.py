@@ -197,18 +197,24 @@ def _above_capacity(results: Results) -> str:
         }
     except (ValueError, LookupError, TypeError, RecursionError):
         return ""  # Whoever shows the file itself tells that it is damaged.
-    above: dict[str, None] = {}
+    above: dict[str, bool] = {}
+    together = False
     for run in results.runs:
         link = links.get(json.dumps(run.summary["set"]), {})
-        for group in run.summary["groups"]:
-            way = link if group["direction"] == "down" else link.get("up", {})
+        for direction in results.directions:
+            way = link if direction == "down" else link.get("up", {})
             rate = quantity(way.get("rate"))
-            if rate is not None and group["goodput_bps"] > rate.value:
-                above[group["name"]] = None
-    if not above:
-        return ""
-    why = "what waited behind a lost segment counts when it is complete"
-    return f"; the goodput of {', '.join(above)} exceeds the link's rate: {why}"
+            groups = [group for group in shown_groups(run.summary) if group["direction"] == direction]
+            if rate is not None:
+                found = {one["name"]: "lost_packets" not in one for one in groups if one["goodput_bps"] > rate.value}
+                above |= found
+                together |= not found and sum(one["goodput_bps"] for one in groups) > rate.value
+    queued = "what was queued when a flow stopped, or before the warm-up ended, counts when it arrives"
+    lost = ", and what waited behind a lost segment" if any(above.values()) else ""
+    said = f"; the goodput of {', '.join(above)} exceeds the link's rate: {queued}{lost}" if above else ""
+    if together:
+        said += "; goodputs of flows, each over the time in which it sends, add up to more than the link carries"
+    return said
 
 
 def groups_sheet(results: Results) -> Sheet | None:
@@ -218,7 +224,8 @@ def groups_sheet(results: Results) -> Sheet | None:
     """
     index = results.groups
     pairs = index.pairs()
-    if len(index.titles) < 2 and not any(metric.of_application for _, metric in pairs):
+    bulk = all(group["kind"] == "bulk" for run in results.runs for group in run.summary["groups"])
+    if len(index.titles) < 2 and bulk and not any(metric.of_application for _, metric in pairs):
         return None
     known = {metric.name for _, metric in pairs}
     metrics = [metric for metric in declared("group") if metric.name in known]
@@ -241,7 +248,9 @@ def groups_sheet(results: Results) -> Sheet | None:
         if _is_mixed(arm.runs[0]):
             rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), *_all_tcp(arm, metrics)))
     headings = ("queue", *swept, "traffic", *(metric.heading for metric in metrics))
-    whole = "; lost counts the whole run" if "lost_packets" in known else ""
+    of_whole = {"lost_packets": "lost", "video_rate_bps": "video", "video_stalled_ms": "stalled"}
+    counted = [words for name, words in of_whole.items() if name in known]
+    whole = f"; {', '.join(counted)}: over the whole run" if counted else ""
     caption = f"flows of a group together, after the warm-up{whole}; {interval_note(repeats_of(results))}"
     return Sheet("Application-level figures", caption, headings, tuple(rows), 2 + len(swept))
 

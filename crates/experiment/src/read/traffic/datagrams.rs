@@ -20,7 +20,7 @@ keys! {
     struct Timer {
         /// Each sending is late by a uniformly random time up to this one; the period does not drift. 0 s: exact periods, so
         /// that senders with the same period stay in phase (Floyd and Jacobson 1992).
-        jitter: Option<Duration> = Maybe(Span::Any), Words("the time of a full packet in the slowest queue of the route, at most the period; 0 s for onoff with exponential times");
+        jitter: Option<Duration> = Maybe(Span::Any), Words("the time of a full packet in the slowest queue on the way there, at most the period; 0 s for onoff with exponential times");
     }
 }
 
