@@ -28,6 +28,7 @@ WITHOUT_VALUE = {
     ("blue", None): {"level"},
     ("cake", None): {"bandwidth", "overhead", "sync_time"},
     ("fq", None): {"ce_threshold", "maxrate"},
+    ("policy", None): {"weights"},
     # By weight until the burst is given, or by the link's rate.
     ("red", "floyd"): {"burst"},
     ("choke", "floyd"): {"burst"},

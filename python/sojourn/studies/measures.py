@@ -364,6 +364,15 @@ def _mos(run: Run, part: Part) -> Sample:
     return Values(np.array([flow["mos"] for flow in part.flows(run) if "mos" in flow], dtype=np.float64))
 
 
+def _qoo(run: Run, part: Part) -> Sample:
+    groups = [
+        group["qoo"]
+        for group in run.summary["groups"]
+        if "qoo" in group and group["direction"] in part.directions and part.traffic in (None, group["traffic"])
+    ]
+    return Values(np.array(groups, dtype=np.float64))
+
+
 def _download_ms(run: Run, part: Part) -> Sample:
     return Values(series.downloads(run, part.directions[0], traffic=part.traffic))
 
@@ -473,6 +482,7 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "completion_ms": _completion_ms,
     "page_load_ms": _page_load_ms,
     "mos": _mos,
+    "qoo": _qoo,
     "download_ms": _download_ms,
     "goodput_share": _goodput_share,
     "goodput_series_bps": _values(_goodput_series),

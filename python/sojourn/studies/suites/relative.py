@@ -30,6 +30,7 @@ FAMILIES = {
         "fq",
         "hhf",
     ),
+    "policing": ("policer",),
     "set from outside": ("policy",),
 }
 """The disciplines by what they decide by; those of one's own come last."""
