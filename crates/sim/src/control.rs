@@ -1,5 +1,6 @@
 //! A run as a controller drives it: numbered keys to act on, and observations in a fixed layout.
 
+use sojourn_aqm::policy::INPUTS;
 use sojourn_aqm::{Discipline, Key, Settings};
 use sojourn_experiment::derived::{self, Owner};
 use sojourn_experiment::network::RunError;
@@ -42,18 +43,8 @@ pub struct Space {
     pub observations: Vec<String>,
 }
 
-/// The numbers of a queue in an observation: counts since the last one, and the state now.
-const OF_QUEUE: [&str; 9] = [
-    "packets",
-    "sojourn_mean_ms",
-    "sojourn_max_ms",
-    "backlog_packets",
-    "backlog_bytes",
-    "dropped",
-    "marked",
-    "utilisation",
-    "backlog_ms",
-];
+/// The numbers of a queue in an observation: those that a policy's network may have as inputs, without its own probability.
+const OF_QUEUE: &[&str] = INPUTS.split_at(INPUTS.len() - 1).0;
 /// The numbers of a flow.
 const OF_FLOW: [&str; 3] = ["goodput_bps", "cwnd_segments", "rtt_ms"];
 
@@ -112,7 +103,9 @@ impl Session {
         let places = derived::queues(&spec.experiment, spec.queue);
         let queues = places.iter().flat_map(|place| {
             let name = place.name();
-            OF_QUEUE.map(|number| format!("{name}.{number}"))
+            OF_QUEUE
+                .iter()
+                .map(move |number| format!("{name}.{number}"))
         });
         let flows = derived::flows(&spec.experiment, spec.seed);
         let flows =
