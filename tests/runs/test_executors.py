@@ -116,6 +116,19 @@ def test_own_disciplines_of_a_file_run_in_processes(file: Path, own_file: Path):
         sj.unregister_aqm("every_tenth")
 
 
+def test_a_class_that_no_process_can_import_is_refused_where_it_is_used_and_nowhere_else(file: Path):
+    namespace: dict[str, Any] = {}
+    exec(OWN, namespace)
+    try:
+        on_threads = sj.run(file)
+        assert steady(sj.run(file, executor="processes")) == steady(on_threads)
+        file.write_text(EXPERIMENT.replace("pie", "every_tenth"))
+        with pytest.raises(sj.ExperimentError, match='got "processes", which cannot import the class of "every_tenth"'):
+            sj.run(file, executor="processes")
+    finally:
+        sj.unregister_aqm("every_tenth")
+
+
 def test_an_own_discipline_of_another_source_is_not_mistaken(own_file: Path):
     user_aqm.load(own_file)
     try:

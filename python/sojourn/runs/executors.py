@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import ctypes
+import json
 import multiprocessing
 import os
 import queue
@@ -216,7 +217,8 @@ class FinishedRun:
 class Processes:
     """Other processes, in which disciplines written in Python run in parallel.
 
-    A discipline that was not registered by a file (``user_aqm.load``) must be in a module that can be imported.
+    A class that was not registered by a file (``user_aqm.load``) must be in a module that can be imported, if a run uses
+    it.
     """
 
     def __init__(self, backend: Backend, workers: int) -> None:
@@ -226,17 +228,26 @@ class Processes:
                 f'executor: got "processes"; runs on {backend.name} are separate processes already: must be "threads"'
             )
         self.workers = workers
+        known = user_aqm.registered()
+        sent = known.importable()
+        self._here_alone = {name for name, _ in known.classes} - {name for name, _ in sent.classes}
         self._pool = ProcessPoolExecutor(
             workers,
             # Unlike a fork it does not copy locks held by our threads.
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_begin,
-            initargs=(backend, user_aqm.registered()),
+            initargs=(backend, sent),
         )
         self._running: dict[Future[FinishedRun], int] = {}
 
     def start(self, index: int, spec: _core.RunSpec) -> None:
-        """Starts a run."""
+        """Starts a run. Raises ExperimentError if it uses a class that the processes cannot import."""
+        used = json.loads(spec.document).get("own", {}) if self._here_alone else {}
+        for name in sorted(self._here_alone.intersection(used)):
+            raise _core.ExperimentError(
+                f'executor: got "processes", which cannot import the class of "{name}"; must be "threads", or the class '
+                "in a file for --load, or in a module"
+            )
         # A Ctrl-C at the terminal reaches all processes, and so does its end. Processes started here inherit that these
         # signals are blocked; the process that requested the runs ends them.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
+import pickle
 import runpy
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +39,10 @@ class Registered(NamedTuple):
     files: tuple[str, ...]
     classes: tuple[tuple[str, Own], ...]
     """Classes that no file registered."""
+
+    def importable(self) -> Registered:
+        """Without the classes that another process cannot import, such as those of a function or a notebook."""
+        return self._replace(classes=tuple(item for item in self.classes if _is_importable(item[1].cls)))
 
 
 def registered() -> Registered:
@@ -128,7 +134,17 @@ def _register(kind: Kind, name: str, cls: type) -> None:
     summary = (inspect.getdoc(cls) or "").partition("\n")[0].rstrip(".")
     register = _core.register_aqm if kind == "aqm" else _core.register_congestion_control
     register(name, cls, summary, parameters, _digest(cls))
+    _forget(name)
     _classes[name] = Own(kind, cls)
+
+
+def _forget(name: str) -> None:
+    """Drops a name, and the file that registered it if that has no other."""
+    _classes.pop(name, None)
+    for file, names in list(_files.items()):
+        names.discard(name)
+        if not names:
+            del _files[file]
 
 
 def unregister_congestion_control(name: str) -> None:
@@ -140,7 +156,7 @@ def unregister_congestion_control(name: str) -> None:
         There is none of this name.
     """
     _core.unregister_congestion_control(name)
-    _classes.pop(name, None)
+    _forget(name)
 
 
 def unregister_aqm(name: str) -> None:
@@ -152,7 +168,7 @@ def unregister_aqm(name: str) -> None:
         There is none of this name.
     """
     _core.unregister_aqm(name)
-    _classes.pop(name, None)
+    _forget(name)
 
 
 def aqm(name: str) -> Callable[[Class], Class]:
@@ -205,14 +221,17 @@ def load(file: Path) -> tuple[str, ...]:
         raise _core.ExperimentError(f"{file}:{_line(error, file)}: {type(error).__name__}: {error}") from error
 
     names = {name for name, registered in _classes.items() if before.get(name) is not registered}
-    # The names of a copy are the copy's alone: a store that has a file would otherwise be given it twice.
-    for other, own in list(_files.items()):
-        own -= names
-        if not own:
-            del _files[other]
     if names:
         _files[str(file.absolute())] = names
     return tuple(sorted(names))
+
+
+def _is_importable(cls: type) -> bool:
+    try:
+        pickle.dumps(cls)
+    except (pickle.PicklingError, AttributeError):
+        return False
+    return cls.__module__ != "__main__" or hasattr(sys.modules["__main__"], "__file__")
 
 
 def _digest(cls: type) -> str:
