@@ -217,8 +217,7 @@ class FinishedRun:
 class Processes:
     """Other processes, in which disciplines written in Python run in parallel.
 
-    A class that was not registered by a file (``user_aqm.load``) must be in a module that can be imported, if a run uses
-    it.
+    A class that a run uses must be in a module that can be imported, unless a file registered it (``user_aqm.load``).
     """
 
     def __init__(self, backend: Backend, workers: int) -> None:
@@ -245,8 +244,8 @@ class Processes:
         used = json.loads(spec.document).get("own", {}) if self._here_alone else {}
         for name in sorted(self._here_alone.intersection(used)):
             raise _core.ExperimentError(
-                f'executor: got "processes", which cannot import the class of "{name}"; must be "threads", or the class '
-                "in a file for --load, or in a module"
+                f'executor: got "processes", which cannot import the class of "{name}"; must be "threads", '
+                "or the class in a file for --load, or in a module"
             )
         # A Ctrl-C at the terminal reaches all processes, and so does its end. Processes started here inherit that these
         # signals are blocked; the process that requested the runs ends them.
