@@ -189,6 +189,14 @@ def test_a_difference_of_chance_seldom_differs():
     assert verdicts.count("not enough repeats to say") >= 360
 
 
+def test_the_versions_of_tcp_are_named_beside_the_verdict():
+    one, other = results("pfifo"), results("pfifo")
+    assert len(agreement.sentences({"sim": one, "again": other})) == 1
+    other.summary["backend"] = "linux"
+    other.runs[0].summary["kernel"] = "6.18.15"
+    assert agreement.sentences({"sim": one, "linux": other})[1:] == ["TCP: sim as Linux 6.1, linux as Linux 6.18.15"]
+
+
 def test_an_own_variant_is_named_beside_the_verdict():
     one, other = results("codel"), results("codel")
     other.summary["backend"] = "linux"

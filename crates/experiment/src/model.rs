@@ -55,6 +55,10 @@ pub enum Kernel {
     /// Linux 6.1.
     #[default]
     V6_1,
+    /// Linux 6.12.
+    V6_12,
+    /// Linux 6.18.
+    V6_18,
     /// Linux 7.3.
     V7_3,
 }
@@ -64,6 +68,8 @@ impl Kernel {
     pub const fn name(self) -> &'static str {
         match self {
             Self::V6_1 => "6.1",
+            Self::V6_12 => "6.12",
+            Self::V6_18 => "6.18",
             Self::V7_3 => "7.3",
         }
     }

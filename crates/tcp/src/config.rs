@@ -112,10 +112,13 @@ pub enum Abe {
 pub enum Kernel {
     /// Linux 6.1: the receive window begins at 64 KiB.
     V6_1,
-    /// Linux 7.3: the receive window begins at half of the receive buffer, and its limit follows the memory that
-    /// segments take; a burst may span send buffers; the first five retransmissions of a SYN are a second apart;
-    /// acknowledgements of out-of-order data are delayed by up to a third of an RTT; the longest delay of an
-    /// acknowledgement is a tick less than the minimum RTO.
+    /// Linux 6.12: the receive window begins at half of the receive buffer, and its limit follows the memory that
+    /// segments take; a burst may span send buffers; the first five retransmissions of a SYN are a second apart; the
+    /// FIN waits for the congestion window; the longest delay of an acknowledgement is a tick less than the minimum RTO.
+    V6_12,
+    /// Linux 6.18: the limit of the receive window has no segments to spare.
+    V6_18,
+    /// Linux 7.3: acknowledgements of out-of-order data are delayed by up to a third of an RTT.
     V7_3,
 }
 

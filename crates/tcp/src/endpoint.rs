@@ -440,17 +440,25 @@ impl Endpoint {
 
     /// Transmissions so far that do not double the next timeout. With a SYN-ACK every one doubles it.
     fn linear_tries(&self) -> u32 {
-        match (self.phase, self.config.kernel) {
-            (Phase::SynSent, Kernel::V7_3) => self.syn_tries.min(SYN_LINEAR_RETRIES),
+        match self.phase {
+            Phase::SynSent => self.syn_tries.min(self.linear_retries()),
             _ => 0,
+        }
+    }
+
+    /// The retransmissions of a SYN whose timeouts do not double.
+    fn linear_retries(&self) -> u32 {
+        if self.config.kernel >= Kernel::V6_12 {
+            SYN_LINEAR_RETRIES
+        } else {
+            0
         }
     }
 
     /// The retransmissions of a SYN or SYN-ACK after which the connection fails.
     fn syn_retries(&self) -> u32 {
-        match (self.phase, self.config.kernel) {
-            (Phase::SynSent, Kernel::V7_3) => SYN_RETRIES + SYN_LINEAR_RETRIES,
-            (Phase::SynSent, Kernel::V6_1) => SYN_RETRIES,
+        match self.phase {
+            Phase::SynSent => SYN_RETRIES + self.linear_retries(),
             _ => SYN_ACK_RETRIES,
         }
     }
@@ -608,12 +616,14 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let (whole, short, alone) = ((1000, false), (500, false), (0, true));
-        for kernel in [Kernel::V6_1, Kernel::V7_3] {
+        for kernel in [Kernel::V6_1, Kernel::V6_12, Kernel::V7_3] {
             assert_eq!(first_flight(500, kernel), [short, alone]);
             assert_eq!(first_flight(2700, kernel)[..2], [whole, whole]);
         }
         assert_eq!(first_flight(1500, Kernel::V6_1), [whole, short, alone]);
-        assert_eq!(first_flight(1500, Kernel::V7_3), [whole, short]);
+        for kernel in [Kernel::V6_12, Kernel::V7_3] {
+            assert_eq!(first_flight(1500, kernel), [whole, short]);
+        }
         assert_eq!(
             first_flight(2700, Kernel::V6_1),
             [whole, whole, (700, true)]
@@ -654,7 +664,7 @@ mod tests {
     /// With tcp_syn_linear_timeouts = 4 the first five timeouts are 1 s, the next ones 2, 4, … s. There are ten
     /// retransmissions: these 4 and tcp_syn_retries = 6.
     #[test]
-    fn in_7_3_the_first_five_retransmissions_of_a_syn_are_a_second_apart() {
+    fn since_6_5_the_first_five_retransmissions_of_a_syn_are_a_second_apart() {
         let reno = &by_name("reno");
         let config = Config {
             kernel: Kernel::V7_3,

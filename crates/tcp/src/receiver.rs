@@ -36,7 +36,7 @@ const COMPRESS_DELAY: Duration = Duration::from_millis(1);
 const COMPRESS_SLACK: Duration = Duration::from_micros(100);
 /// The same in Linux 7.3.
 const COMPRESS_SLACK_7_3: Duration = Duration::from_micros(10);
-/// Longest delay of further ones in percent of an RTT, a constant in Linux 6.1.
+/// Longest delay of further ones in percent of an RTT, a constant before Linux 7.3.
 const COMPRESS_PERCENT: u64 = 5;
 /// The same in Linux 7.3 (tcp_comp_sack_rtt_percent).
 const COMPRESS_PERCENT_7_3: u64 = 33;
@@ -116,6 +116,11 @@ pub struct Receiver {
 impl Receiver {
     /// A receiver that expects `next`; `sack` and `feedback` are as negotiated.
     pub fn new(config: &Config, next: Seq, sack: bool, feedback: Feedback) -> Self {
+        let (compress_percent, compress_slack) = if config.kernel >= Kernel::V7_3 {
+            (COMPRESS_PERCENT_7_3, COMPRESS_SLACK_7_3)
+        } else {
+            (COMPRESS_PERCENT, COMPRESS_SLACK)
+        };
         Self {
             clock: config.clock,
             sack,
@@ -141,14 +146,8 @@ impl Receiver {
             duplicates_sent: 0,
             duplicates_at: next,
             compressed: 0,
-            compress_percent: match config.kernel {
-                Kernel::V6_1 => COMPRESS_PERCENT,
-                Kernel::V7_3 => COMPRESS_PERCENT_7_3,
-            },
-            compress_slack: match config.kernel {
-                Kernel::V6_1 => COMPRESS_SLACK,
-                Kernel::V7_3 => COMPRESS_SLACK_7_3,
-            },
+            compress_percent,
+            compress_slack,
             ack_by: Time::MAX,
             before_block: None,
             ts_recent: 0,

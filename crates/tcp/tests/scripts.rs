@@ -164,6 +164,8 @@ impl Player {
             "sack" => self.config.sack = value == "on",
             "exchange" => self.config.exchange = value == "on",
             "quickack" => self.config.quickack = value == "on",
+            "kernel" if value == "6.12" => self.config.kernel = Kernel::V6_12,
+            "kernel" if value == "6.18" => self.config.kernel = Kernel::V6_18,
             "kernel" if value == "7.3" => self.config.kernel = Kernel::V7_3,
             "recovery" if value == "rfc6675" => self.config.recovery = Recovery::Rfc6675,
             "min_rto" => self.config.rto_min = time(value)? - Time::ZERO,

@@ -198,7 +198,7 @@ def _in_root(root: Path) -> Kernel | None:
     return None
 
 
-SIMULATED = ("6.1", "7.3")
+SIMULATED = ("6.1", "6.12", "6.18", "7.3")
 """The versions of Linux whose TCP the simulator has, accepted by ``experiment.kernel``."""
 
 

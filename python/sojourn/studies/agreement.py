@@ -171,10 +171,24 @@ def outcomes(named: Named, look: int = 1) -> dict[str, Outcome]:
 
 
 def sentences(named: Named, look: int = 1) -> list[str]:
-    """The verdict on each result as a line, and a hint where the simulator follows other rules than the kernel."""
+    """The verdict on each result as a line, whose TCP each has, and a hint where the simulator follows other rules."""
     reference = next(iter(named))
     lines = [_sentence(reference, name, one) for name, one in outcomes(named, look).items()]
-    return lines + ([hint] if (hint := _hint(named)) else [])
+    return [*lines, *filter(None, [_releases(named), _hint(named)])]
+
+
+def _releases(named: Named) -> str:
+    """The version of Linux whose TCP each result has; empty if none is of a kernel."""
+    of_kernels = {name: results.runs[0].summary.get("kernel") for name, results in named.items() if results.runs}
+    if not any(of_kernels.values()):
+        return ""
+    said = []
+    for name, results in named.items():
+        release = of_kernels.get(name)
+        if release is None and results.resolved_json:
+            release = json.loads(results.resolved_json)[0]["experiment"]["kernel"]
+        said += [f"{name} as Linux {release}"] if release else []
+    return f"TCP: {', '.join(said)}"
 
 
 def _hint(named: Named) -> str:

@@ -21,7 +21,7 @@ keys! {
         repeat: u32 = Whole { from: 1, to: 100_000 }, Is("1");
         /// The seed of the first run.
         seed: u64 = SEED, Is("1");
-        /// Version of Linux whose TCP is simulated. In 7.3 the receive window begins as large as its buffer allows, and
+        /// Version of Linux whose TCP is simulated. From 6.12 on the receive window begins as large as its buffer allows, and
         /// lost SYNs are retransmitted sooner. On the Linux backend the running kernel decides.
         kernel: Kernel = KERNEL, Is(r#""6.1""#);
     }
@@ -36,6 +36,8 @@ const SEED: Whole<u64> = Whole {
 
 const KERNEL: Word<Kernel> = Word(&[
     (Kernel::V6_1.name(), Kernel::V6_1),
+    (Kernel::V6_12.name(), Kernel::V6_12),
+    (Kernel::V6_18.name(), Kernel::V6_18),
     (Kernel::V7_3.name(), Kernel::V7_3),
 ]);
 

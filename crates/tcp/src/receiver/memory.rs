@@ -7,8 +7,8 @@ use crate::config::Kernel;
 /// Memory that a buffer takes beside its payload in Linux 6.1: its structures (256 and 320 bytes) and a head of 704, to
 /// which routers copy the headers. It was observed with INET_DIAG_SKMEMINFO, behind holes of 60 to 400 segments.
 const OVERHEAD_6_1: u32 = 256 + 320 + 704;
-/// The same in Linux 7.3: the structures and a small head (256 and 640 bytes).
-pub const OVERHEAD_7_3: u32 = 256 + 640;
+/// The same since Linux 6.3: the structures and a small head (256 and 640 bytes).
+pub const OVERHEAD_6_3: u32 = 256 + 640;
 /// Parts of pages that fit in one buffer (Linux's MAX_SKB_FRAGS). Waiting segments are merged into one buffer, and so is
 /// a segment that fills a hole with those behind it, if there is room.
 const FRAGMENTS: u32 = 17;
@@ -19,7 +19,7 @@ const PAGE: u64 = 32 << 10;
 pub const fn overhead(kernel: Kernel) -> u32 {
     match kernel {
         Kernel::V6_1 => OVERHEAD_6_1,
-        Kernel::V7_3 => OVERHEAD_7_3,
+        _ => OVERHEAD_6_3,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use sojourn_units::{Duration, Time, cold_path};
 
-use super::memory::{OVERHEAD_7_3, Unread, is_more_than_a_buffer, overhead};
+use super::memory::{OVERHEAD_6_3, Unread, is_more_than_a_buffer, overhead};
 use super::{DELAY_MAX, DELAY_MIN};
 use crate::config::{Config, JIFFY, Kernel};
 use crate::segment::Segment;
@@ -73,9 +73,10 @@ impl ReceiveWindow {
         };
         let clamp = limit.saturating_sub(reserved);
         let at_first = SYN_WINDOW.min(limit);
-        let offered = match config.kernel {
-            Kernel::V6_1 => at_first,
-            Kernel::V7_3 => clamp,
+        let offered = if config.kernel >= Kernel::V6_12 {
+            clamp
+        } else {
+            at_first
         };
         let mut window = Self {
             offered,
@@ -85,12 +86,11 @@ impl ReceiveWindow {
             kernel: config.kernel,
             clamp,
             max: config.max_window,
-            delay_max: match config.kernel {
-                Kernel::V6_1 => DELAY_MAX,
-                Kernel::V7_3 => {
-                    let tick = Duration::from_nanos(JIFFY);
-                    DELAY_MAX.min(config.rto_min.max(tick * 2) - tick)
-                }
+            delay_max: if config.kernel >= Kernel::V6_12 {
+                let tick = Duration::from_nanos(JIFFY);
+                DELAY_MAX.min(config.rto_min.max(tick * 2) - tick)
+            } else {
+                DELAY_MAX
             },
             mss: u32::from(config.mss),
             unread: (Time::ZERO, Unread::default()),
@@ -206,7 +206,7 @@ impl ReceiveWindow {
             && segment.ts_ecr != self.last_echo
         {
             self.last_echo = segment.ts_ecr;
-            if self.round_trip_8 == 0 && self.kernel >= Kernel::V7_3 {
+            if self.round_trip_8 == 0 && self.kernel >= Kernel::V6_12 {
                 self.share = self.share_of_payload();
                 let limit = u64::from(self.limit) * u64::from(self.share) / u64::from(HALF);
                 self.clamp = self.max;
@@ -290,7 +290,7 @@ impl ReceiveWindow {
 
     /// Adjusts the window at the end of a round trip, when the bytes `from` to `next` are read. The application reads
     /// buffer by buffer, and the measurement ends with the first buffer. So data that waited behind a hole counts for the
-    /// next measurement, unless it is little enough to be in that buffer. Linux 7.3 also subtracts from this measurement
+    /// next measurement, unless it is little enough to be in that buffer. Linux 6.12 also subtracts from this measurement
     /// what is not read then.
     #[cold]
     #[inline(never)]
@@ -302,23 +302,24 @@ impl ReceiveWindow {
             next
         };
         let copied = first.since(self.measured_from);
-        let copied = match self.kernel {
-            Kernel::V6_1 => copied,
-            Kernel::V7_3 => copied.saturating_sub(next.since(first)),
+        let copied = if self.kernel >= Kernel::V6_12 {
+            copied.saturating_sub(next.since(first))
+        } else {
+            copied
         };
         if copied > self.space {
-            let spare = match self.kernel {
-                Kernel::V6_1 => 16 * u64::from(self.mss),
-                Kernel::V7_3 => 0,
+            let spare = if self.kernel >= Kernel::V6_18 {
+                0
+            } else {
+                16 * u64::from(self.mss)
             };
             let base = 2 * u64::from(copied) + spare;
             let growth = base * u64::from(copied - self.space) / u64::from(self.space.max(1));
-            let wanted = match self.kernel {
-                Kernel::V6_1 => {
-                    let segments = (base + 2 * growth) / u64::from(self.mss.max(1));
-                    segments * u64::from(self.window_per_segment())
-                }
-                Kernel::V7_3 => base + 2 * growth,
+            let wanted = if self.kernel >= Kernel::V6_12 {
+                base + 2 * growth
+            } else {
+                let segments = (base + 2 * growth) / u64::from(self.mss.max(1));
+                segments * u64::from(self.window_per_segment())
             };
             let wanted = wanted.min(u64::from(LARGEST)) as u32;
             if wanted > self.limit {
@@ -333,7 +334,7 @@ impl ReceiveWindow {
 
     /// The share of a segment's memory that its payload takes, in 256ths.
     fn share_of_payload(&self) -> u32 {
-        256 * self.mss / (self.mss + OVERHEAD_7_3)
+        256 * self.mss / (self.mss + OVERHEAD_6_3)
     }
 
     /// The window granted for the memory of one segment: half of that memory.
@@ -374,9 +375,15 @@ mod tests {
     /// Observed on a kernel of version 7.3 with a buffer of 6 MiB: the window is half of it at first, less a segment, then
     /// 158/256 of it.
     #[test]
-    fn in_7_3_the_window_begins_at_half_of_the_buffer_and_grows_to_the_payloads_share_of_it() {
+    fn since_6_12_the_window_begins_at_half_of_the_buffer_and_grows_to_the_payloads_share_of_it() {
+        for kernel in [Kernel::V6_12, Kernel::V7_3] {
+            begins_at_half_of_the_buffer(kernel);
+        }
+    }
+
+    fn begins_at_half_of_the_buffer(kernel: Kernel) {
         let config = Config {
-            kernel: Kernel::V7_3,
+            kernel,
             ..Config::default()
         };
         let mut window = ReceiveWindow::new(&config, Seq(0));
@@ -414,22 +421,19 @@ mod tests {
         assert!(window.grow(&segment, true, (none, false), at(2), 2));
     }
 
-    /// tcp_rcvbuf_grow, by hand: 300 segments in a round trip after 100 are a growth by 200 %. Twice the data are 600;
-    /// twice 200 % of that are added.
+    /// By hand: 300 segments in a round trip after 100 are a growth by 200 %. Twice the data are 600, in 6.12 with 16 to
+    /// spare (tcp_rcv_space_adjust; 6.18: tcp_rcvbuf_grow); twice 200 % of that are added.
     #[test]
-    fn in_7_3_the_limit_is_twice_the_data_and_twice_the_growth_of_that() {
-        let config = Config {
-            kernel: Kernel::V7_3,
-            tuned_window: 1000 * MSS,
-            ..Config::default()
-        };
-        let mut window = ReceiveWindow::new(&config, Seq(0));
-        window.take_round_trip(100);
-        window.space = 100 * MSS;
-        window.measured_since = at(100);
-        window.delivered(Seq(299 * MSS), Seq(300 * MSS), at(200));
-        window.read_before(at(201));
-        assert_eq!(window.limit, (600 + 2 * 1200) * MSS);
+    fn the_limit_is_twice_the_data_and_twice_the_growth_of_that() {
+        for (kernel, base) in [(Kernel::V6_12, 616), (Kernel::V6_18, 600)] {
+            let mut window = of(kernel);
+            window.take_round_trip(100);
+            window.space = 100 * MSS;
+            window.measured_since = at(100);
+            window.delivered(Seq(299 * MSS), Seq(300 * MSS), at(200));
+            window.read_before(at(201));
+            assert_eq!(window.limit, (base + 2 * 2 * base) * MSS);
+        }
     }
 
     /// Observed on a kernel: a segment takes 2280 bytes, and five times 128 more until half of it exceeds 1448.
@@ -484,8 +488,8 @@ mod tests {
     /// Observed on 7.3: a hole was filled 570 segments after the last measurement; 350 behind it were not read yet. 220 count
     /// (tcp_rcvbuf_grow: copied=825360 inq=506800, and then space=318560). 6.1 counts all.
     #[test]
-    fn what_is_not_read_yet_is_subtracted_in_7_3() {
-        for (kernel, space) in [(Kernel::V6_1, 570), (Kernel::V7_3, 220)] {
+    fn what_is_not_read_yet_is_subtracted_since_6_12() {
+        for (kernel, space) in [(Kernel::V6_1, 570), (Kernel::V6_12, 220)] {
             let mut window = of(kernel);
             window.take_round_trip(300);
             window.space = 160 * MSS;

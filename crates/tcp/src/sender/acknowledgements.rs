@@ -421,7 +421,7 @@ mod tests {
         fn shortcuts_have_the_effect_of_the_long_way(
             algorithm in prop::sample::select(Catalogue::new().iter().cloned().collect::<Vec<_>>()),
             ecn: bool,
-            kernel in prop::sample::select(vec![Kernel::V6_1, Kernel::V7_3]),
+            kernel in prop::sample::select(vec![Kernel::V6_1, Kernel::V6_12, Kernel::V7_3]),
             bytes in prop_oneof![3 => Just(UNLIMITED), 1 => 1_u64..3_000_000],
             fates in prop::collection::vec(fate(), 1..200),
         ) {

@@ -82,10 +82,11 @@ impl Buffers {
 /// The length of a buffer filled now, in segments of `mss` bytes: it holds at most half of the largest window that the
 /// peer has offered (Linux's tcp_bound_to_half_wnd).
 pub(super) fn whole(kernel: Kernel, largest_offer: u32, mss: u32) -> u32 {
-    let offer = match kernel {
-        // A SYN cannot offer more, but the answer to the request did.
-        Kernel::V7_3 if largest_offer == SYN_WINDOW => u32::MAX,
-        Kernel::V6_1 | Kernel::V7_3 => largest_offer,
+    // A SYN cannot offer more, but since 6.12 the answer to the request did.
+    let offer = if kernel >= Kernel::V6_12 && largest_offer == SYN_WINDOW {
+        u32::MAX
+    } else {
+        largest_offer
     };
     (MAX_BYTES.min(offer / 2) / mss).max(1)
 }

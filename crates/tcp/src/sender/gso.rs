@@ -49,10 +49,11 @@ impl Sender {
         let most = free.min((self.window.cwnd / 2).max(1));
         let whole = self.full_burst();
         let waiting = self.unsent.min(u64::from(u32::MAX)) as u32;
-        // In Linux 7.3 a burst that is longer than its buffer continues with the next one (tcp_grow_skb).
-        let buffer = match self.kernel {
-            Kernel::V6_1 => self.buffer,
-            Kernel::V7_3 => self.buffer.max(most.min(whole)),
+        // Since Linux 6.10 a burst that is longer than its buffer continues with the next one (tcp_grow_skb).
+        let buffer = if self.kernel >= Kernel::V6_12 {
+            self.buffer.max(most.min(whole))
+        } else {
+            self.buffer
         };
         let ready = waiting.min(self.room()).min(buffer * self.mss);
         // More than `enough` makes no difference. Stopping there avoids a division in the common case.
@@ -74,7 +75,7 @@ impl Sender {
     /// Notes that a segment of new data was cut from the buffer, or from the next one.
     #[inline(always)]
     pub(super) fn use_buffer(&mut self) {
-        if self.buffer == 0 && self.kernel >= Kernel::V7_3 {
+        if self.buffer == 0 && self.kernel >= Kernel::V6_12 {
             self.begin_buffer();
         }
         self.buffer = self.buffer.saturating_sub(1);
@@ -242,9 +243,9 @@ mod tests {
 
     /// The 33rd burst takes a segment of the second buffer. The 64 segments left in it are 32 more bursts.
     #[test]
-    fn in_7_3_a_burst_continues_with_the_next_buffer() {
+    fn since_6_10_a_burst_continues_with_the_next_buffer() {
         let mut sender = sender(Duration::from_millis(100), 138);
-        sender.kernel = Kernel::V7_3;
+        sender.kernel = Kernel::V6_12;
         sender.begin_buffer();
         sender.buffer = 65;
         assert_eq!(sent(&mut sender, START), [false, true].repeat(69));

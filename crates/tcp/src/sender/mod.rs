@@ -309,7 +309,7 @@ impl Sender {
         }
         if self.fin == Fin::Open {
             self.fin = Fin::Closing;
-            if self.kernel < Kernel::V7_3 {
+            if self.kernel < Kernel::V6_12 {
                 self.due.add(Due::LAST);
             }
         }

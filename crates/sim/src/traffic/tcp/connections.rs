@@ -194,6 +194,8 @@ impl Connections {
                 max_window: window,
                 kernel: match identity.kernel {
                     model::Kernel::V6_1 => Kernel::V6_1,
+                    model::Kernel::V6_12 => Kernel::V6_12,
+                    model::Kernel::V6_18 => Kernel::V6_18,
                     model::Kernel::V7_3 => Kernel::V7_3,
                 },
                 notes_losses: identity.qlog,
