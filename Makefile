@@ -51,6 +51,7 @@ lint: install $(VENV)/.test $(VENV)/.lint
 	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
 	$(BIN)/ruff check $(PYTHON_FOLDERS)
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 --follow-imports silent $(filter-out python/sojourn/linux/ python/sojourn/_%,$(wildcard python/sojourn/*/))
 	$(BIN)/python -m mypy.stubtest sojourn._core
 
 bench: bench-tools

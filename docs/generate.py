@@ -65,7 +65,10 @@ Equal lines are several packets at once; an opportunity without a packet is lost
 repeats after its last time. [varying-rate.toml](../examples/varying-rate/varying-rate.toml) has one. Its path is
 relative to the experiment file, in `--set link.rate.trace=PATH` to the working directory.
 
-This page is generated from the schema of the file (`make docs`).
+Editors complete and check the file by its JSON Schema: `sojourn list schema > experiment.schema.json`, and in the file,
+for [Taplo](https://taplo.tamasfe.dev) and the editors that use it, the line `#:schema ./experiment.schema.json`.
+
+This page is generated from that schema (`make docs`).
 """
 
 LINKS = """\

@@ -11,6 +11,8 @@ from mkdocs.plugins import get_plugin_logger
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from sojourn import _core
+
 ROOT = Path(__file__).parents[1]
 BROWSE = "https://github.com/sojourn-lab/sojourn/blob/main/"
 ELSEWHERE = {
@@ -31,6 +33,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Takes the documents from elsewhere in."""
     for source, page in ELSEWHERE.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
+    # For editors, by the catalogue of schemastore.org (packaging/schemastore.json).
+    files.append(File.generated(config, "experiment.schema.json", content=_core.schema_json()))
     return files
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -39,6 +40,13 @@ def test_the_action_fails_where_the_whole_interval_is_beyond_the_threshold(metri
     assert (done.returncode, done.stderr) == (status, "")
     assert re.findall(r"^\| (\w+) .*\*\*worse\*\*", done.stdout, re.M) == worse
     assert ("```text\nthe table\n```" in done.stdout) == (status < 2)
+
+
+def test_editors_find_the_schema_on_the_site():
+    entry = json.loads((ROOT / "packaging" / "schemastore.json").read_text())
+    (site,) = re.findall(r"^site_url: (\S+)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    (file,) = re.findall(r'"(\S+\.schema\.json)", content=_core', (ROOT / "docs" / "site.py").read_text())
+    assert entry["url"] == site + file
 
 
 def requirement(text: str) -> str:

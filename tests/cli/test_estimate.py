@@ -86,7 +86,7 @@ def test_what_a_run_needs_before_its_first_event_counts_once():
             pass
 
     monitor = Monitor()
-    watched = Watched(monitor, 0.0, 0)  # type: ignore[arg-type]
+    watched = Watched(monitor, 0.0, lambda: 0.0)  # type: ignore[arg-type]
     monitor.simulated_s = 2.0
     watched.begun = (7.0, 1.0)
     # Five seconds until it began, at 1 s of 20; then 0.5 for the next second.

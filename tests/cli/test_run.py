@@ -251,6 +251,11 @@ def test_lists_are_there_as_table_and_json(sojourn: Cli, what):
         assert entry["name"] in table
 
 
+def test_the_schema_for_editors_is_that_of_files(sojourn: Cli):
+    schema = json.loads(sojourn("list", "schema").stdout)
+    assert {"experiment", "link", "queue", "traffic"} <= set(schema["properties"])
+
+
 def test_doctor_tells_what_is_there(sojourn: Cli):
     report = json.loads(sojourn("doctor", "--json").stdout)
     assert report["backends"]["sim"]["available"] is True

@@ -23,10 +23,16 @@ class What(StrEnum):
     TCP = "tcp"
     TRAFFIC = "traffic"
     STUDIES = "studies"
+    SCHEMA = "schema"
 
 
-def command(what: Annotated[What, typer.Argument(help="aqm, tcp, traffic or studies")], json: Json = False) -> None:
-    """List disciplines, congestion controls, traffic models or studies."""
+def command(
+    what: Annotated[What, typer.Argument(help="aqm, tcp, traffic, studies or schema")], json: Json = False
+) -> None:
+    """List disciplines, congestion controls, traffic models or studies; or print the JSON Schema of files, for editors."""
+    if what is What.SCHEMA:
+        print(_core.schema_json())
+        return
     entries = _LISTS[what]()
     print(json_.dumps(entries, indent=1, ensure_ascii=False) if json else plain(_table(entries)))
 

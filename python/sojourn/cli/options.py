@@ -174,6 +174,7 @@ def linux(on: str | None, kernel: str | None = None) -> Linux:
     ExperimentError
         ``on`` is unknown, or does not accept a kernel.
     """
+    backend_of(Linux.name)  # Refuses a system that is not Linux.
     if on not in (None, "vm", "host"):
         raise ExperimentError(f'--on: got "{on}"; must be vm or host')
     if on == "host" and kernel is not None:

@@ -18,8 +18,10 @@ from sojourn.cli.outcome import FAILED, Stopped, complain
 from sojourn.cli.run import tables_of
 from sojourn.files import bounded
 from sojourn.frame.results import Results, Run
+from sojourn.linux import Datapath
 from sojourn.linux.shell import Shell
 from sojourn.page.tables import PLAIN_WIDTH, plain
+from sojourn.runs.backends import backend_of
 from sojourn.runs.comparison import overrides_for_queues
 from sojourn.runs.execution import as_run
 from sojourn.store.journal import Journal
@@ -58,6 +60,7 @@ def command(
     """
     formats = formats_of(figures)
     plan, program = prepared(words, rate=rate, up=up, delay=delay, aqm=aqm, queue=queue, set=set)
+    backend_of(Datapath.name)  # Refuses a system that is not Linux.
     shell = Shell(program, server or ())
     shell.check(plan)
 

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
+from sojourn.files import locks
+
 FILE = ".sojourn-manifest.json"
 FORMAT = 1
 """Version of the list; incremented when the meaning of a key changes."""
@@ -174,12 +176,10 @@ class Manifest:
 def locked(folder: Path) -> Iterator[None]:
     """Locks a folder against other processes of Sojourn, if the file system supports it."""
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError, ImportError):
-            import fcntl
-
+        with contextlib.suppress(OSError):
             number = os.open(folder, os.O_RDONLY)
             stack.callback(os.close, number)
-            fcntl.flock(number, fcntl.LOCK_EX)
+            locks.take(number, wait=True)
         yield
 
 

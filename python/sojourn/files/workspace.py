@@ -9,11 +9,13 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from sojourn.files import locks
 from sojourn.files.manifest import OutputError, locked
 
 _NAME = re.compile(r"\.sojourn-(\d+)-[0-9a-f]{6}\.partial")
@@ -76,6 +78,8 @@ class Workspace:
         """Removes it with its content."""
         shutil.rmtree(self.path, ignore_errors=True)
         self.leave()
+        if sys.platform == "win32":  # An open file cannot be removed there.
+            shutil.rmtree(self.path, ignore_errors=True)
 
     def leave(self) -> None:
         """Releases it for another process."""
@@ -92,6 +96,8 @@ def scratch() -> Iterator[Path]:
     OSError
         It cannot be made.
     """
+    if sys.platform == "win32":
+        raise NotImplementedError("only runs on Linux need it")
     directory = Path(tempfile.gettempdir(), f"sojourn-{os.geteuid()}")
     workspace = None
     while workspace is None:
@@ -130,14 +136,7 @@ def _refuse_others(directory: Path) -> None:
 def _take_lock(path: Path) -> IO[bytes] | None:
     """Takes the lock of a folder; None if a living process has it."""
     lock = (path / _LOCK).open("ab")
-    with contextlib.suppress(ImportError):
-        import fcntl
-
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            return None
-        except OSError:
-            pass  # A file system without locks.
-    return lock
+    if locks.take(lock.fileno()):
+        return lock
+    lock.close()
+    return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import json
 import os
 import platform
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sojourn import _core
+from sojourn.files import locks
 from sojourn.files.workspace import scratch
 from sojourn.linux import programs
 from sojourn.linux.errors import LinuxError
@@ -83,15 +83,11 @@ def run(told: str, monitor: _core.Monitor) -> bytes:
 def alone(monitor: _core.Monitor, file: Path = LOCK) -> Iterator[None]:
     """Waits until no other run that holds this file is in progress, of this process or another."""
     with file.open("w") as lock:
-        while True:
-            try:
-                # The file was opened anew, so the lock also excludes other threads of this process.
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if monitor.cancelled:
-                    raise _core.Cancelled("cancelled") from None
-                time.sleep(POLL_S)
+        # The file was opened anew, so the lock also excludes other threads of this process.
+        while not locks.take(lock.fileno()):
+            if monitor.cancelled:
+                raise _core.Cancelled("cancelled")
+            time.sleep(POLL_S)
         yield
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,9 +17,10 @@ from sojourn.linux.datapath import apart, prepared, require
 from sojourn.linux.errors import LinuxError
 from sojourn.live import Feed
 
-_OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT}
-"""Signals that a terminal sends to all processes: they are the program's alone."""
-_PASSED_ON = {signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
+if sys.platform != "win32":
+    _OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT}
+    """Signals that a terminal sends to all processes: they are the program's alone."""
+    _PASSED_ON = {signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
 POLL_S = 0.5
 """Wall time after which the agent is looked at, although no signal has come."""
 

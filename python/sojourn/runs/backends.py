@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Protocol
 
 from sojourn import _core
@@ -73,6 +74,8 @@ def backend_of(backend: str | Backend) -> Backend:
         return backend
     if backend == "sim":
         return Simulator()
+    if backend in BACKENDS and sys.platform == "win32":
+        raise _core.ExperimentError(f'backend: got "{backend}"; needs Linux; must be "sim" on this system')
     if backend == "linux":
         return Linux()
     if backend == "datapath":

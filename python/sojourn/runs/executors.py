@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -247,13 +248,8 @@ class Processes:
                 f'executor: got "processes", which cannot import the class of "{name}"; must be "threads", '
                 "or the class in a file for --load, or in a module"
             )
-        # A Ctrl-C at the terminal reaches all processes, and so does its end. Processes started here inherit that these
-        # signals are blocked; the process that requested the runs ends them.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
-        try:
+        with _without_signals():
             self._running[self._pool.submit(_run, spec)] = index
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
         """Returns the outcomes since the last call."""
@@ -284,6 +280,22 @@ EXECUTORS: dict[str, MakeExecutor] = {"threads": Threads, "processes": Processes
 
 _backend: Backend
 """In a worker process: the backend of its runs."""
+
+
+@contextlib.contextmanager
+def _without_signals() -> Iterator[None]:
+    """Blocks the signals of a terminal, which reach all processes; those started here inherit that.
+
+    The process that requested the runs ends them.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin(backend: Backend, registered: user_aqm.Registered) -> None:

@@ -6,9 +6,10 @@ Processor time is measured, which does not depend on what else the machine does.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sojourn import _core
@@ -52,15 +53,16 @@ def trial(specs: Iterable[_core.RunSpec], backend: Backend, each_s: float) -> Tr
     failed: _core.RunError | None = None
     for spec in specs:
         monitor = _core.Monitor()
-        watched = Watched(monitor, each_s, time.pthread_getcpuclockid(threading.get_ident()))
-        began_s = time.thread_time()
+        clock = _clock()
+        watched = Watched(monitor, each_s, clock)
+        began_s = clock()
         try:
             with watched:
                 core = backend.run(spec, monitor)
             kilobytes.append(len(core.summary_json) / 1000)
-            whole_s = time.thread_time() - began_s
+            whole_s = clock() - began_s
         except _core.Cancelled:
-            whole_s = watched.whole_s(began_s, time.thread_time(), spec.duration_s)
+            whole_s = watched.whole_s(began_s, clock(), spec.duration_s)
         except _core.RunError as error:
             failed = error
             continue
@@ -79,10 +81,18 @@ def is_python(spec: _core.RunSpec) -> bool:
     return bool(json.loads(spec.document).get("own"))
 
 
+def _clock() -> Callable[[], float]:
+    """The processor time of this thread, read by any; wall time where a system does not tell it."""
+    if sys.platform in ("win32", "darwin"):
+        return time.perf_counter
+    number = time.pthread_getcpuclockid(threading.get_ident())
+    return lambda: time.clock_gettime(number)
+
+
 class Watched:
     """Cancels a run some time after it has begun to simulate, and notes its processor time then."""
 
-    def __init__(self, monitor: _core.Monitor, each_s: float, clock: int) -> None:
+    def __init__(self, monitor: _core.Monitor, each_s: float, clock: Callable[[], float]) -> None:
         self._monitor, self._each_s, self._clock = monitor, each_s, clock
         self.begun: tuple[float, float] | None = None
         """Its processor time and the simulated time when it was first seen to run."""
@@ -108,6 +118,6 @@ class Watched:
         while not self._monitor.simulated_s and time.monotonic() < until:
             if self._over.wait(LOOK_S):
                 return
-        self.begun = time.clock_gettime(self._clock), self._monitor.simulated_s
+        self.begun = self._clock(), self._monitor.simulated_s
         self._over.wait(self._each_s)
         self._monitor.cancel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,9 @@ def checked(plan: StoredPlan) -> list[tuple[Path, str]]:
 
 def _refuse_others(path: Path) -> None:
     status = path.stat()
-    if status.st_uid not in (0, os.geteuid()):
+    if sys.platform == "win32":
+        others = "may be written to by others (this system's rights are not read)"
+    elif status.st_uid not in (0, os.geteuid()):
         others = f"belongs to user {status.st_uid}"
     elif status.st_mode & _OTHERS:
         others = f"may be written to by others (mode {stat.S_IMODE(status.st_mode):o})"

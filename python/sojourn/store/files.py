@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import re
+import sys
 import time
 import uuid
 import zlib
@@ -228,18 +229,15 @@ def refuse_gone(listed: Iterable[Part]) -> None:
 
 def _most_pins() -> int:
     """How many files may be open, if DuckDB opens each once more."""
-    if not Path("/dev/fd").is_dir():
+    if sys.platform == "win32" or not Path("/dev/fd").is_dir():
         return 0
-    try:
-        import resource
+    import resource
 
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = 1 << 20 if hard == resource.RLIM_INFINITY else hard
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-            soft = most
-    except ImportError:
-        return 0
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 1 << 20 if hard == resource.RLIM_INFINITY else hard
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft = most
     return max(0, soft // 2 - 200)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -156,17 +155,6 @@ def _complete(directory: Path, header: Header) -> Results | None:
     return None if results.partial else results
 
 
-@contextmanager
-def _here() -> Iterator[None]:
-    """Restores the working directory, to which paths are relative: a user's discipline may have changed it."""
-    place = os.open(".", os.O_RDONLY)
-    try:
-        yield
-    finally:
-        os.fchdir(place)
-        os.close(place)
-
-
 def _run_and_save(
     directory: Path, header: Header, run: Runner, journal: Journal, figures: Sequence[str], baseline: str | None
 ) -> Saved:
@@ -179,7 +167,8 @@ def _run_and_save(
             workspace=journal.workspace,
             rescue=True,
         ) as staging:
-            with TableFiles(staging) as tables, _here():
+            # Paths are relative to the working directory, which a user's discipline may have changed.
+            with TableFiles(staging) as tables, chdir("."):
                 results, stopped_by = run(tables.add, journal)
             saved = Saved(results, stopped_by)
             if results.runs:

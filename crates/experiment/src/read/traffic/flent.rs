@@ -111,7 +111,7 @@ pub(super) static RTT_FAIR_VAR: TrafficKind = TrafficKind {
 
 pub(super) static SPEED_TEST: TrafficKind = TrafficKind {
     name: "speed_test",
-    doc: "A speed test in a browser: pings on an idle line, then several TCP flows down, then as many up, while the pings go on.",
+    doc: "A speed test in a browser: pings on an idle line, then several TCP flows down, then as many up, each beside pings. Its groups are ping idle, download, ping down, upload and ping up.",
     keys: || [Load::keys(), Timer::keys(), TestKeys::keys()].concat(),
     read: Read::Groups(speed_test),
     two_way: false,
@@ -133,22 +133,30 @@ keys! {
 fn speed_test(section: &Section<'_>, times: Times) -> Result<Vec<Traffic>, ReadError> {
     let test = Test::read(section, times)?;
     let Load { rtt, flows, load } = Load::read(section)?;
-    let way = |direction, after: Duration| {
-        let group = test.bulk(rtt, BE, direction);
-        let (first, last) = (group.start.0 + after, group.start.1 + after);
-        Traffic {
-            flows,
-            start: (first, last),
-            stop: group.stop.min(last + load),
-            ..group
-        }
+    let idle = test.keys.idle;
+    let (first, last) = test.times.start;
+    let phase = |name: &str, group: Traffic, after: Duration, lasts: Duration| Traffic {
+        name: Some(name.to_string()),
+        start: (first + after, last + after),
+        stop: group.stop.min(last + after + lasts),
+        ..group
     };
-    let probe = test.probe(rtt, BE, EchoProtocol::Icmp);
-    Ok(vec![
-        way(Direction::Down, Duration::ZERO),
-        way(Direction::Up, load),
-        probe,
-    ])
+    let way = |name, direction, after| {
+        let group = test.bulk(rtt, BE, direction);
+        phase(name, Traffic { flows, ..group }, after, load)
+    };
+    let probe = |name, after, lasts| {
+        let group = test.probe(rtt, BE, EchoProtocol::Icmp);
+        phase(name, group, after, lasts)
+    };
+    let before = (idle > Duration::ZERO).then(|| probe("ping idle", Duration::ZERO, idle));
+    let loaded = [
+        way("download", Direction::Down, idle),
+        probe("ping down", idle, load),
+        way("upload", Direction::Up, idle + load),
+        probe("ping up", idle + load, load),
+    ];
+    Ok(before.into_iter().chain(loaded).collect())
 }
 
 keys! {

@@ -263,9 +263,13 @@ impl Form for TrafficForm {
         let nodes: Vec<String> = ends.from.into_iter().chain(via).chain(ends.to).collect();
         let mut groups = match kind.read {
             Read::Groups(read) => {
-                let mut groups = named_after(ends.name, read(&section, times)?);
-                for (total, group) in each_after(ends.total, &groups).into_iter().zip(&mut groups) {
-                    group.total = Some(total);
+                let mut groups = read(&section, times)?;
+                let parts = parts_of(&groups);
+                for (part, group) in parts.iter().zip(&mut groups) {
+                    if let Some(name) = &ends.name {
+                        group.name = Some(format!("{name} {part}"));
+                    }
+                    group.total = ends.total.as_ref().map(|total| format!("{total} {part}"));
                 }
                 groups
             }
@@ -388,24 +392,14 @@ pub(crate) fn write(traffic: &Traffic) -> Json {
     table
 }
 
-/// The groups of the test called `name`, each with a name derived from it: `line bulk 0`, `line bulk 1`, `line ping`.
-fn named_after(name: Option<String>, mut groups: Vec<Traffic>) -> Vec<Traffic> {
-    for (name, group) in each_after(name, &groups).into_iter().zip(&mut groups) {
-        group.name = Some(name);
-    }
-    groups
-}
-
-/// A name for each group of the test called `name`; none if it has no name.
-fn each_after(name: Option<String>, groups: &[Traffic]) -> Vec<String> {
-    let kinds: Vec<&str> = groups.iter().map(|group| group.kind.name()).collect();
-    let each = |name: String| {
-        let of_kinds = numbered(&kinds).into_iter();
-        of_kinds
-            .map(|of_kind| format!("{name} {of_kind}"))
-            .collect()
+/// The name of each group of a test within it: its own, or its kind.
+fn parts_of(groups: &[Traffic]) -> Vec<String> {
+    let word = |group: &Traffic| match &group.name {
+        Some(name) => name.clone(),
+        None => group.kind.name().to_string(),
     };
-    name.map(each).unwrap_or_default()
+    let words: Vec<String> = groups.iter().map(word).collect();
+    numbered(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The name of a kind of traffic.
