@@ -29,7 +29,7 @@ class What(StrEnum):
 def command(
     what: Annotated[What, typer.Argument(help="aqm, tcp, traffic, studies or schema")], json: Json = False
 ) -> None:
-    """List disciplines, congestion controls, traffic models or studies; or print the JSON Schema of files, for editors."""
+    """List disciplines, congestion controls, traffic models or studies, or the JSON Schema of files (for editors)."""
     if what is What.SCHEMA:
         print(_core.schema_json())
         return
