@@ -327,7 +327,11 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
             let flow = &mut self.flows[at as usize];
             if flow.deficit <= 0 {
                 flow.deficit += self.config.quantum as i64;
-                self.move_to_old(at);
+                if flow.place == Place::Old {
+                    self.old.rotate(&mut self.flows);
+                } else {
+                    self.move_to_old(at);
+                }
                 continue;
             }
             let scope = self.config.variant.scope();

@@ -97,6 +97,14 @@ impl List {
         Some(at)
     }
 
+    /// Moves the first element to the end.
+    pub fn rotate<T: Linked>(&mut self, elements: &mut [T]) {
+        if let Some(at) = self.front().filter(|at| *at != self.tail) {
+            self.pop_front(elements);
+            self.push_back(elements, at);
+        }
+    }
+
     /// Removes element `at`, which must be in this list.
     pub fn remove<T: Linked>(&mut self, elements: &mut [T], at: u32) {
         if at == self.head {
@@ -145,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_behaves_like_a_deque(steps in prop::collection::vec((0_u8..4, 0_u32..8), 0..100)) {
+        fn a_list_behaves_like_a_deque(steps in prop::collection::vec((0_u8..5, 0_u32..8), 0..100)) {
             let mut elements: Vec<Element> = (0..8).map(|_| Element(Link::ALONE)).collect();
             let mut list = List::EMPTY;
             let mut model: VecDeque<u32> = VecDeque::new();
@@ -160,6 +168,10 @@ mod tests {
                         model.push_front(at);
                     }
                     (3, _) => prop_assert_eq!(list.pop_front(&mut elements), model.pop_front()),
+                    (4, _) => {
+                        list.rotate(&mut elements);
+                        model.rotate_left(usize::from(!model.is_empty()));
+                    }
                     (2, Some(place)) => {
                         list.remove(&mut elements, at);
                         model.remove(place);

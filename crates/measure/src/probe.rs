@@ -80,7 +80,9 @@ pub struct QueueProbe {
     events: Option<Vec<PacketEvent>>,
     /// The discipline's inner queues, if it has several.
     inner: Vec<Inner>,
-    /// Whether packets are also recorded in rows, watched, or counted by inner queue.
+    /// Whether packets are also recorded in rows or watched.
+    notes_each: bool,
+    /// Whether they are, or are counted by inner queue.
     has_more_to_note: bool,
 }
 
@@ -202,6 +204,7 @@ impl QueueProbe {
             packets: record.then(PacketRows::default),
             events: None,
             inner: Vec::new(),
+            notes_each: record,
             has_more_to_note: record,
         }
     }
@@ -222,7 +225,7 @@ impl QueueProbe {
     /// Notes every event of a packet from now on, for [`QueueProbe::take_events`].
     pub fn watch(&mut self) {
         self.events.get_or_insert_default();
-        self.has_more_to_note = true;
+        (self.notes_each, self.has_more_to_note) = (true, true);
     }
 
     /// Takes the events since the last call, in order of time; none unless the queue is watched.
@@ -236,7 +239,7 @@ impl QueueProbe {
         if !packet.is_returning() {
             self.flows[packet.flow() as usize].arrived += 1;
         }
-        if self.has_more_to_note {
+        if self.notes_each {
             self.note_arrival(packet, now);
         }
     }
@@ -296,12 +299,14 @@ impl QueueProbe {
                 inner.sojourns.record(now - packet.entered());
             }
         }
-        let fate = if is_marked {
-            Happened::Marked
-        } else {
-            Happened::Delivered
-        };
-        self.record(packet, now, fate);
+        if self.notes_each {
+            let fate = if is_marked {
+                Happened::Marked
+            } else {
+                Happened::Delivered
+            };
+            self.record(packet, now, fate);
+        }
     }
 
     /// Counts a dropped packet. `queued` is the queueing delay: the packet's sojourn time or, if it was dropped on

@@ -192,6 +192,16 @@ pub struct Packets {
 }
 
 impl Packets {
+    /// The packet that [`Packets::take`] returns next.
+    #[inline(always)]
+    pub fn spare(&mut self) -> &mut SimPacket {
+        if self.free.is_empty() {
+            self.give_back(SimPacket::blank());
+        }
+        let last = self.free.len() - 1;
+        &mut self.free[last]
+    }
+
     /// Takes a packet from the pool. It still has its old contents; the caller overwrites them.
     pub fn take(&mut self) -> SimPacket {
         self.free.pop().unwrap_or_else(SimPacket::blank)

@@ -45,9 +45,11 @@ impl Hosts<SimPacket, Watch, Cell> for Endpoints {
         }
         let flow = packet.flow;
         let source = &mut self.sources[flow as usize];
-        let due = source.on_packet(&packet, now, network);
+        let moved = source.on_packet(&packet, now, network);
         network.observer.packets.give_back(packet);
-        self.timers.set_both(flow, due);
+        if let Some(due) = moved {
+            self.timers.set_both(flow, due);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use sojourn_units::Time;
 
 /// Flows whose deadlines are searched together.
-const BLOCK: usize = 32;
+const BLOCK: usize = 8;
 
 /// Deadlines by owner. Postponing a deadline costs one store: the search for the due one waits until the earliest time
 /// at which one may have expired.

@@ -77,6 +77,10 @@ pub struct Endpoint {
     setup_arrived: Arrival,
     reports_setup: bool,
     failed: bool,
+    /// The connection is established, and the sending half has nothing to send and nothing in flight.
+    is_idle: bool,
+    /// As well, nothing but the next data is expected: [`Endpoint::on_segment`] takes it the short way.
+    only_receives: bool,
 }
 
 impl Endpoint {
@@ -106,6 +110,8 @@ impl Endpoint {
             setup_arrived: Arrival::NotEct,
             reports_setup: false,
             failed: false,
+            is_idle: false,
+            only_receives: false,
             config,
             algorithm: algorithm.clone(),
         }
@@ -123,11 +129,13 @@ impl Endpoint {
     /// Adds `bytes` to send; [`crate::UNLIMITED`] for data without end.
     pub fn write(&mut self, bytes: u64) {
         self.sender.write(bytes);
+        self.look_at_halves();
     }
     /// Closes for writing.
     pub fn close(&mut self) {
         self.sender.close();
         self.receiver.note_closed();
+        self.look_at_halves();
     }
     /// True once data may flow.
     pub fn is_established(&self) -> bool {
@@ -166,9 +174,19 @@ impl Endpoint {
     pub(crate) const fn sender_mut(&mut self) -> &mut Sender {
         &mut self.sender
     }
+    /// The next segment goes the long way, for tests.
+    #[cfg(test)]
+    pub(crate) const fn take_no_short_way(&mut self) {
+        self.only_receives = false;
+    }
     /// Payload bytes up to which the host's own queue accepts another burst (TCP small queues).
     pub fn small_queue(&self) -> u64 {
         self.sender.small_queue()
+    }
+    /// As [`Endpoint::small_queue`], or less.
+    #[inline(always)]
+    pub fn least_small_queue(&self) -> u64 {
+        self.sender.least_small_queue()
     }
     /// Holds data back until `until`, when the host's own queue is short enough again. Call it before
     /// [`Endpoint::poll`]. A burst that has begun continues.
@@ -183,11 +201,26 @@ impl Endpoint {
     /// Takes a segment that arrives at `now`.
     #[inline(always)]
     pub fn on_segment(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
+        if self.only_receives && self.receiver.expects(segment) && self.sender.knows(segment) {
+            self.receiver.note_timestamp(segment);
+            let timeout = || self.sender.timeout();
+            self.receiver.on_expected(segment, now, timeout);
+            return;
+        }
         if self.phase == Phase::Established {
             self.on_established(segment, ecn, now);
         } else {
             self.on_handshake(segment, ecn, now);
         }
+        self.look_at_halves();
+    }
+
+    /// Finds out what the next segment may skip. To be called after everything but an acknowledgement that is sent and
+    /// data that took the short way.
+    #[inline(always)]
+    fn look_at_halves(&mut self) {
+        self.is_idle = self.sender.is_idle() && self.phase == Phase::Established;
+        self.only_receives = self.is_idle && self.sender.is_at_rest() && self.receiver.is_plain();
     }
 
     #[cold]
@@ -252,11 +285,10 @@ impl Endpoint {
             return;
         }
         self.receiver.note_timestamp(segment);
-        let now_ms = crate::timestamp(now);
-        self.sender.on_ack(segment, now, now_ms);
+        self.sender.on_ack(segment, now);
         if segment.sequence_len() > 0 {
             let timeout = || self.sender.timeout();
-            self.receiver.on_data(segment, ecn, now, now_ms, timeout);
+            self.receiver.on_data(segment, ecn, now, timeout);
         } else {
             self.receiver.on_empty(segment, ecn);
         }
@@ -319,7 +351,13 @@ impl Endpoint {
     /// False if [`Endpoint::poll`] would do nothing and need not be called.
     #[inline]
     pub fn has_to_send(&self) -> bool {
-        self.receiver.wants_ack() || !self.sender.is_idle() || self.phase != Phase::Established
+        self.receiver.wants_ack() || !self.is_idle
+    }
+
+    /// True if the connection is established, and nothing is to be sent but an acknowledgement that is owed.
+    #[inline(always)]
+    pub const fn is_idle(&self) -> bool {
+        self.is_idle
     }
 
     /// The next segment to send at `now`. Call it until `None` after every other call.
@@ -336,21 +374,30 @@ impl Endpoint {
     /// if the packet is ECN-capable.
     pub fn poll_into(&mut self, segment: &mut Segment, now: Time) -> Option<bool> {
         if self.phase != Phase::Established {
-            return self.poll_handshake(segment, now);
+            let polled = self.poll_handshake(segment, now);
+            self.look_at_halves();
+            return polled;
         }
-        let sending = if self.sender.is_idle() {
-            None
-        } else {
-            self.sender.poll(segment, now)
-        };
-        if sending.is_some() {
-            self.receiver.note_sent(segment, now);
-        } else if self.receiver.wants_ack() {
-            self.begin_acknowledgement(segment);
-        } else {
+        if self.is_idle {
+            return self.acknowledge_into(segment, now);
+        }
+        let sending = self.sender.poll(segment, now);
+        if sending.is_none() {
+            self.look_at_halves();
+            return self.acknowledge_into(segment, now);
+        }
+        self.receiver.note_sent(segment, now);
+        self.complete(segment, sending, now)
+    }
+
+    /// As [`Endpoint::poll_into`], if the sending half has nothing to send.
+    #[inline(always)]
+    pub fn acknowledge_into(&mut self, segment: &mut Segment, now: Time) -> Option<bool> {
+        if !self.receiver.wants_ack() {
             return None;
         }
-        self.complete(segment, sending, now)
+        self.begin_acknowledgement(segment);
+        self.complete(segment, None, now)
     }
 
     /// Makes of `segment`, which [`Endpoint::poll_into`] has just written at `now`, the next of its burst. False: call
@@ -358,7 +405,8 @@ impl Endpoint {
     /// ECN-capable as the last.
     #[inline(always)]
     pub fn continue_alike(&mut self, segment: &mut Segment, now: Time) -> bool {
-        let alike = self.phase == Phase::Established
+        let alike = self.sender.is_in_burst()
+            && self.phase == Phase::Established
             && self.receiver.tells_the_same()
             && self.sender.continue_alike(segment);
         if alike {
@@ -482,10 +530,15 @@ impl Endpoint {
 
     /// When [`Endpoint::on_timer`] is due.
     pub fn next_timer(&self) -> Option<Time> {
-        Some(self.due()).filter(|due| *due != Time::MAX)
+        let due = match self.phase {
+            Phase::Established => self.sender.find_due().min(self.receiver.due()),
+            _ => return self.syn_alarm,
+        };
+        Some(due).filter(|due| *due != Time::MAX)
     }
 
-    /// As [`Endpoint::next_timer`]; [`Time::MAX`]: never.
+    /// As [`Endpoint::next_timer`], or sooner, which costs less to know; [`Time::MAX`]: never. [`Endpoint::find_timer`] is to
+    /// be called then.
     #[inline(always)]
     pub fn due(&self) -> Time {
         if self.phase != Phase::Established {
@@ -493,6 +546,12 @@ impl Endpoint {
             return self.syn_alarm.unwrap_or(Time::MAX);
         }
         self.sender.due().min(self.receiver.due())
+    }
+
+    /// Computes when [`Endpoint::on_timer`] is due; [`Endpoint::due`] returns it then, until something else is called.
+    pub fn find_timer(&mut self) -> Time {
+        self.sender.find_alarm();
+        self.due()
     }
 
     /// True if an acknowledgement waits for what else arrives at `now`: a timer is due at this instant. If nothing else
@@ -514,6 +573,7 @@ impl Endpoint {
             self.failed = self.syn_tries > self.syn_retries();
             self.syn_due = !self.failed;
         }
+        self.look_at_halves();
     }
 }
 

@@ -270,15 +270,44 @@ impl Receiver {
         self.ack_now |= segment.seq.before(self.acknowledged);
     }
 
-    /// Processes a segment with payload or FIN that arrived with the codepoint `ecn`. `now_ms` is the host's timestamp
-    /// clock, `timeout` the local sender's retransmission timeout, as an estimate of the peer's.
+    /// True if no ECN signal is exchanged, nothing waits behind a hole and no FIN has arrived.
+    pub fn is_plain(&self) -> bool {
+        self.feedback == Feedback::None
+            && self.out_of_order.is_empty()
+            && self.before_block.is_none()
+            && self.fin_end.is_none()
+    }
+
+    /// True if the segment is the next data, within the window, and says nothing else.
+    #[inline(always)]
+    pub fn expects(&self, segment: &Segment) -> bool {
+        segment.seq == self.next
+            && segment.len > 0
+            && segment.flags.with(Flags::PSH) == Flags::ACK.with(Flags::PSH)
+            && !segment.seq.after(self.window.edge())
+    }
+
+    /// The short way of [`Receiver::on_data`], if [`Receiver::is_plain`] and [`Receiver::expects`] hold.
+    #[inline(always)]
+    pub fn on_expected(&mut self, segment: &Segment, now: Time, timeout: impl Fn() -> Duration) {
+        self.adapt_delay(now, timeout);
+        self.take_offer(segment, true, now);
+        let before = self.next;
+        self.next = before + u32::from(segment.len);
+        self.received += u64::from(segment.len);
+        self.window.delivered(before, self.next, now);
+        let read_ends = self.may_end_write(segment) && self.on_end_of_write(segment);
+        self.schedule_ack(read_ends, now);
+    }
+
+    /// Processes a segment with payload or FIN that arrived with the codepoint `ecn`. `timeout` is the local sender's
+    /// retransmission timeout, as an estimate of the peer's.
     #[inline(always)]
     pub fn on_data(
         &mut self,
         segment: &Segment,
         ecn: Arrival,
         now: Time,
-        now_ms: u32,
         timeout: impl Fn() -> Duration,
     ) {
         if self.feedback != Feedback::None {
@@ -298,7 +327,7 @@ impl Receiver {
         if !seq.after(self.next) {
             self.adapt_delay(now, timeout);
         }
-        self.on_arrival(segment, ecn, now, now_ms);
+        self.on_arrival(segment, ecn, now);
         if segment.flags.contains(Flags::FIN) {
             cold_path();
             self.fin_end = Some(end);
@@ -315,9 +344,7 @@ impl Receiver {
             }
         } else {
             self.take_in_order(segment, now);
-            if u32::from(segment.len) < self.mss || segment.flags.contains(Flags::PSH) {
-                read_ends = self.on_end_of_write(segment);
-            }
+            read_ends = self.may_end_write(segment) && self.on_end_of_write(segment);
         }
         self.schedule_ack(read_ends, now);
     }
@@ -367,7 +394,7 @@ impl Receiver {
 
     /// Switches to quick acknowledgements if the ECN field or the growth of the window requires it.
     #[inline(always)]
-    fn on_arrival(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
+    fn on_arrival(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
         if self.feedback == Feedback::Classic {
             cold_path();
             match ecn {
@@ -380,21 +407,32 @@ impl Receiver {
             }
             self.ect_seen |= ecn != Arrival::NotEct;
         }
-        let is_in_order = !segment.seq.after(self.next);
-        if is_in_order && self.window.is_settled(segment) {
+        self.take_offer(segment, !segment.seq.after(self.next), now);
+    }
+
+    /// Takes the round trip that an arriving segment tells, and lets the window grow.
+    #[inline(always)]
+    fn take_offer(&mut self, segment: &Segment, is_in_order: bool, now: Time) {
+        self.window.measure(segment, now);
+        if is_in_order && self.window.is_settled() {
             return;
         }
+        cold_path();
         let joins = !is_in_order && self.out_of_order.joins_a_buffer(segment.seq);
         let waiting = self.out_of_order.waiting();
         if self
             .window
-            .grow(segment, is_in_order, (waiting, joins), now, now_ms)
+            .grow(segment, is_in_order, (waiting, joins), now)
             && self.quickack
         {
-            cold_path();
             // As Linux, set the lowest bit: while the window grows, the count hardly falls.
             self.quick |= 1;
         }
+    }
+
+    /// True if the segment may be the end of a write or of a GSO burst.
+    fn may_end_write(&self, segment: &Segment) -> bool {
+        u32::from(segment.len) < self.mss || segment.flags.contains(Flags::PSH)
     }
 
     /// Processes the end of a write or of a GSO burst, which is acknowledged when it is read, because the sender may have

@@ -151,14 +151,46 @@ impl Psdu {
             _ => self.bytes,
         }
     }
+}
 
-    /// True if it may be sent in this mode within the limits. A single frame always may.
-    pub(crate) fn fits(self, mode: Mode, limits: &Aggregation, timing: &Timing) -> bool {
-        self.frames <= 1
-            || (mode.can_aggregate()
-                && self.frames <= u32::from(limits.frames)
-                && self.bytes <= limits.bytes
-                && timing.airtime(mode, self.bytes) <= limits.duration)
+/// What may be sent in a mode within limits.
+pub(crate) struct Room<'a> {
+    mode: Mode,
+    limits: &'a Aggregation,
+    timing: &'a Timing,
+    /// So many bytes are known not to last too long.
+    short: u32,
+}
+
+/// How often the bytes are halved until they do not last too long; what is longer is looked at frame by frame.
+const HALVINGS: u32 = 4;
+
+impl<'a> Room<'a> {
+    pub(crate) fn new(mode: Mode, limits: &'a Aggregation, timing: &'a Timing) -> Self {
+        let mut room = Self {
+            mode,
+            limits,
+            timing,
+            short: 0,
+        };
+        if mode.can_aggregate() && limits.frames > 1 {
+            let mut halves = (0..HALVINGS).map(|halvings| limits.bytes >> halvings);
+            room.short = halves.find(|bytes| room.is_short(*bytes)).unwrap_or(0);
+        }
+        room
+    }
+
+    fn is_short(&self, bytes: u32) -> bool {
+        self.timing.airtime(self.mode, bytes) <= self.limits.duration
+    }
+
+    /// True if this may be sent. A single frame always may.
+    pub(crate) fn holds(&self, psdu: Psdu) -> bool {
+        psdu.frames <= 1
+            || (self.mode.can_aggregate()
+                && psdu.frames <= u32::from(self.limits.frames)
+                && psdu.bytes <= self.limits.bytes
+                && (psdu.bytes <= self.short || self.is_short(psdu.bytes)))
     }
 }
 
@@ -174,7 +206,8 @@ mod tests {
     fn most_frames(mode: Mode, limits: Aggregation, mpdu: u32) -> u32 {
         let timing = Timing::new(Standard::N, Band::Ghz5);
         let mut psdu = Psdu::default();
-        while psdu.with(mpdu).fits(mode, &limits, &timing) {
+        let room = Room::new(mode, &limits, &timing);
+        while room.holds(psdu.with(mpdu)) {
             psdu = psdu.with(mpdu);
         }
         psdu.frames()

@@ -20,7 +20,7 @@ pub(crate) struct Sequence(u16);
 impl Sequence {
     /// The distance from `other` forward to it, modulo 4096.
     pub(crate) const fn since(self, other: Self) -> u16 {
-        (self.0 + MODULUS - other.0) % MODULUS
+        self.0.wrapping_sub(other.0) % MODULUS
     }
 
     const fn plus(self, frames: u16) -> Self {
@@ -67,6 +67,10 @@ impl Originator {
 
     /// A frame is acknowledged, or dropped.
     pub(crate) fn finish(&mut self, sequence: Sequence) {
+        if sequence == self.start && self.done == 0 {
+            self.start = sequence.plus(1); // the usual case: in order
+            return;
+        }
         let bit = sequence.since(self.start);
         debug_assert!(bit < MOST_OUTSTANDING);
         self.done |= 1 << bit;

@@ -376,7 +376,9 @@ impl<P: Packet> Medium<P> {
     fn settle(&mut self, member: usize, now: Time, observer: &mut impl Observer<P>) {
         self.note_drops(member, now, observer);
         for access in Access::ALL {
-            self.contend(member, access, now, observer);
+            if self.may_send(member, access) {
+                self.contend(member, access, now, observer);
+            }
         }
         self.set_timer(member, self.members[member].queues.next_timer());
     }
@@ -401,7 +403,8 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    /// Lets a category contend if it has something to send and does not contend yet.
+    /// Lets a category that may send contend if it has something to send and does not contend yet.
+    #[inline(never)]
     fn contend(
         &mut self,
         member: usize,
@@ -410,7 +413,7 @@ impl<P: Packet> Medium<P> {
         observer: &mut impl Observer<P>,
     ) {
         let edcaf = edcaf(member, access);
-        if !self.may_send(member, access) || self.is_sending(edcaf) {
+        if self.is_sending(edcaf) {
             return;
         }
         if !self.fill_ready(member, access, now, observer) || self.contention.has_frame(edcaf) {
@@ -435,6 +438,7 @@ impl<P: Packet> Medium<P> {
     }
 
     /// False if a category has nothing to send, which is the usual case of three of the four.
+    #[inline(always)]
     fn may_send(&self, member: usize, access: Access) -> bool {
         let of_member = &self.members[member];
         of_member.queues.may_have_turns(access)

@@ -105,13 +105,16 @@ impl Source {
     }
 
     /// Delivers a packet of this flow to one of its hosts. Returns when they next need a call, as
-    /// [`Source::next_timers`].
-    pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) -> [Time; 2] {
+    /// [`Source::next_timers`]; `None`: that has not moved.
+    #[inline(always)]
+    pub fn on_packet(
+        &mut self,
+        packet: &SimPacket,
+        now: Time,
+        network: &mut Network,
+    ) -> Option<[Time; 2]> {
         match self {
-            Self::Tcp(flow) => {
-                flow.on_packet(packet, now, network);
-                return flow.next_timers();
-            }
+            Self::Tcp(flow) => return flow.on_packet(packet, now, network),
             Self::Datagrams(flow) => {
                 cold_path();
                 flow.on_packet(packet, now);
@@ -125,7 +128,7 @@ impl Source {
                 flow.on_packet(packet, now, network);
             }
         }
-        self.next_timers()
+        Some(self.next_timers())
     }
 
     /// Handles a host timer, which may have expired.
@@ -138,7 +141,7 @@ impl Source {
         }
     }
 
-    /// When its hosts next need a call, the sending host first; [`Time::MAX`]: only when a packet arrives.
+    /// When its hosts next need a call, or sooner, the sending host first; [`Time::MAX`]: only when a packet arrives.
     pub fn next_timers(&self) -> [Time; 2] {
         let of_sending = |due: Option<Time>| [due.unwrap_or(Time::MAX), Time::MAX];
         match self {

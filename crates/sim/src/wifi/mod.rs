@@ -169,7 +169,9 @@ impl Observer<SimPacket> for Seen<'_> {
         let queue = self.counts.queue + side(sender);
         let latency = &mut self.counts.latency[station(sender, packet)][side(sender)];
         latency.record(now - packet.entered());
-        self.watch.capture(Stage::Left { queue }, packet, now);
+        if self.watch.capture.is_some() {
+            self.watch.capture(Stage::Left { queue }, packet, now);
+        }
     }
 
     fn on_drop(&mut self, sender: Node, packet: SimPacket, why: Loss, queued: Duration, now: Time) {

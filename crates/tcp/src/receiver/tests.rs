@@ -38,8 +38,8 @@ fn data(n: u32) -> Segment {
 
 impl Receiver {
     /// Takes a segment with the first retransmission timeout.
-    fn take(&mut self, segment: &Segment, ecn: Arrival, now: Time, now_ms: u32) {
-        self.on_data(segment, ecn, now, now_ms, || INITIAL_RTO);
+    fn take(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
+        self.on_data(segment, ecn, now, || INITIAL_RTO);
     }
 }
 
@@ -50,13 +50,9 @@ fn arrive(receiver: &mut Receiver, n: u32, now_ms: u64) -> bool {
 
 /// The same with this retransmission timeout.
 fn arrive_with(timeout: Duration, receiver: &mut Receiver, n: u32, now_ms: u64) -> bool {
-    receiver.on_data(
-        &data(n),
-        Arrival::Ect,
-        Time::from_millis(now_ms),
-        now_ms as u32,
-        || timeout,
-    );
+    receiver.on_data(&data(n), Arrival::Ect, Time::from_millis(now_ms), || {
+        timeout
+    });
     let at_once = receiver.wants_ack();
     if at_once {
         acknowledge_at(receiver, Time::from_millis(now_ms));
@@ -95,7 +91,7 @@ fn end_of_write(n: u32) -> Segment {
 fn the_end_of_a_write_is_acknowledged_when_it_is_read() {
     let (mut receiver, n) = settled();
     let now = Time::from_millis(100);
-    receiver.take(&end_of_write(n), Arrival::Ect, now, 100);
+    receiver.take(&end_of_write(n), Arrival::Ect, now);
     assert!(!receiver.wants_ack());
     assert_eq!(receiver.due(), now);
     receiver.on_timer(now);
@@ -110,7 +106,7 @@ fn a_short_segment_is_acknowledged_at_once() {
         len: 100,
         ..end_of_write(n)
     };
-    receiver.take(&short, Arrival::Ect, Time::from_millis(100), 100);
+    receiver.take(&short, Arrival::Ect, Time::from_millis(100));
     assert!(receiver.wants_ack());
 }
 
@@ -140,9 +136,9 @@ fn an_acknowledgement_that_would_offer_less_waits_until_the_application_reads() 
     }
     assert_eq!(acknowledge(&mut receiver).window, full);
     let at = |ms| Time::from_millis(ms);
-    receiver.take(&data(22), Arrival::Ect, at(100), 100);
-    receiver.take(&data(23), Arrival::Ect, at(101), 101);
-    receiver.take(&data(24), Arrival::Ect, at(101), 101);
+    receiver.take(&data(22), Arrival::Ect, at(100));
+    receiver.take(&data(23), Arrival::Ect, at(101));
+    receiver.take(&data(24), Arrival::Ect, at(101));
     assert!(!receiver.wants_ack());
     assert_eq!(receiver.due(), at(101));
     receiver.on_timer(at(101));
@@ -159,12 +155,12 @@ fn what_fills_a_hole_takes_memory_until_the_application_reads() {
     for n in (0..20).chain([21, 22]) {
         arrive(&mut receiver, n, 0);
     }
-    receiver.take(&data(20), Arrival::Ect, at, 10);
+    receiver.take(&data(20), Arrival::Ect, at);
     // A buffer for the segment, another for the two behind the hole: half of their memory.
     let unread = 3 * MSS + 2 * 1280;
     assert_eq!(acknowledge_at(&mut receiver, at).window, full - unread / 2);
     let later = Time::from_millis(11);
-    receiver.take(&data(23), Arrival::Ect, later, 11);
+    receiver.take(&data(23), Arrival::Ect, later);
     let window = acknowledge_at(&mut receiver, later).window;
     assert_eq!(window, full - (MSS + 1280) / 2);
 }
@@ -175,17 +171,17 @@ fn what_fills_a_hole_takes_memory_until_the_application_reads() {
 fn the_timer_of_an_earlier_segment_ends_the_delay_of_a_selective_acknowledgement() {
     let (mut receiver, n) = settled();
     let at = Time::from_micros;
-    receiver.take(&data(n), Arrival::Ect, at(100_000), 100);
+    receiver.take(&data(n), Arrival::Ect, at(100_000));
     for (k, us) in [(2, 110_000), (3, 111_000), (4, 112_000)] {
-        receiver.take(&data(n + k), Arrival::Ect, at(us), 110);
+        receiver.take(&data(n + k), Arrival::Ect, at(us));
         assert!(receiver.wants_ack());
         acknowledge(&mut receiver);
     }
-    receiver.take(&data(n + 5), Arrival::Ect, at(139_800), 139);
+    receiver.take(&data(n + 5), Arrival::Ect, at(139_800));
     assert_eq!(receiver.due(), at(140_000));
     receiver.on_timer(at(140_000));
     acknowledge(&mut receiver);
-    receiver.take(&data(n + 6), Arrival::Ect, at(141_000), 141);
+    receiver.take(&data(n + 6), Arrival::Ect, at(141_000));
     assert_eq!(receiver.due(), at(142_100), "1 ms and 100 µs");
 }
 
@@ -195,12 +191,12 @@ fn a_delayed_acknowledgement_goes_before_a_third_block() {
     let (mut receiver, n) = settled();
     let at = Time::from_micros;
     for (k, us) in [(1, 100_000), (2, 100_100), (4, 100_200)] {
-        receiver.take(&data(n + k), Arrival::Ect, at(us), 100);
+        receiver.take(&data(n + k), Arrival::Ect, at(us));
         acknowledge(&mut receiver);
     }
-    receiver.take(&data(n + 5), Arrival::Ect, at(100_300), 100);
+    receiver.take(&data(n + 5), Arrival::Ect, at(100_300));
     assert!(!receiver.wants_ack(), "the fourth is delayed");
-    receiver.take(&data(n + 7), Arrival::Ect, at(100_400), 100);
+    receiver.take(&data(n + 7), Arrival::Ect, at(100_400));
     assert!(receiver.wants_ack());
     let ack = acknowledge(&mut receiver);
     let block = |from, to| SackBlock {
@@ -210,7 +206,7 @@ fn a_delayed_acknowledgement_goes_before_a_third_block() {
     assert_eq!(ack.sack_blocks(), [block(4, 6), block(1, 3)]);
     assert!(!receiver.wants_ack(), "it counts for the new segment, too");
     assert_eq!(receiver.due(), Time::MAX);
-    receiver.take(&data(n + 8), Arrival::Ect, at(100_500), 100);
+    receiver.take(&data(n + 8), Arrival::Ect, at(100_500));
     receiver.on_timer(at(101_600));
     let ack = acknowledge(&mut receiver);
     assert_eq!(ack.sack_blocks(), [block(7, 9), block(4, 6), block(1, 3)]);
@@ -266,7 +262,7 @@ fn out_of_order_data_is_reported_most_recent_block_first() {
     let (mut receiver, n) = settled();
     arrive(&mut receiver, n + 1, 100);
     arrive(&mut receiver, n + 3, 101);
-    receiver.take(&data(n + 5), Arrival::Ect, Time::from_millis(102), 102);
+    receiver.take(&data(n + 5), Arrival::Ect, Time::from_millis(102));
     let ack = acknowledge(&mut receiver);
     let blocks: Vec<(u32, u32)> = ack
         .sack_blocks()
@@ -296,7 +292,7 @@ fn adjacent_blocks_are_merged_in_any_order() {
 #[test]
 fn a_duplicate_is_reported_at_once() {
     let (mut receiver, n) = settled();
-    receiver.take(&data(n - 1), Arrival::Ect, Time::from_millis(100), 100);
+    receiver.take(&data(n - 1), Arrival::Ect, Time::from_millis(100));
     assert!(receiver.wants_ack());
     let ack = acknowledge(&mut receiver);
     assert_eq!(
@@ -313,7 +309,7 @@ fn a_duplicate_is_reported_at_once() {
 #[test]
 fn a_mark_is_echoed_until_the_sender_confirms() {
     let (mut receiver, n) = settled();
-    receiver.take(&data(n), Arrival::Ce, Time::from_millis(100), 100);
+    receiver.take(&data(n), Arrival::Ce, Time::from_millis(100));
     assert!(receiver.wants_ack(), "a new mark is acknowledged at once");
     assert!(acknowledge(&mut receiver).flags.contains(Flags::ECE));
     arrive(&mut receiver, n + 1, 101);
@@ -322,7 +318,7 @@ fn a_mark_is_echoed_until_the_sender_confirms() {
         flags: Flags::ACK.with(Flags::CWR),
         ..data(n + 2)
     };
-    receiver.take(&confirm, Arrival::Ect, Time::from_millis(102), 102);
+    receiver.take(&confirm, Arrival::Ect, Time::from_millis(102));
     assert!(!acknowledge(&mut receiver).flags.contains(Flags::ECE));
 }
 
@@ -374,7 +370,7 @@ fn an_interactive_receiver_acknowledges_every_second_segment() {
 fn the_end_of_a_write_waits_for_an_answer_in_interactive_mode() {
     let (mut receiver, n) = settled();
     receiver.note_sent(&data(0), Time::ZERO);
-    receiver.take(&end_of_write(n), Arrival::Ect, Time::from_millis(1), 1);
+    receiver.take(&end_of_write(n), Arrival::Ect, Time::from_millis(1));
     assert_eq!(receiver.due(), Time::from_millis(41));
 }
 
@@ -396,7 +392,7 @@ fn a_duplicate_or_a_mark_ends_the_interactive_mode() {
             arrive(receiver, 0, 101);
         },
         |receiver| {
-            receiver.take(&data(1), Arrival::Ce, Time::from_millis(101), 101);
+            receiver.take(&data(1), Arrival::Ce, Time::from_millis(101));
             acknowledge(receiver);
         },
     ];

@@ -178,13 +178,35 @@ impl ReceiveWindow {
         }
     }
 
-    /// True if [`ReceiveWindow::grow`] would do nothing with this segment, which arrives in order: the usual case once the
+    /// True if [`ReceiveWindow::grow`] would do nothing with a segment that arrives in order: the usual case once the
     /// window has its size.
     #[inline(always)]
-    pub(super) fn is_settled(&self, segment: &Segment) -> bool {
+    pub(super) fn is_settled(&self) -> bool {
         self.offered == self.limit_in_order
-            && segment.ts_ecr == self.last_echo
-            && self.read.is_none()
+    }
+
+    /// Takes the round-trip time that an arriving segment tells, after the adjustment at the end of the last round trip.
+    #[inline(always)]
+    pub(super) fn measure(&mut self, segment: &Segment, now: Time) {
+        if self.read.is_some() {
+            self.read_before(now);
+        }
+        if segment.ts_ecr == self.last_echo
+            || segment.ts_ecr == 0
+            || u32::from(segment.len) < self.mss
+        {
+            return;
+        }
+        self.last_echo = segment.ts_ecr;
+        if self.round_trip_8 == 0 && self.kernel >= Kernel::V6_12 {
+            cold_path();
+            self.share = self.share_of_payload();
+            let limit = u64::from(self.limit) * u64::from(self.share) / u64::from(HALF);
+            self.clamp = self.max;
+            self.set_limit(limit.min(u64::from(LARGEST)) as u32);
+        }
+        let elapsed = crate::timestamp(now).wrapping_sub(segment.ts_ecr);
+        self.take_round_trip(elapsed.clamp(1, 60_000));
     }
 
     /// Takes an arriving segment; true if the window grew. Data that is `waiting` behind a hole and the segment, which may
@@ -196,24 +218,7 @@ impl ReceiveWindow {
         is_in_order: bool,
         (waiting, joins): (Unread, bool),
         now: Time,
-        now_ms: u32,
     ) -> bool {
-        if self.read.is_some() {
-            self.read_before(now);
-        }
-        if u32::from(segment.len) >= self.mss
-            && segment.ts_ecr != 0
-            && segment.ts_ecr != self.last_echo
-        {
-            self.last_echo = segment.ts_ecr;
-            if self.round_trip_8 == 0 && self.kernel >= Kernel::V6_12 {
-                self.share = self.share_of_payload();
-                let limit = u64::from(self.limit) * u64::from(self.share) / u64::from(HALF);
-                self.clamp = self.max;
-                self.set_limit(limit.min(u64::from(LARGEST)) as u32);
-            }
-            self.take_round_trip(now_ms.wrapping_sub(segment.ts_ecr).clamp(1, 60_000));
-        }
         if segment.len < 128 {
             return false;
         }
@@ -393,12 +398,13 @@ mod tests {
         );
         let segment = Segment {
             len: MSS as u16,
-            ts_ecr: 1,
+            ts_ecr: crate::timestamp(at(1)),
             ..Segment::default()
         };
         let none = Unread::default();
-        let growths = (1..1000)
-            .take_while(|growing| window.grow(&segment, true, (none, false), at(*growing), 100))
+        window.measure(&segment, at(100));
+        let growths = (101..1000)
+            .take_while(|growing| window.grow(&segment, true, (none, false), at(*growing)))
             .count();
         assert_eq!(growths, 255, "737282 bytes in steps of 2896");
         assert_eq!(window.limit, 3_883_008);
@@ -417,8 +423,8 @@ mod tests {
         let none = Unread::default();
         window.offered = window.limit - 10 * MSS;
         window.note_filled(MSS, Unread::segment(20 * MSS), at(1));
-        assert!(!window.grow(&segment, true, (none, false), at(1), 1));
-        assert!(window.grow(&segment, true, (none, false), at(2), 2));
+        assert!(!window.grow(&segment, true, (none, false), at(1)));
+        assert!(window.grow(&segment, true, (none, false), at(2)));
     }
 
     /// By hand: 300 segments in a round trip after 100 are a growth by 200 %. Twice the data are 600, in 6.12 with 16 to

@@ -15,7 +15,7 @@ use crate::seq::Seq;
 impl Sender {
     /// Processes an acknowledgement.
     #[inline(always)]
-    pub fn on_ack(&mut self, segment: &Segment, now: Time, now_ms: u32) {
+    pub fn on_ack(&mut self, segment: &Segment, now: Time) {
         let ack = segment.ack;
         if ack.after(self.next) {
             return; // RFC 9293 §3.10.7.4: it acknowledges data not yet sent
@@ -35,12 +35,24 @@ impl Sender {
                 return;
             }
         }
-        self.on_slow_path(segment, advanced, now, now_ms);
+        self.on_slow_path(segment, advanced, now);
+    }
+
+    /// True if this acknowledgement, which comes while nothing is in flight, says nothing new.
+    #[inline(always)]
+    pub fn knows(&self, segment: &Segment) -> bool {
+        segment.ack == self.una
+            && segment.window <= self.largest_offer
+            && !(segment.ack + segment.window).after(self.edge)
+            && segment.sack[0].is_none()
     }
 
     /// Processes an acknowledgement that does not take the fast path, while data is in flight.
     #[inline(never)]
-    fn on_slow_path(&mut self, segment: &Segment, advanced: bool, now: Time, now_ms: u32) {
+    fn on_slow_path(&mut self, segment: &Segment, advanced: bool, now: Time) {
+        if !advanced {
+            self.find_alarm(); // else it is set anew
+        }
         let ack = segment.ack;
         let mut acked = Acked::default();
         let prior_in_flight = self.in_flight();
@@ -66,7 +78,7 @@ impl Sender {
             }
         }
         let marks = self.take_marks(segment, &acked);
-        let rtt = self.sample_rtt(&acked, segment, advanced, now, now_ms);
+        let rtt = self.sample_rtt(&acked, segment, advanced, now);
         let facts = recovery::Facts {
             advanced,
             echo: marks > 0,
@@ -300,13 +312,12 @@ impl Sender {
         segment: &Segment,
         advanced: bool,
         now: Time,
-        now_ms: u32,
     ) -> Option<Duration> {
         let from_ack = acked.ack_times.filter(|_| !acked.resent_acked);
         let oldest = from_ack.or(acked.sack_times).map(|(first, _)| now - first);
         let newest = acked.sack_times.or(from_ack).map(|(_, last)| now - last);
         let from_timestamp = || {
-            let elapsed = now_ms.wrapping_sub(segment.ts_ecr);
+            let elapsed = crate::timestamp(now).wrapping_sub(segment.ts_ecr);
             (advanced && segment.ts_ecr != 0 && elapsed < 1 << 24)
                 .then(|| Duration::from_millis(u64::from(elapsed.max(1))))
         };
@@ -382,6 +393,10 @@ mod tests {
                     }
                     log.push((now, transmit.segment));
                 }
+            }
+            for end in ends.iter_mut().filter(|_| !shortcuts) {
+                end.sender_mut().find_alarm();
+                end.take_no_short_way();
             }
             let timer = ends.iter().filter_map(Endpoint::next_timer).min();
             let arrival = arrivals.first_key_value().map(|((at, _), _)| *at);

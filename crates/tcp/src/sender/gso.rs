@@ -109,6 +109,12 @@ impl Sender {
         u64::from(2 * self.full_burst()) * u64::from(self.mss)
     }
 
+    /// What [`Sender::small_queue`] is at least: two bursts of a segment, with which a slow flow is paced.
+    #[inline(always)]
+    pub fn least_small_queue(&self) -> u64 {
+        u64::from(2 * self.mss)
+    }
+
     /// Sends nothing before `until`, except the rest of a burst, because the host's own queue is too long.
     pub const fn hold_back(&mut self, until: Time) {
         self.pacer.hold_back(until);
@@ -143,7 +149,10 @@ impl Sender {
         if on_short_paths == 0 && window.saturating_mul(10_000_000) < of_three {
             return LEAST;
         }
-        let bytes_per_second = (u128::from(window) * 10_000_000 / u128::from(nanos)) as u64;
+        let bytes_per_second = match window.checked_mul(10_000_000) {
+            Some(scaled) => scaled / nanos,
+            None => (u128::from(window) * 10_000_000 / u128::from(nanos)) as u64,
+        };
         let bytes = ((bytes_per_second >> BURST_SHIFT) + on_short_paths).min(MAX_BURST_BYTES);
         ((bytes / mss) as u32).max(LEAST)
     }
@@ -198,7 +207,7 @@ mod tests {
             window: 1 << 30,
             ..Segment::default()
         };
-        sender.on_ack(&segment, now, crate::timestamp(now));
+        sender.on_ack(&segment, now);
     }
 
     /// 100 segments per 100 ms at 120 % are 1.2 MB/s, or 1.2 segments per 1024th of a second; 1000 segments are 11.7.

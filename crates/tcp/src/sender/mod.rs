@@ -108,7 +108,7 @@ pub struct Sender {
     /// Duplicate acknowledgements, for a connection without SACK.
     duplicates: u32,
     reordering: recovery::Reordering,
-    alarm: Option<(Alarm, Time)>,
+    alarm: Option<timers::Timer>,
     /// How to set the alarm once everything that may be sent has been sent.
     arm: timers::Arm,
     backoff: u32,
@@ -317,11 +317,15 @@ impl Sender {
 
     /// True if there is nothing to send and nothing in flight: [`Sender::poll`] would do nothing.
     pub fn is_idle(&self) -> bool {
-        // Evaluate all without short-circuit: at an end that only receives, each is nearly always true.
         self.scoreboard.is_empty()
-            & (self.unsent == 0)
-            & !self.owes_fin()
-            & (self.arm == timers::Arm::Leave)
+            && self.unsent == 0
+            && !self.owes_fin()
+            && self.arm == timers::Arm::Leave
+    }
+
+    /// True if no timer runs either, and marks are not reported: an acknowledgement matters only if it says something new.
+    pub fn is_at_rest(&self) -> bool {
+        self.alarm.is_none() && self.feedback == Feedback::None
     }
 
     /// True if the application has closed and the FIN was never sent.
@@ -463,17 +467,23 @@ impl Sender {
     /// Sends the next segment of the current burst. The last one carries PSH, as if the device had split the burst.
     fn continue_burst(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         self.burst -= 1;
-        let sending = self.send_new(segment, now, Fill::Full)?;
+        let sending = self.send_next(segment, now, Fill::Full)?;
         segment.flags = segment.flags.with_if(Flags::PSH, self.burst == 0);
         Some(sending)
     }
 
+    /// True if segments of the current burst are left.
+    #[inline(always)]
+    pub(crate) const fn is_in_burst(&self) -> bool {
+        self.burst > 0
+    }
+
     /// Makes of `segment`, the last one sent, the next of its burst and accounts for it, as [`Sender::poll`] would at the
-    /// same instant. False: the next segment would differ in more than its place, or there is none.
+    /// same instant. Segments of it must be left. False: the next segment would differ in more than its place, or there is none.
     #[inline(always)]
     pub(crate) fn continue_alike(&mut self, segment: &mut Segment) -> bool {
         let len = u32::from(segment.len);
-        if self.burst == 0 || self.in_flight() >= self.window.cwnd || !self.goes_on(segment, len) {
+        if self.in_flight() >= self.window.cwnd || !self.goes_on(segment, len) {
             return false;
         }
         if self.unsent != UNLIMITED {
@@ -544,7 +554,14 @@ impl Sender {
         ((len > 0 || fin) && (fill == Fill::Partial || !silly)).then_some((len, fin))
     }
 
+    /// As [`Sender::send_new`], where it is not called for nearly every burst.
+    #[inline(never)]
+    fn send_next(&mut self, segment: &mut Segment, now: Time, fill: Fill) -> Option<Sending> {
+        self.send_new(segment, now, fill)
+    }
+
     /// Sends the next segment of new data, or the FIN, if there is one and the receive window has room.
+    #[inline(always)]
     fn send_new(&mut self, segment: &mut Segment, now: Time, fill: Fill) -> Option<Sending> {
         let (len, fin) = self.next_new(fill)?;
         if self.unsent != UNLIMITED {
@@ -562,7 +579,7 @@ impl Sender {
         let space = len + u32::from(fin);
         self.next += space;
         self.sent += u64::from(len);
-        if self.scoreboard.is_empty() || self.alarm.is_none_or(|(alarm, _)| alarm == Alarm::Probe) {
+        if self.scoreboard.is_empty() || self.alarm.is_none() || self.runs(Alarm::Probe) {
             self.arm = timers::Arm::NewData;
         }
         let stamp = self.stamp(now);

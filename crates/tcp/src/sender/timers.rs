@@ -31,6 +31,27 @@ pub(super) enum Alarm {
     Persist,
 }
 
+/// The running timer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timer {
+    pub(super) alarm: Alarm,
+    /// When it expires; not before, if that is not computed yet.
+    due: Time,
+    /// How and when it was set, if it is a probe whose time is not computed yet: most are set anew long before they expire.
+    /// What the time depends on does not change meanwhile.
+    put_off: Option<(Arm, Time)>,
+}
+
+impl Timer {
+    const fn at(alarm: Alarm, due: Time) -> Self {
+        Self {
+            alarm,
+            due,
+            put_off: None,
+        }
+    }
+}
+
 /// How to set the alarm once everything that may be sent has been sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Arm {
@@ -56,10 +77,20 @@ pub(super) struct Probe {
 }
 
 impl Sender {
-    /// When [`Sender::on_timer`] is due; [`Time::MAX`]: never.
+    /// When [`Sender::on_timer`] is due, or sooner; [`Time::MAX`]: never.
     #[inline(always)]
     pub fn due(&self) -> Time {
-        let alarm = self.alarm.map_or(Time::MAX, |(_, due)| due);
+        self.or_release(self.alarm.map_or(Time::MAX, |timer| timer.due))
+    }
+
+    /// When [`Sender::on_timer`] is due; [`Time::MAX`]: never.
+    pub fn find_due(&self) -> Time {
+        self.or_release(self.alarm.map_or(Time::MAX, |timer| self.time_of(timer)))
+    }
+
+    /// This time of the alarm, or that at which held data may leave, if that is earlier.
+    #[inline(always)]
+    fn or_release(&self, alarm: Time) -> Time {
         if self.held {
             cold_path();
             return alarm.min(self.pacer.release());
@@ -67,11 +98,38 @@ impl Sender {
         alarm
     }
 
+    /// When a timer expires.
+    fn time_of(&self, timer: Timer) -> Time {
+        match timer.put_off {
+            Some((arm, at)) => {
+                let left = match arm {
+                    Arm::Acknowledged => self.timeout(),
+                    _ => self.until_retransmit(at),
+                };
+                self.clock.expiry(at, self.probe_span().min(left))
+            }
+            None => timer.due,
+        }
+    }
+
+    /// Computes the time of the alarm, if that was put off. To be called before what it depends on changes, unless the alarm
+    /// is then set anew.
+    #[inline(always)]
+    pub(crate) fn find_alarm(&mut self) {
+        let is_wanted = |timer: &Timer| timer.put_off.is_some() && self.arm == Arm::Leave;
+        if let Some(timer) = self.alarm.filter(is_wanted) {
+            cold_path();
+            self.alarm = Some(Timer::at(timer.alarm, self.time_of(timer)));
+        }
+    }
+
     /// Handles a timer that has expired.
     #[inline(never)]
     pub fn on_timer(&mut self, now: Time) {
         self.held = self.held && self.pacer.holds(now);
-        let Some((alarm, _)) = self.alarm.filter(|(_, due)| *due <= now) else {
+        self.find_alarm();
+        let has_expired = |timer: &Timer| timer.due <= now && timer.put_off.is_none();
+        let Some(Timer { alarm, .. }) = self.alarm.filter(has_expired) else {
             return;
         };
         self.alarm = None;
@@ -90,7 +148,7 @@ impl Sender {
                 self.timeouts += 1;
                 self.backoff += 1;
                 let rto = self.rtt.backed_off_rto(self.backoff);
-                self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, rto)));
+                self.alarm = Some(Timer::at(Alarm::Retransmit, self.clock.expiry(now, rto)));
             }
             Alarm::Probe => {
                 if self.probe.is_none() {
@@ -146,13 +204,13 @@ impl Sender {
             return None;
         }
         let (_, fin) = self.next_new(super::Fill::Full)?;
-        fin.then(|| self.send_new(segment, now, super::Fill::Full))?
+        fin.then(|| self.send_next(segment, now, super::Fill::Full))?
     }
 
     /// Sends a tail loss probe (RFC 8985 §7.3): new data if there is any, otherwise a retransmission of the newest
     /// segment.
     fn send_probe(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
-        let sending = match self.send_new(segment, now, super::Fill::Full) {
+        let sending = match self.send_next(segment, now, super::Fill::Full) {
             Some(sending) => sending,
             None => {
                 let stamp = self.stamp(now);
@@ -192,6 +250,12 @@ impl Sender {
         }
     }
 
+    /// True if this alarm is set.
+    #[inline(always)]
+    pub(super) fn runs(&self, alarm: Alarm) -> bool {
+        self.alarm.is_some_and(|timer| timer.alarm == alarm)
+    }
+
     pub(super) fn set_alarm(&mut self, now: Time) {
         let arm = std::mem::replace(&mut self.arm, Arm::Leave);
         if self.scoreboard.is_empty() {
@@ -201,31 +265,27 @@ impl Sender {
             self.arm_persist(now);
             return;
         }
+        if matches!(arm, Arm::Acknowledged | Arm::NewData) && self.arm_probe(arm, now) {
+            return;
+        }
         match arm {
             Arm::Leave => {}
             Arm::Acknowledged => {
-                let rto = self.rtt.backed_off_rto(self.backoff);
-                if self.arm_probe(rto, now) {
-                    return;
-                }
-                match self.alarm {
+                let rto = self.timeout();
+                match self.alarm.map(|timer| timer.alarm) {
                     // The timeout counts from the last transmission of the oldest segment, as if the timer had been
                     // running all the time (Linux's tcp_rearm_rto).
-                    Some((Alarm::Probe | Alarm::Reordering, _)) => self.arm_retransmit(now),
-                    _ => self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, rto))),
+                    Some(Alarm::Probe | Alarm::Reordering) => self.arm_retransmit(now),
+                    _ => {
+                        self.alarm = Some(Timer::at(Alarm::Retransmit, self.clock.expiry(now, rto)))
+                    }
                 }
             }
-            Arm::NewData => {
-                let left = self.until_retransmit(now);
-                if !self.arm_probe(left, now) {
-                    self.arm_retransmit(now);
-                }
-            }
-            Arm::Retransmit if matches!(self.alarm, Some((Alarm::Reordering, _))) => {}
-            Arm::Retransmit => self.arm_retransmit(now),
+            Arm::Retransmit if self.runs(Alarm::Reordering) => {}
+            Arm::NewData | Arm::Retransmit => self.arm_retransmit(now),
             Arm::Probed => {
                 let rto = self.rtt.backed_off_rto(self.backoff);
-                self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, rto)));
+                self.alarm = Some(Timer::at(Alarm::Retransmit, self.clock.expiry(now, rto)));
             }
         }
     }
@@ -237,13 +297,13 @@ impl Sender {
         let held_back = self.unsent > 0 || self.owes_fin();
         if held_back && self.alarm.is_none() && self.next_new(super::Fill::Full).is_none() {
             let rto = self.rtt.backed_off_rto(self.backoff);
-            self.alarm = Some((Alarm::Persist, self.clock.expiry(now, rto)));
+            self.alarm = Some(Timer::at(Alarm::Persist, self.clock.expiry(now, rto)));
         }
     }
 
     /// Handles an acknowledgement while the window is probed: it has opened, or it is probed again later.
     pub(super) fn on_window_probe_answered(&mut self) {
-        if self.alarm.is_some_and(|(alarm, _)| alarm == Alarm::Persist) {
+        if self.runs(Alarm::Persist) {
             self.alarm = None;
             if self.next_new(super::Fill::Full).is_some() {
                 self.backoff = 0;
@@ -258,14 +318,14 @@ impl Sender {
         segment.seq = self.una + u32::MAX;
         segment.len = 0;
         segment.flags = Flags::default();
-        self.send_new(segment, now, super::Fill::Partial)
+        self.send_next(segment, now, super::Fill::Partial)
             .unwrap_or(Sending::Retransmission)
     }
 
     /// Arms the retransmission timer for the oldest segment outstanding.
     pub(super) fn arm_retransmit(&mut self, now: Time) {
         let left = self.until_retransmit(now);
-        self.alarm = Some((Alarm::Retransmit, self.clock.expiry(now, left)));
+        self.alarm = Some(Timer::at(Alarm::Retransmit, self.clock.expiry(now, left)));
     }
 
     /// The time left until the retransmission timeout of the oldest segment outstanding.
@@ -275,36 +335,58 @@ impl Sender {
         due.saturating_since(now).max(Duration::from_micros(1))
     }
 
-    /// Arms a tail loss probe after two smoothed RTTs (RFC 8985 §7.2), or at the retransmission timeout in `left` if
-    /// that is earlier. Returns false if this state allows no probe.
-    fn arm_probe(&mut self, left: Duration, now: Time) -> bool {
+    /// Arms a tail loss probe after two smoothed RTTs (RFC 8985 §7.2), or at the retransmission timeout if that is earlier.
+    /// Returns false if this state allows no probe.
+    #[inline(always)]
+    fn arm_probe(&mut self, arm: Arm, now: Time) -> bool {
         let no_doubt =
             matches!(self.state, State::Open | State::Cwr) && self.scoreboard.sacked() == 0;
         let has_probes = self.sack && self.recovery == Recovery::Rack;
         if !no_doubt || !has_probes || self.scoreboard.is_empty() {
             return false;
         }
-        let span = match self.rtt.smoothed() {
-            Some(smoothed) => {
-                let alone = self.scoreboard.outstanding() == 1;
-                smoothed * 2
-                    + if alone {
-                        PROBE_ALLOWANCE
-                    } else {
-                        TIMEOUT_MARGIN
-                    }
-            }
-            None => crate::rtt::INITIAL_RTO,
+        // The timeout counts from the last transmission of the oldest segment, or from now.
+        let timeout = self.scoreboard.oldest_sent_at().unwrap_or(now) + self.rtt.rto();
+        let least = timeout.min(now + self.least_probe_span()).max(now);
+        let known = match self.alarm {
+            Some(timer) if timer.alarm == Alarm::Probe => timer.due,
+            _ => Time::MAX,
         };
-        self.alarm = Some((Alarm::Probe, self.clock.expiry(now, span.min(left))));
+        self.alarm = Some(Timer {
+            alarm: Alarm::Probe,
+            due: known.min(least),
+            put_off: Some((arm, now)),
+        });
         true
+    }
+
+    /// After how long a tail loss probe is sent, unless the retransmission timeout is earlier.
+    fn probe_span(&self) -> Duration {
+        let allowance = if self.scoreboard.outstanding() == 1 {
+            PROBE_ALLOWANCE
+        } else {
+            TIMEOUT_MARGIN
+        };
+        match self.rtt.smoothed() {
+            Some(smoothed) => smoothed * 2 + allowance,
+            None => crate::rtt::INITIAL_RTO,
+        }
+    }
+
+    /// That span is at least this.
+    #[inline(always)]
+    fn least_probe_span(&self) -> Duration {
+        match self.rtt.smoothed() {
+            Some(smoothed) => smoothed * 2,
+            None => crate::rtt::INITIAL_RTO,
+        }
     }
 
     pub(super) fn arm_reordering_timer(&mut self, span: Duration, now: Time) {
         // The reordering timer expires before the retransmission timer, which this acknowledgement would otherwise
         // restart.
         self.arm = Arm::Leave;
-        self.alarm = Some((
+        self.alarm = Some(Timer::at(
             Alarm::Reordering,
             self.clock.expiry(now, span + TIMEOUT_MARGIN),
         ));

@@ -4,7 +4,7 @@ use sojourn_units::Time;
 
 use super::{Medium, Member, Transmission, node, session_of};
 use crate::access::Access;
-use crate::aggregate::{Aggregation, Framing, Mpdu, Psdu};
+use crate::aggregate::{Aggregation, Framing, Mpdu, Psdu, Room};
 use crate::block_ack::{MOST_OUTSTANDING, WINDOW};
 use crate::exchange::Payload;
 use crate::frames;
@@ -23,6 +23,10 @@ impl<P: Packet> Medium<P> {
         observer: &mut impl Observer<P>,
     ) -> bool {
         let ahead = self.members[member].queues.ready_ahead();
+        if ahead == 0 {
+            let category = &self.members[member].categories[access.index()];
+            return !category.ready.is_empty() || self.has_something_to_send(member, access);
+        }
         while self.members[member].categories[access.index()].ready.len() < ahead {
             let Some(built) = self.next_transmission(member, access, now, observer) else {
                 break;
@@ -34,7 +38,6 @@ impl<P: Packet> Medium<P> {
         !self.members[member].categories[access.index()]
             .ready
             .is_empty()
-            || (ahead == 0 && self.has_something_to_send(member, access))
     }
 
     /// Prepares a transmission if none is ready. False if there is nothing to send.
@@ -99,11 +102,9 @@ impl<P: Packet> Medium<P> {
         for mpdu in sent.frames.drain(..) {
             session.queue_retransmission(mpdu);
         }
-        let timing = &self.cell.timing;
+        let room = Room::new(slowest, &limits, &self.cell.timing);
         sent.psdu = Psdu::default();
-        while let Some(mpdu) =
-            session.take_in_window(|bytes| sent.psdu.with(bytes).fits(slowest, &limits, timing))
-        {
+        while let Some(mpdu) = session.take_in_window(|bytes| room.holds(sent.psdu.with(bytes))) {
             sent.psdu = sent.psdu.with(mpdu.bytes);
             sent.frames.push(mpdu);
         }
@@ -208,7 +209,8 @@ impl<P: Packet> Medium<P> {
         let reach = self.reach(member);
         let timing = &self.cell.timing;
         let framing = self.cell.framing;
-        let fits = |psdu: Psdu| psdu.fits(slowest, &limits, timing);
+        let room = Room::new(slowest, &limits, timing);
+        let fits = |psdu: Psdu| room.holds(psdu);
         let session = session_of(self.channels.len(), member, peer, access);
         let session = &mut self.sessions[session];
         let mut frames = self.spare.pop().unwrap_or_default();
@@ -240,19 +242,13 @@ impl<P: Packet> Medium<P> {
                 failures: 0,
                 estimate,
             };
-            let mut amsdu = amsdu_bytes(
-                &framing,
-                0,
-                mpdu.packet.as_ref().map_or(0, |packet| packet.bytes()),
-            );
-            loop {
+            let first = mpdu.packet.as_ref().map_or(0, |packet| packet.bytes());
+            let mut amsdu = amsdu_bytes(&framing, 0, first);
+            while amsdu < limits.amsdu_bytes {
                 let another = |bytes| {
                     let longer = amsdu_bytes(&framing, amsdu, bytes);
                     longer <= limits.amsdu_bytes && fits(psdu.with(framing.mpdu(longer)))
                 };
-                if amsdu >= limits.amsdu_bytes {
-                    break;
-                }
                 let Some((packet, estimate)) =
                     queues.dequeue((peer, access), mode, another, now, env, &mut left)
                 else {

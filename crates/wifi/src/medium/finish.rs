@@ -28,32 +28,49 @@ impl<P: Packet> Medium<P> {
                 recipient.skip_to(start, now, up)
             });
         } else {
-            for at in 0..self.on_air.received.len() {
-                if !self.on_air.received[at] {
-                    continue;
-                }
-                let transmission = &mut self.members[member].categories[access.index()].ready[0];
-                let mpdu = &mut transmission.frames[at];
-                let sequence = mpdu.sequence;
-                let Some(msdu) = mpdu.take() else {
-                    continue;
-                };
-                if self.cell.standard.has_qos() {
-                    let mut late = None;
-                    self.with_recipient(session, now, observer, |recipient, up| {
-                        late = recipient.receive(sequence, msdu, now, up);
-                    });
-                    self.drop_all(member, late, Loss::Late, now, observer);
-                } else {
-                    self.pass_up(session, msdu, now, observer);
-                }
-            }
+            self.receive((member, access), session, now, observer);
         }
         self.on_air.phase = if self.on_air.answered {
             Phase::Ending(self.on_air.start + sender.plan.whole())
         } else {
             Phase::Ending(now)
         };
+    }
+
+    /// The receiver takes the frames that it has received.
+    fn receive(
+        &mut self,
+        (member, access): (usize, Access),
+        session: usize,
+        now: Time,
+        observer: &mut impl Observer<P>,
+    ) {
+        // What is used in turn is taken out meanwhile.
+        let mut recipient = self.take_recipient(session);
+        let received = core::mem::take(&mut self.on_air.received);
+        let category = &mut self.members[member].categories[access.index()];
+        let mut frames = core::mem::take(&mut category.ready[0].frames);
+        let has_qos = self.cell.standard.has_qos();
+        for (mpdu, _) in frames.iter_mut().zip(&received).filter(|(_, is)| **is) {
+            let sequence = mpdu.sequence;
+            let Some(msdu) = mpdu.take() else {
+                continue;
+            };
+            if !has_qos {
+                self.pass_up(session, msdu, now, observer);
+                continue;
+            }
+            let before = recipient.waiting_since();
+            let mut up = |msdu| self.pass_up(session, msdu, now, observer);
+            let late = recipient.receive(sequence, msdu, now, &mut up);
+            self.note_wait(session, before, recipient.waiting_since());
+            if late.is_some() {
+                self.drop_all(member, late, Loss::Late, now, observer);
+            }
+        }
+        self.members[member].categories[access.index()].ready[0].frames = frames;
+        self.on_air.received = received;
+        self.sessions[session].recipient = recipient;
     }
 
     /// Runs `act` on a session's recipient. The packets that the recipient passes up leave the medium.
@@ -64,30 +81,36 @@ impl<P: Packet> Medium<P> {
         observer: &mut impl Observer<P>,
         act: impl FnOnce(&mut Recipient<Msdu<P>>, &mut dyn FnMut(Msdu<P>)),
     ) {
-        let mut recipient =
-            core::mem::replace(&mut self.sessions[session].recipient, Recipient::new());
+        let mut recipient = self.take_recipient(session);
         let before = recipient.waiting_since();
         act(&mut recipient, &mut |msdu| {
             self.pass_up(session, msdu, now, observer)
         });
-        let since = recipient.waiting_since();
+        self.note_wait(session, before, recipient.waiting_since());
+        self.sessions[session].recipient = recipient;
+    }
+
+    fn take_recipient(&mut self, session: usize) -> Recipient<Msdu<P>> {
+        core::mem::replace(&mut self.sessions[session].recipient, Recipient::new())
+    }
+
+    /// Notes a wait for a missing frame that has begun `since` then; `before`: since when one was under way.
+    fn note_wait(&mut self, session: usize, before: Time, since: Time) {
         if since != before && since != Time::MAX {
             self.reordering.push_back((since, session));
         }
-        self.sessions[session].recipient = recipient;
     }
 
     /// Moves received packets out of the medium.
     fn pass_up(
         &mut self,
         session: usize,
-        msdu: Msdu<P>,
+        (first, more): Msdu<P>,
         now: Time,
         observer: &mut impl Observer<P>,
     ) {
         let (station, way) = ends(self.stations(), session / 4);
-        let (first, more) = msdu;
-        for packet in core::iter::once(first).chain(more) {
+        let mut leave = |packet: P| {
             observer.on_departure(Node::sender(station, way), &packet, now);
             let account = self.airtime.of(station, way);
             account.packets += 1;
@@ -97,6 +120,10 @@ impl<P: Packet> Medium<P> {
                 way,
                 packet,
             });
+        };
+        leave(first);
+        if !more.is_empty() {
+            more.into_iter().for_each(leave);
         }
     }
 
@@ -280,13 +307,12 @@ impl<P: Packet> Medium<P> {
                     .count() as u16,
             };
             self.controllers[link].report(&sent.chain, outcome);
+            let session = self.session(member, sent.peer, access);
             for (at, mut mpdu) in sent.frames.drain(..).enumerate() {
                 if self.on_air.received.get(at) == Some(&true) {
-                    let session = self.session(member, sent.peer, access);
                     self.sessions[session].originator.finish(mpdu.sequence);
-                    self.members[member]
-                        .queues
-                        .release((sent.peer, access), mpdu.estimate);
+                    let queues = &mut self.members[member].queues;
+                    queues.release((sent.peer, access), mpdu.estimate);
                 } else {
                     mpdu.failures = mpdu.failures.saturating_add(1);
                     self.retransmit_or_drop((member, sent.peer), access, mpdu, now, observer);

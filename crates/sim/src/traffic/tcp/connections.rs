@@ -18,7 +18,7 @@ use crate::traffic::Identity;
 
 /// The index of an open connection; valid until a connection is removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place(usize);
+struct Place(usize);
 
 /// The open connections of a flow.
 pub struct Connections {
@@ -40,7 +40,7 @@ pub struct Connections {
     has_link: bool,
 }
 
-/// The number of an open connection, and when each end's next timer expires.
+/// The number of an open connection, and for each end a time before which it needs no call.
 struct Handle {
     id: Id,
     due: [Time; 2],
@@ -54,6 +54,8 @@ pub struct Connection {
     opener: Side,
     /// The data in the sending host, if TCP small queues apply.
     local: Option<LocalQueue>,
+    /// Ends that wait for the end of this instant.
+    waits: [bool; 2],
 }
 
 /// Payload bytes sent and received and segments retransmitted in the flow's direction; timeouts of both ends.
@@ -128,8 +130,15 @@ impl Connection {
         (&mut self.ends[side as usize], local)
     }
 
-    /// When an end's next timer expires; [`Time::MAX`]: never.
-    pub fn next_timer(&self, side: Side) -> Time {
+    /// Notes whether an end waits for the end of this instant. Returns when the end needs a call: `now` if it waits, else when
+    /// its next timer expires, or sooner; [`Time::MAX`]: never.
+    #[inline(always)]
+    pub fn due(&mut self, side: Side, waits: bool, now: Time) -> Time {
+        self.waits[side as usize] = waits;
+        if waits {
+            cold_path();
+            return now;
+        }
         self.ends[side as usize].due()
     }
 
@@ -213,7 +222,8 @@ impl Connections {
     }
 
     /// Finds a connection; `None` if it is closed.
-    pub fn find(&self, id: Id) -> Option<Place> {
+    #[inline(always)]
+    fn find(&self, id: Id) -> Option<Place> {
         // Most flows have one connection.
         if self.handles.first().is_some_and(|first| first.id == id) {
             return Some(Place(0));
@@ -225,22 +235,33 @@ impl Connections {
             .map(Place)
     }
 
-    /// An open connection and its ends' deadlines. The caller updates a deadline after an end has acted.
-    pub fn at(&mut self, place: Place) -> (&mut Connection, &mut [Time; 2]) {
-        (&mut self.open[place.0], &mut self.handles[place.0].due)
+    /// An open connection and its ends' deadlines; `None` if it is closed. The caller updates a deadline after an end has acted.
+    #[inline(always)]
+    pub fn at(&mut self, id: Id) -> Option<(&mut Connection, &mut [Time; 2])> {
+        let Place(place) = self.find(id)?;
+        Some((
+            self.open.get_mut(place)?,
+            &mut self.handles.get_mut(place)?.due,
+        ))
     }
 
     /// Runs the expired timers of one side's ends.
     pub fn on_timer(&mut self, side: Side, now: Time) {
-        for (handle, connection) in self.handles.iter().zip(&mut self.open) {
-            if handle.due[side as usize] <= now {
+        for (handle, connection) in self.handles.iter_mut().zip(&mut self.open) {
+            let due = &mut handle.due[side as usize];
+            if *due > now {
+                continue;
+            }
+            *due = connection.ends[side as usize].find_timer();
+            if *due <= now || connection.waits[side as usize] {
+                *due = Time::MAX; // until it has sent
                 connection.end(side).on_timer(now);
                 self.ready.push((handle.id, side));
             }
         }
     }
 
-    /// When each side's next timer expires; [`Time::MAX`]: never.
+    /// The earliest deadline of each side; [`Time::MAX`]: none.
     pub fn next_timers(&self) -> [Time; 2] {
         if let [only] = self.handles.as_slice() {
             return only.due;
@@ -254,19 +275,17 @@ impl Connections {
     }
 
     /// Takes an end that may have something to send.
-    pub fn take_ready(&mut self) -> Option<(Id, Place, Side)> {
-        loop {
-            let (id, side) = self.ready.pop()?;
-            if let Some(place) = self.find(id) {
-                return Some((id, place, side));
-            }
-        }
+    pub fn take_ready(&mut self) -> Option<(Id, Side)> {
+        self.ready.pop()
     }
 
     /// Removes a closed connection and returns its counters.
-    pub fn remove(&mut self, place: Place) -> Counts {
-        self.handles.swap_remove(place.0);
-        self.open.swap_remove(place.0).counts()
+    pub fn remove(&mut self, id: Id) -> Counts {
+        let Some(Place(place)) = self.find(id) else {
+            return Counts::default();
+        };
+        self.handles.swap_remove(place);
+        self.open.swap_remove(place).counts()
     }
 
     /// The counters of the open connections.
@@ -309,6 +328,7 @@ impl sojourn_traffic::Connections for Connections {
             ends,
             opener,
             local: self.small_queues.then(|| LocalQueue::new(self.has_link)),
+            waits: [false; 2],
         });
         self.ready.push((id, opener));
         id

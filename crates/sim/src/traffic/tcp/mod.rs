@@ -6,8 +6,6 @@ mod heard;
 mod local_queue;
 mod qlog;
 
-use std::mem;
-
 use sojourn_aqm::Ecn;
 use sojourn_experiment::model::Kind;
 use sojourn_measure::meter::{Meter, RowsOf};
@@ -19,7 +17,7 @@ use sojourn_traffic::{Application, Id, Side, over_tcp};
 use sojourn_units::{Duration, Time, cold_path};
 
 use self::acknowledged::Unacknowledged;
-use self::connections::{Connection, Connections, Counts, Place};
+use self::connections::{Connection, Connections, Counts};
 use self::heard::Heard;
 use self::local_queue::{LinkQueue, LocalQueue};
 use self::qlog::Qlog;
@@ -48,10 +46,16 @@ struct Egress {
     unacknowledged: Option<Unacknowledged>,
     /// The flow's qlog, if it is recorded.
     qlog: Option<Box<Qlog>>,
-    /// An arrival is being handled, and others may follow at this instant.
-    in_batch: bool,
-    /// The end polled last waits for the end of this instant.
-    waits: bool,
+    /// One of these is, or the meter records segments.
+    records: bool,
+}
+
+/// What an end has done.
+struct Sent {
+    /// The connection is closed.
+    over: bool,
+    /// Its deadline has moved.
+    moved: bool,
 }
 
 impl TcpFlow {
@@ -60,82 +64,68 @@ impl TcpFlow {
         let tcp = kind.tcp()?;
         let application = over_tcp(&identity.of_application(), kind, seed)?;
         let iss = Stream::new(seed, &format!("flow/{}/iss", identity.flow));
+        let meter = Meter::new(&identity.measures);
+        let rows = identity.measures.rows == Some(RowsOf::Segments);
         Some(Self {
             application_due: application.next_timer().unwrap_or(Time::MAX),
             connections: Connections::new(&identity, kind, tcp, algorithm, iss),
             hears_arrivals: application.hears_arrivals(),
             application,
-            meter: Meter::new(&identity.measures),
             over: Counts::default(),
             egress: Egress {
-                unacknowledged: (identity.measures.rows == Some(RowsOf::Segments))
-                    .then(Unacknowledged::default),
+                unacknowledged: rows.then(Unacknowledged::default),
                 qlog: (identity.qlog).then(|| Box::new(Qlog::new(identity.flow, tcp.mss.into()))),
+                records: rows || identity.qlog || meter.segments.is_some(),
                 identity,
-                in_batch: false,
-                waits: false,
             },
+            meter,
         })
     }
 
-    /// Delivers a segment to one of the hosts.
-    pub fn on_packet(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
+    /// Delivers a segment to one of the hosts. Returns the hosts' deadlines, as [`TcpFlow::next_timers`], if they may have
+    /// moved.
+    pub fn on_packet(
+        &mut self,
+        packet: &SimPacket,
+        now: Time,
+        network: &mut Network,
+    ) -> Option<[Time; 2]> {
         let (id, side) = (Id(packet.connection), packet.reaches());
-        let Some(place) = self.connections.find(id) else {
+        let Some((connection, due)) = self.connections.at(id) else {
             cold_path();
-            return; // a late segment of a closed connection
+            return None; // a late segment of a closed connection
         };
         let ecn = match packet.ecn {
             Ecn::NotEct => Arrival::NotEct,
             Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
             Ecn::Ce => Arrival::Ce,
         };
-        let segment = &packet.segment;
-        if side == Side::Sending {
-            if let Some(unacknowledged) = &mut self.egress.unacknowledged {
-                record_acknowledged(unacknowledged, &mut self.meter, id, segment, now);
-            }
+        let (egress, meter) = (&mut self.egress, &mut self.meter);
+        if egress.records {
+            egress.record_acknowledged(meter, packet, now);
         }
-        let (connection, due) = self.connections.at(place);
-        let rtt = connection.deliver(side, segment, ecn, now);
-        if let (Some(qlog), Side::Sending) = (&mut self.egress.qlog, side) {
-            record_received(
-                qlog,
-                connection,
-                id,
-                packet,
-                self.egress.identity.overhead,
-                rtt,
-                now,
-            );
+        let rtt = connection.deliver(side, &packet.segment, ecn, now);
+        if egress.records {
+            egress.record_arrival(meter, connection, packet, rtt, now);
         }
         connection.end_wait(side, now, || network.next_before(Time::MAX).1);
-        if side == Side::Receiving && self.meter.segments.is_some() && segment.sequence_len() > 0 {
-            cold_path();
-            self.meter.record_segment(now - packet.enqueued, now);
-        }
         if let Some(rtt) = rtt {
-            self.meter.record_rtt(rtt, now);
+            meter.record_rtt(rtt, now);
         }
         // A kernel answers before it wakes the application.
-        self.egress.in_batch = true;
-        let over = self.egress.send(connection, due, (id, side), now, network);
-        self.egress.in_batch = false;
-        if over {
-            self.let_go(id, place, now);
+        let sent = egress.send(connection, due, (id, side), true, now, network);
+        if sent.over {
+            self.let_go(id, now);
         } else if self.hears_arrivals {
-            self.application.on_arrival(
-                id,
-                side,
-                now,
-                &mut self.connections,
-                &mut Heard(&mut self.meter),
-            );
+            let heard = &mut Heard(&mut self.meter);
+            self.application
+                .on_arrival(id, side, now, &mut self.connections, heard);
             self.ask_application();
         } else {
-            return;
+            return sent.moved.then(|| self.next_timers());
         }
         self.send_ready(now, network);
+        Some(self.next_timers())
     }
 
     /// Handles a host timer, which may have expired.
@@ -163,18 +153,21 @@ impl TcpFlow {
 
     /// Sends all segments that are ready.
     fn send_ready(&mut self, now: Time, network: &mut Network) {
-        while let Some((id, place, side)) = self.connections.take_ready() {
-            let (connection, due) = self.connections.at(place);
-            if self.egress.send(connection, due, (id, side), now, network) {
-                self.let_go(id, place, now);
+        while let Some((id, side)) = self.connections.take_ready() {
+            let Some((connection, due)) = self.connections.at(id) else {
+                continue;
+            };
+            let sent = (self.egress).send(connection, due, (id, side), false, now, network);
+            if sent.over {
+                self.let_go(id, now);
             }
         }
     }
 
     /// Removes a closed connection and tells the application.
     #[cold]
-    fn let_go(&mut self, id: Id, place: Place, now: Time) {
-        let counts = self.connections.remove(place);
+    fn let_go(&mut self, id: Id, now: Time) {
+        let counts = self.connections.remove(id);
         self.over = [self.over, counts].into_iter().sum();
         if let Some(unacknowledged) = &mut self.egress.unacknowledged {
             unacknowledged.forget(id);
@@ -208,100 +201,204 @@ impl TcpFlow {
 }
 
 impl Egress {
-    /// Sends all segments that an end may send, and updates its deadline. True if the connection is closed.
+    /// Sends all segments that an end may send, and updates its deadline. `in_batch`: an arrival is being handled, and others
+    /// may follow at this instant.
+    #[inline(always)]
     fn send(
         &mut self,
         connection: &mut Connection,
         due: &mut [Time; 2],
         (id, side): (Id, Side),
+        in_batch: bool,
         now: Time,
         network: &mut Network,
-    ) -> bool {
-        if let (Some(qlog), Side::Sending) = (&mut self.qlog, side) {
-            cold_path();
-            qlog.updated(id, connection.sending_end(side).0, None, now);
+    ) -> Sent {
+        if self.records {
+            self.record_update(connection, id, side, now);
         }
-        if connection.has_to_send(side) {
-            self.poll(connection, id, side, now, network);
+        let waits = connection.has_to_send(side)
+            && self.poll(connection, (id, side), in_batch, now, network);
+        if self.records && !in_batch {
+            self.record_update(connection, id, side, now);
         }
-        if let (Some(qlog), Side::Sending, false) = (&mut self.qlog, side, self.in_batch) {
-            cold_path();
-            qlog.updated(id, connection.sending_end(side).0, None, now);
+        let next = connection.due(side, waits, now);
+        let moved = next != due[side as usize];
+        due[side as usize] = next;
+        // What arrives at the receiving host ends nothing.
+        let may_be_over = !in_batch || side == Side::Sending;
+        Sent {
+            over: may_be_over && connection.is_over(),
+            moved,
         }
-        due[side as usize] = if mem::take(&mut self.waits) {
-            now
-        } else {
-            connection.next_timer(side)
-        };
-        connection.is_over()
     }
 
-    /// Polls an end for segments until it has none left.
-    #[inline]
+    /// Polls an end for segments until it has none left. True if the end waits for the end of this instant.
+    #[inline(always)]
     fn poll(
         &mut self,
         connection: &mut Connection,
-        id: Id,
-        side: Side,
+        of: (Id, Side),
+        in_batch: bool,
         now: Time,
         network: &mut Network,
-    ) {
-        let of = self.identity.membership(id.0, side == Side::Receiving);
-        let overhead = self.identity.overhead;
-        let route = self.identity.routes[side as usize];
-        let (end, mut local) = connection.sending_end(side);
-        let capable = if end.sends_ect1() {
-            Ecn::Ect1
-        } else {
-            Ecn::Ect0
-        };
+    ) -> bool {
+        let (end, mut local) = connection.sending_end(of.1);
+        if local.is_none() && end.is_idle() {
+            self.acknowledge(end, of, now, network);
+            return false;
+        }
         loop {
             match &mut local {
                 Some(LocalQueue::Link(link)) => hold_back(end, link, now),
-                Some(local) if self.in_batch && waits(end, local, now, network) => {
-                    self.waits = true;
-                    return;
-                }
+                Some(local) if in_batch && waits(end, local, now, network) => return true,
                 _ => {}
             }
-            let mut packet = network.observer.packets.take();
-            let Some(is_capable) = end.poll_into(&mut packet.segment, now) else {
-                network.observer.packets.give_back(packet);
-                return;
-            };
-            let segment = &packet.segment;
-            if let Some(unacknowledged) = &mut self.unacknowledged {
-                record_sent(unacknowledged, id, side, segment, now);
-            }
-            if let (Some(qlog), Side::Sending) = (&mut self.qlog, side) {
-                cold_path();
-                let ip_bytes = segment.header_bytes() + u32::from(segment.len);
-                qlog.sent(id, segment, ip_bytes, now);
-            }
-            let payload = u32::from(segment.len);
-            let bytes = segment.header_bytes() + payload + overhead;
-            let ecn = if is_capable { capable } else { Ecn::NotEct };
-            packet.address(of, packet::Kind::Segment, bytes, ecn, now);
-            let mut next = packet.segment;
-            let leaves = network::send(network, packet, route, now);
-            let mut sent = payload;
-            let has_link = matches!(local, Some(LocalQueue::Link(_)));
-            if !has_link && self.unacknowledged.is_none() && self.qlog.is_none() {
-                while end.continue_alike(&mut next, now) {
-                    let mut packet = network.observer.packets.take();
-                    packet.segment = next;
-                    packet.address(of, packet::Kind::Segment, bytes, ecn, now);
-                    network::send(network, packet, route, now);
-                    sent += payload;
-                }
-            }
-            if let Some(local) = &mut local {
-                local.push(sent, now, leaves);
-            }
-            if !end.has_to_send() {
-                return; // the usual case after an acknowledgement
+            let sends = self.send_burst(end, local.as_deref_mut(), of, now, network);
+            if !sends || !end.has_to_send() {
+                return false;
             }
         }
+    }
+
+    /// Sends the acknowledgement of an end that has nothing else to send.
+    #[inline(never)]
+    fn acknowledge(
+        &mut self,
+        end: &mut Endpoint,
+        of: (Id, Side),
+        now: Time,
+        network: &mut Network,
+    ) {
+        let mut packet = network.observer.packets.take();
+        match end.acknowledge_into(&mut packet.segment, now) {
+            Some(is_capable) => {
+                let bytes = packet.segment.header_bytes() + self.identity.overhead;
+                self.launch(packet, bytes, codepoint(end, is_capable), of, now, network);
+            }
+            None => network.observer.packets.give_back(packet),
+        }
+    }
+
+    /// Sends the next segment of an end, and those that continue its burst alike. False if there is none.
+    #[inline(never)]
+    fn send_burst(
+        &mut self,
+        end: &mut Endpoint,
+        local: Option<&mut LocalQueue>,
+        of: (Id, Side),
+        now: Time,
+        network: &mut Network,
+    ) -> bool {
+        let packets = &mut network.observer.packets;
+        let Some(is_capable) = end.poll_into(&mut packets.spare().segment, now) else {
+            return false;
+        };
+        let packet = packets.take();
+        let mut segment = packet.segment;
+        let payload = u32::from(segment.len);
+        let bytes = segment.header_bytes() + payload + self.identity.overhead;
+        let ecn = codepoint(end, is_capable);
+        let leaves = self.launch(packet, bytes, ecn, of, now, network);
+        let mut sent = payload;
+        let has_link = matches!(local, Some(LocalQueue::Link(_)));
+        if !has_link && !self.records {
+            while end.continue_alike(&mut segment, now) {
+                let mut packet = network.observer.packets.take();
+                packet.segment = segment;
+                self.launch(packet, bytes, ecn, of, now, network);
+                sent += payload;
+            }
+        }
+        if let Some(local) = local {
+            local.push(sent, now, leaves);
+        }
+        true
+    }
+
+    /// Sends a packet that holds a segment and takes `bytes` on the link. Returns when it leaves the host.
+    #[inline(always)]
+    fn launch(
+        &mut self,
+        mut packet: SimPacket,
+        bytes: u32,
+        ecn: Ecn,
+        (id, side): (Id, Side),
+        now: Time,
+        network: &mut Network,
+    ) -> Time {
+        if self.records {
+            self.record_sent(id, side, &packet.segment, now);
+        }
+        let of = self.identity.membership(id.0, side == Side::Receiving);
+        packet.address(of, packet::Kind::Segment, bytes, ecn, now);
+        network::send(network, packet, self.identity.routes[side as usize], now)
+    }
+
+    /// Notes when data was sent.
+    #[cold]
+    fn record_sent(&mut self, id: Id, side: Side, segment: &Segment, now: Time) {
+        if side != Side::Sending {
+            return;
+        }
+        if let Some(unacknowledged) = self.unacknowledged.as_mut().filter(|_| segment.len > 0) {
+            unacknowledged.send(id, segment.end(), now);
+        }
+        if let Some(qlog) = &mut self.qlog {
+            let ip_bytes = segment.header_bytes() + u32::from(segment.len);
+            qlog.sent(id, segment, ip_bytes, now);
+        }
+    }
+
+    /// Records a row for each segment that this packet acknowledges at the sender of the data.
+    #[cold]
+    fn record_acknowledged(&mut self, meter: &mut Meter, packet: &SimPacket, now: Time) {
+        if let (Some(unacknowledged), Side::Sending) = (&mut self.unacknowledged, packet.reaches())
+        {
+            for sent_at in unacknowledged.acknowledge(Id(packet.connection), packet.segment.ack) {
+                meter.record_row(now - sent_at, now);
+            }
+        }
+    }
+
+    /// Notes an arrival, and what it has changed at the sender of the data.
+    #[cold]
+    fn record_arrival(
+        &mut self,
+        meter: &mut Meter,
+        connection: &mut Connection,
+        packet: &SimPacket,
+        rtt: Option<Duration>,
+        now: Time,
+    ) {
+        let (id, segment) = (Id(packet.connection), &packet.segment);
+        match (&mut self.qlog, packet.reaches()) {
+            (Some(qlog), Side::Sending) => {
+                qlog.received(id, segment, packet.bytes - self.identity.overhead, now);
+                qlog.updated(id, connection.sending_end(Side::Sending).0, rtt, now);
+            }
+            (_, Side::Receiving) if meter.segments.is_some() && segment.sequence_len() > 0 => {
+                meter.record_segment(now - packet.enqueued, now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes what has changed at the sender of the data.
+    #[cold]
+    fn record_update(&mut self, connection: &mut Connection, id: Id, side: Side, now: Time) {
+        if let (Some(qlog), Side::Sending) = (&mut self.qlog, side) {
+            qlog.updated(id, connection.sending_end(side).0, None, now);
+        }
+    }
+}
+
+/// The ECN field of what an end sends.
+#[inline(always)]
+fn codepoint(end: &Endpoint, is_capable: bool) -> Ecn {
+    match is_capable {
+        false => Ecn::NotEct,
+        true if end.sends_ect1() => Ecn::Ect1,
+        true => Ecn::Ect0,
     }
 }
 
@@ -314,51 +411,8 @@ fn hold_back(end: &mut Endpoint, link: &mut LinkQueue, now: Time) {
 /// The same without a link: what was sent at this instant leaves after all that arrives at it.
 #[inline(always)]
 fn waits(end: &Endpoint, local: &LocalQueue, now: Time, network: &Network) -> bool {
-    local.waiting(now) > 0 && {
-        cold_path(); // the first acknowledgement of an instant has sent, and this is another one
-        local.waiting(now) > end.small_queue() && network.next_before(Time::MAX).1 == now
-    }
-}
-
-/// Notes an arrival at the sender of the data, and what it changed.
-#[cold]
-fn record_received(
-    qlog: &mut Qlog,
-    connection: &mut Connection,
-    id: Id,
-    packet: &SimPacket,
-    overhead: u32,
-    rtt: Option<Duration>,
-    now: Time,
-) {
-    qlog.received(id, &packet.segment, packet.bytes - overhead, now);
-    qlog.updated(id, connection.sending_end(Side::Sending).0, rtt, now);
-}
-
-/// Notes when data was sent.
-#[cold]
-fn record_sent(
-    unacknowledged: &mut Unacknowledged,
-    id: Id,
-    side: Side,
-    segment: &Segment,
-    now: Time,
-) {
-    if side == Side::Sending && segment.len > 0 {
-        unacknowledged.send(id, segment.end(), now);
-    }
-}
-
-/// Records a row for each segment that this one acknowledges.
-#[cold]
-fn record_acknowledged(
-    unacknowledged: &mut Unacknowledged,
-    meter: &mut Meter,
-    id: Id,
-    segment: &Segment,
-    now: Time,
-) {
-    for sent_at in unacknowledged.acknowledge(id, segment.ack) {
-        meter.record_row(now - sent_at, now);
+    local.waiting(now) > end.least_small_queue() && {
+        cold_path(); // usually nothing else arrives now, which is found out sooner
+        network.next_before(Time::MAX).1 == now && local.waiting(now) > end.small_queue()
     }
 }
