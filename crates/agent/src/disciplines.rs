@@ -510,7 +510,7 @@ pub fn leaf(arm: &Queue, limit: Option<Limit>, frame: u32, rate: Rate) -> Result
         return refuse(
             "aqm",
             format!(
-                "must be one that Linux has ({}); \"{}\" runs on: sim",
+                "must be one that Linux has ({}); \"{}\" runs on: sim, datapath",
                 have.join(", "),
                 arm.aqm
             ),

@@ -175,7 +175,9 @@ impl<'a> Queue<'a> {
             backlog_bytes: self.backlog_bytes,
             dropped: counted.dropped,
             marked: counted.marked.unwrap_or(self.marked),
-            state: vec![("probability", counted.probability.unwrap_or(f64::NAN))],
+            state: (counted.probability.map(|value| ("probability", value)))
+                .into_iter()
+                .collect(),
         }
     }
 }

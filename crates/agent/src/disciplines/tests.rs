@@ -349,7 +349,7 @@ fn a_discipline_that_linux_lacks_is_refused_with_those_that_it_has() {
     assert_eq!(refusal.key, "aqm");
     assert!(refusal.must.contains("fq_codel"), "{}", refusal.must);
     assert!(
-        refusal.must.ends_with("\"blue\" runs on: sim"),
+        refusal.must.ends_with("\"blue\" runs on: sim, datapath"),
         "{}",
         refusal.must
     );
