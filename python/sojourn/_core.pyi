@@ -30,8 +30,10 @@ __all__ = [
     "design_json",
     "disciplines_json",
     "linux_job",
+    "linux_joined",
     "linux_modules",
     "linux_notes",
+    "linux_parts",
     "linux_run",
     "metrics_json",
     "path_check",
@@ -580,11 +582,17 @@ def schema_json() -> str: ...
 def linux_job(spec: RunSpec, prefix: str) -> str:
     """The job of the agent on Linux for a run, as JSON; RunError if Linux cannot make it."""
 
-def linux_modules(plan: Plan) -> list[str]:
+def linux_joined(job: str, prefix: str, machines: str, recordings: Sequence[bytes]) -> bytes:
+    """The recording of a job from those of its parts, in the order of the machines; see ``linux_parts``."""
+
+def linux_modules(plan: Plan, parts: bool = False) -> list[str]:
     """The kernel modules that a plan's runs need; ExperimentError, with the file's line, if Linux cannot make one."""
 
 def linux_notes(plan: Plan) -> list[str]:
     """Settings of an experiment that Linux implements differently, in lines for the user."""
+
+def linux_parts(job: str, prefix: str, machines: str) -> list[str]:
+    """The parts of a job on several machines, all as JSON; the machines as the tables of a testbed's file."""
 
 def path_check(plan: Plan) -> None:
     """ExperimentError, with the file's line, if real packets cannot make one of a plan's runs."""

@@ -10,7 +10,9 @@ use sojourn_units::{Duration, Rate, Value};
 
 use crate::disciplines::{self, Leaf, Refusal};
 use crate::hosts::Hosts;
-use crate::job::{FIRST_PORT, FIRST_PORT_OF_REQUESTED, Flow, Job, ObservedQueue, PathJob, Tcp};
+use crate::job::{
+    Action, FIRST_PORT, FIRST_PORT_OF_REQUESTED, Flow, Job, ObservedQueue, PathJob, Step, Tcp,
+};
 use crate::netem;
 use crate::shaper;
 use crate::topology::{self, Names};
@@ -41,9 +43,13 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
         .map(|side| (side.place, &side.leaves[..]))
         .collect();
     let (namespaces, setup) = topology::network(experiment, &queues, &hosts, &names);
-    let mut modules: Vec<String> = ["veth", "sch_htb", "sch_netem", "inet_diag", "tcp_diag"]
+    let mut modules: Vec<String> = ["veth", "sch_htb", "inet_diag", "tcp_diag"]
         .map(str::to_owned)
         .into();
+    let delays = |step: &Step| matches!(&step.action, Action::Add(of) if of.kind == "netem");
+    if setup.iter().any(delays) {
+        modules.push("sch_netem".into());
+    }
     if hosts.all.iter().any(|placed| placed.role.rests.len() > 1) {
         modules.push("sch_prio".into());
     }
@@ -61,6 +67,7 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
     modules.dedup();
     // Reno is built in and has no module.
     modules.retain(|module| module != "tcp_reno");
+    let rates = sides.iter().flat_map(|side| side.rate);
     Ok(Job {
         version: env!("CARGO_PKG_VERSION").into(),
         seed,
@@ -74,6 +81,7 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
         flows,
         duration_ns: experiment.duration.as_nanos(),
         warmup_ns: experiment.warmup.as_nanos(),
+        bps: rates.map(|(_, rate)| rate.as_bps()).max().unwrap_or(0),
         frame: derived::mtu(experiment) + topology::ETHERNET,
         series_ns: experiment.record.series.map(Duration::as_nanos),
         capture: experiment.record.pcap.is_some(),
@@ -121,6 +129,7 @@ pub fn path_job(
             flows,
             duration_ns: experiment.duration.as_nanos(),
             warmup_ns: experiment.warmup.as_nanos(),
+            bps: 0,
             frame: derived::mtu(experiment) + topology::ETHERNET,
             series_ns: experiment.record.series.map(Duration::as_nanos),
             capture: false,
@@ -168,6 +177,23 @@ fn check_qlog(experiment: &Experiment) -> Result<(), Refusal> {
 fn check_path(experiment: &Experiment) -> Result<(), Refusal> {
     check_links(experiment)?;
     check_traffic(experiment)
+}
+
+/// Refuses traffic whose ends have to know each other, as those on two machines do not.
+///
+/// # Errors
+/// As [`job`].
+pub fn check_parts(experiment: &Experiment) -> Result<(), Refusal> {
+    for (group, traffic) in experiment.traffic.iter().enumerate() {
+        if matches!(traffic.kind, Kind::Files(_) | Kind::Web(_) | Kind::Video(_)) {
+            return refuse(
+                format!("traffic.{group}.kind"),
+                "must be bulk, onoff, cbr, voip, game or ping on a testbed, where a program is at one end of a flow only; \
+                 all kinds run with --on host",
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Settings of an experiment that a kernel implements differently: a line each, for the user.

@@ -38,6 +38,8 @@ pub struct Job {
     pub duration_ns: u64,
     /// When measuring begins.
     pub warmup_ns: u64,
+    /// The highest rate of a queue, in bits per second; 0 if there are no queues to observe.
+    pub bps: u64,
     /// Bytes of the largest frame, Ethernet header included. A larger one means that an offload is still on.
     pub frame: u32,
     /// Width of the bins of the time series.
@@ -93,6 +95,8 @@ pub enum Action {
     Namespace(String),
     /// Connects two namespaces by a pair of virtual Ethernet devices without offloads, whose ends know each other.
     Connect([Interface; 2]),
+    /// Gives a namespace its end of such a pair whose other end is on another machine.
+    Attach(Attachment),
     /// Makes a TUN device, by which Sojourn's own path is reached.
     Tun(Interface),
     /// Adds a route.
@@ -101,7 +105,7 @@ pub enum Action {
     Add(Scheduler),
     /// Settings below /proc/sys with their values.
     Sysctl(Vec<(String, String)>),
-    /// As `Sysctl`; settings that the kernel does not have are skipped.
+    /// As `Sysctl`; settings that the kernel does not have, or a container may not change, are skipped.
     SysctlIfKnown(Vec<(String, String)>),
 }
 
@@ -118,6 +122,17 @@ pub struct Interface {
     pub mac: [u8; 6],
     /// Bytes of the largest IP packet.
     pub mtu: u32,
+}
+
+/// An end of a pair whose other end is reached by an interface of this machine.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Attachment {
+    /// The end.
+    pub end: Interface,
+    /// The other end.
+    pub other: Interface,
+    /// The machine's interface.
+    pub wire: String,
 }
 
 /// A route by a neighbour, with what TCP connections over it start from.
@@ -198,6 +213,13 @@ pub struct Flow {
     pub tcp: Option<Tcp>,
     /// Its kind of traffic.
     pub kind: Kind,
+}
+
+impl Job {
+    /// True if a namespace is on this machine.
+    pub fn has(&self, namespace: &String) -> bool {
+        self.namespaces.contains(namespace)
+    }
 }
 
 impl Flow {

@@ -14,6 +14,7 @@
 //! | [`disciplines`] | disciplines as options of the kernel, and their counters |
 //! | [`shaper`], `netem` | HTB and netem, which make a link |
 //! | [`topology`] | the network as steps that build it |
+//! | [`parts`] | a job on several machines: the part of each, and the recording of all from theirs |
 //! | `netlink` | the bytes of netlink messages |
 //! | `executor` | carries out a job; on Linux only |
 //! | [`recording`] | the output of the agent |
@@ -33,6 +34,7 @@ pub mod hosts;
 mod job;
 mod netem;
 mod netlink;
+pub mod parts;
 pub mod recording;
 mod replay;
 pub mod shaper;
@@ -41,7 +43,7 @@ pub mod topology;
 pub mod wifi;
 
 pub use compile::{
-    check_links as check_path_links, job as compile_job, notes as compile_notes,
+    check_links as check_path_links, check_parts, job as compile_job, notes as compile_notes,
     path_job as compile_path_job,
 };
 pub use disciplines::Refusal;

@@ -1,5 +1,5 @@
 //! The agent's program: the first process of a virtual machine, or `sojourn-agent run JOB RECORDING` as root. With `apart` it makes
-//! namespaces of its own, in which it carries packets itself: of a job, or of a program.
+//! namespaces of its own, in which it carries packets itself: of a job, or of a program. With `machine` it is told by lines.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,10 +10,10 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use serde::de::DeserializeOwned;
 use sojourn_agent::Recording;
-use sojourn_agent::executor::{Failure, execute, init, interrupts, path, sandbox, shell};
+use sojourn_agent::executor::{Failure, execute, init, interrupts, machine, path, sandbox, shell};
 
 const USAGE: &str = "usage: sojourn-agent run JOB RECORDING (as root), or as the init of a virtual machine; \
-    sojourn-agent apart PARENT path JOB RECORDING; sojourn-agent apart PARENT shell JOB RECORDING PROGRAM …";
+    sojourn-agent machine INTERFACE …; sojourn-agent apart PARENT path JOB RECORDING; sojourn-agent apart PARENT shell JOB RECORDING PROGRAM …";
 
 fn main() -> ExitCode {
     // A program's arguments need not be text.
@@ -32,6 +32,8 @@ fn main() -> ExitCode {
             Ok(0)
         }
         ["run", job, recording] => run(job, recording).map(|()| 0),
+        ["machine", ref wires @ ..] => machine::supervise(&names(wires)),
+        ["attend", ref wires @ ..] => machine::attend(&names(wires)).map(|()| 0),
         ["apart", parent, ..] => {
             number(parent).and_then(|parent| sandbox::apart(parent, &given[2..]))
         }
@@ -67,6 +69,10 @@ const NOT_FOUND: u8 = 127;
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, Failure> {
     text.parse().map_err(|_| Failure(USAGE.into()))
+}
+
+fn names(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 /// Reads a job.
@@ -113,6 +119,6 @@ fn run(job: &str, recording: &str) -> Result<(), Failure> {
     interrupts()
         .thread_block()
         .map_err(|error| Failure(error.to_string()))?;
-    let done = execute(&job, &mut |seconds| println!("@second {seconds}"))?;
+    let done = execute(&job, Ok, &mut |seconds| println!("@second {seconds}"))?;
     keep(&done, recording)
 }

@@ -119,6 +119,12 @@ pub struct FlowFigures {
     /// Times in nanoseconds and round-trip times in microseconds: TCP's smoothed estimate ten times a second, or
     /// echoes.
     pub round_trips: Vec<(u64, u32)>,
+    /// Of a flow's part on one machine: when each datagram was sent, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sent_ns: Vec<u64>,
+    /// Of a flow's part on one machine: numbers and times of the datagrams that arrived after the warm-up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arrived_ns: Vec<(u64, u64)>,
     /// One-way delays of datagrams in microseconds, after the warm-up.
     pub one_way_us: Vec<u32>,
     /// Times in nanoseconds and completion times of files and web responses in microseconds.

@@ -46,6 +46,9 @@ impl Names {
     }
 }
 
+/// Shorter delays are left out: what the kernel does with a packet takes longer.
+const LEAST_DELAY: Duration = Duration::from_micros(1);
+
 /// The host part of a host's address on its link, and of its router's.
 const HOST: u8 = 1;
 const ROUTER: u8 = 2;
@@ -63,6 +66,16 @@ const fn address(host: Host, end: u8) -> Ipv4Addr {
 fn host_name(host: Host) -> String {
     let side = if host.is_far { "far" } else { "near" };
     format!("{side}{}", host.number)
+}
+
+/// The side and the number of the host that a namespace is; `None` of a node.
+pub fn host_of(namespace: &str, prefix: &str) -> Option<Host> {
+    let name = namespace.strip_prefix(prefix)?.strip_prefix('-')?;
+    let of = |side, is_far| {
+        let number = name.strip_prefix(side)?.parse().ok()?;
+        Some(Host { is_far, number })
+    };
+    of("near", false).or_else(|| of("far", true))
 }
 
 impl PlacedHost {
@@ -433,7 +446,7 @@ impl Writer<'_> {
                 let others = placed.role.band(of_others).unwrap_or(0);
                 self.add(&name, shaper::bands(&own, rests.len(), others));
                 for (band, rest) in rests.iter().enumerate() {
-                    if !rest.is_zero() || !leaving.is_nothing() {
+                    if *rest >= LEAST_DELAY || !leaving.is_nothing() {
                         let mut wire = netem::wire(&own, *rest, &leaving);
                         wire.parent = shaper::band(band);
                         if !leaving.is_nothing() {
@@ -455,7 +468,7 @@ impl Writer<'_> {
         if !of.is_nothing() {
             let handle = netem::handle(way, 0);
             self.add(namespace, Scheduler { handle, ..wire });
-        } else if !delay.is_zero() {
+        } else if delay >= LEAST_DELAY {
             self.add(namespace, wire);
         }
     }

@@ -40,7 +40,8 @@ mod _core {
     use errors::{Cancelled, ExperimentError, RunError};
     #[pymodule_export]
     use linux::{
-        linux_job, linux_modules, linux_notes, linux_run, path_check, path_job, shell_job,
+        linux_job, linux_joined, linux_modules, linux_notes, linux_parts, linux_run, path_check,
+        path_job, shell_job,
     };
     #[pymodule_export]
     use lists::{

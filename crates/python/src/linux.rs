@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use sojourn_agent::{
-    Recording, Refusal, ShellJob, compile_job, compile_notes, compile_path_job, summarise,
+    Job, Recording, Refusal, ShellJob, check_parts, compile_job, compile_notes, compile_path_job,
+    parts, summarise,
 };
 use sojourn_experiment::model::Experiment;
 
@@ -23,13 +25,50 @@ pub fn linux_job(spec: &RunSpec, prefix: &str) -> PyResult<String> {
     serde_json::to_string(&compiled).map_err(failed)
 }
 
-/// The kernel modules that a plan's runs need. Fails with the file's line if Linux cannot make one of the runs.
+/// The parts of a job, as JSON, on each of several machines, as JSON. Names of namespaces begin with `prefix`.
 #[pyfunction]
-pub fn linux_modules(plan: &Plan) -> PyResult<Vec<String>> {
+pub fn linux_parts(job: &str, prefix: &str, machines: &str) -> PyResult<Vec<String>> {
+    let (job, machines) = (read_json::<Job>(job)?, read_json::<Vec<_>>(machines)?);
+    let parts = parts::split(&job, prefix, &machines);
+    let parts = parts.iter().map(serde_json::to_string);
+    parts.collect::<Result<_, _>>().map_err(failed)
+}
+
+/// The recording of a job from those of its parts, in the order of the machines; see `linux_parts`.
+#[pyfunction]
+pub fn linux_joined<'py>(
+    py: Python<'py>,
+    job: &str,
+    prefix: &str,
+    machines: &str,
+    recordings: Vec<Vec<u8>>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (job, machines) = (read_json::<Job>(job)?, read_json::<Vec<_>>(machines)?);
+    let read = |bytes: &Vec<u8>| Recording::from_bytes(bytes).map_err(failed);
+    let recordings = recordings.iter().map(read).collect::<PyResult<_>>()?;
+    let split = parts::split(&job, prefix, &machines);
+    let whole = parts::join(&job, &machines, &split, recordings);
+    Ok(PyBytes::new(py, &whole.to_bytes().map_err(failed)?))
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(failed)
+}
+
+/// The kernel modules that a plan's runs need, on one machine or in `parts`. Fails with the file's line if Linux cannot make one
+/// of the runs.
+#[pyfunction]
+#[pyo3(signature = (plan, parts=false))]
+pub fn linux_modules(plan: &Plan, parts: bool) -> PyResult<Vec<String>> {
     let mut modules = BTreeSet::new();
     for (number, cell) in plan.plan.cells.iter().enumerate() {
         for queue in 0..cell.experiment.queues.len() {
-            let job = |of: &Experiment| compile_job(of, queue, of.seed, "sj");
+            let job = |of: &Experiment| {
+                if parts {
+                    check_parts(of)?;
+                }
+                compile_job(of, queue, of.seed, "sj")
+            };
             let refused = |refusal: Refusal| {
                 let is_refused = |other: &Experiment| {
                     queue < other.queues.len()

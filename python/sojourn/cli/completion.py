@@ -92,7 +92,7 @@ _VALUES: dict[str, Callable[[], list[str]]] = {
     "--aqm": _aqms,
     "--tcp": lambda: _names(_core.congestion_controls_json()),
     "--backend": lambda: list(BACKENDS),
-    "--on": lambda: ["vm", "host"],
+    "--on": lambda: ["vm", "host", FILES],
     "--format": _formats,
     "--width": lambda: ["column", "page"],
     **dict.fromkeys(("--out", "--load", "--kernel"), lambda: [FILES]),

@@ -6,11 +6,15 @@ import json as json_
 import platform
 from dataclasses import asdict
 from importlib import metadata
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from sojourn import _core, linux
-from sojourn.cli.options import Json
+from sojourn.cli.options import Json, lab
+from sojourn.cli.outcome import FAILED
 from sojourn.linux import datapath
+from sojourn.linux import lab as testbed
 from sojourn.runs.executors import default_workers
 
 _PACKAGES = {
@@ -25,8 +29,17 @@ _PACKAGES = {
 }
 
 
-def command(json: Json = False) -> None:
+On = Annotated[
+    str | None,
+    typer.Option("--on", metavar="FILE", help="Examine the hosts of a testbed, lab.toml, instead of this one."),
+]
+
+
+def command(on: On = None, json: Json = False) -> None:
     """Show versions, backends and packages, and what is missing."""
+    if on is not None:
+        _examine(on, json=json)
+        return
     report: dict[str, Any] = {
         "sojourn": _core.version,
         "python": platform.python_version(),
@@ -55,6 +68,35 @@ def command(json: Json = False) -> None:
         print(f"  {check.name:<19} {state} (for {check.needed_for})")
     for name, package in report["packages"].items():
         print(f"{name:<11} {package['version'] or 'not installed'}: {package['for']}")
+
+
+def _examine(on: str, *, json: bool) -> None:
+    """Shows what each host of a testbed lacks."""
+    hosts = testbed.doctor(lab(on))
+    if json:
+        print(json_.dumps({"hosts": hosts}, indent=1))
+    else:
+        for host in hosts:
+            print(f"{host['name']} ({host['role']}): {host.get('kernel', 'no connection')}")
+            for name, wire in (host.get("wires") or {}).items():
+                if wire is not None:
+                    print(f"  {name:<15} {_described(wire)}")
+            if host.get("without"):
+                print(f"  {'without':<15} {' '.join(host['without'])}")
+            for lack in host["lacks"]:
+                print(f"  {'missing':<15} {lack['what']}: {lack['remedy']}")
+    if any(host["lacks"] for host in hosts):
+        raise typer.Exit(FAILED)
+
+
+def _described(wire: dict[str, Any]) -> str:
+    """An interface in a line. What a run changes for its time is no lack."""
+    parts = [wire["mac"], f"MTU {wire['mtu']} B", f"{wire['mbps']} Mbit/s" if wire["mbps"] else "rate unknown"]
+    parts.append(f"queue of {wire['queue']} packets")
+    if wire["ring_bytes"] is not None:
+        parts.append(f"{wire['ring_bytes']} B in the ring (byte queue limits)")
+    parts.append(f"offloads on: {' '.join(wire['offloads'])}" if wire["offloads"] else "offloads off")
+    return ", ".join([*parts, *([] if wire["up"] else ["down"])])
 
 
 def _version(package: str) -> str | None:

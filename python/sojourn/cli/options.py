@@ -11,7 +11,7 @@ from sojourn._core import ExperimentError
 from sojourn.cli.outcome import complain
 from sojourn.figure.filenames import DEFAULT_FORMATS, FORMATS
 from sojourn.files import extras
-from sojourn.linux import Linux
+from sojourn.linux import Lab, Linux
 from sojourn.runs.backends import Backend as AnyBackend
 from sojourn.runs.backends import backend_of
 from sojourn.store import Store
@@ -130,7 +130,11 @@ Until = Annotated[
 Backend = Annotated[str, typer.Option("--backend", help="Where to run it: sim, linux, or datapath (real packets).")]
 On = Annotated[
     str | None,
-    typer.Option("--on", metavar="PLACE", help="For linux: vm (default; virtual time, no root) or host (real time)."),
+    typer.Option(
+        "--on",
+        metavar="PLACE",
+        help="For linux: vm (default; virtual time, no root), host (real time), or a testbed's file, lab.toml.",
+    ),
 ]
 _KERNEL = (
     "For linux. VERSION or DIR: a kernel made by 'sojourn kernel build'. 'emulated': the default kernel of the "
@@ -175,13 +179,24 @@ def linux(on: str | None, kernel: str | None = None) -> Linux:
         ``on`` is unknown, or does not accept a kernel.
     """
     backend_of(Linux.name)  # Refuses a system that is not Linux.
-    if on not in (None, "vm", "host"):
-        raise ExperimentError(f'--on: got "{on}"; must be vm or host')
-    if on == "host" and kernel is not None:
-        raise ExperimentError(
-            f'--kernel: got "{kernel}"; --on host uses the running kernel: omit --kernel or --on host'
-        )
-    return Linux(on="host" if on == "host" else "vm", kernel=kernel)
+    if on in (None, "vm"):
+        return Linux(kernel=kernel)
+    if kernel is not None:
+        raise ExperimentError(f'--kernel: got "{kernel}"; --on {on} uses the running kernel: omit --kernel or --on')
+    return Linux(on="host" if on == "host" else lab(on))
+
+
+def lab(on: str | None) -> Lab:
+    """The testbed of this file.
+
+    Raises
+    ------
+    ExperimentError
+        It is none; the message says what must be changed.
+    """
+    if on is None or not on.endswith(".toml"):
+        raise ExperimentError(f'--on: got "{on}"; must be vm, host, or the file of a testbed, like lab.toml')
+    return Lab.read(Path(on))
 
 
 def kept_runs(folder: Path | None) -> Store | None:

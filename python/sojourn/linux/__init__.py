@@ -8,6 +8,7 @@ records the packets.
 | ``backend`` | ``Linux``: runs the jobs of a plan |
 | ``machine`` | a virtual machine for one run: ``emulated`` or ``user_mode``, followed by ``guest`` |
 | ``host`` | the running kernel, in real time |
+| ``lab``, ``testbed`` | hosts over ssh; their checks, and runs on them |
 | ``datapath`` | ``Datapath``: the running kernel's hosts, with real packets on Sojourn's own path |
 | ``shell`` | a program with its network behind that path |
 | ``kernel``, ``programs``, ``cpio`` | kernels and their modules; QEMU and the agent; initial file systems |
@@ -20,5 +21,16 @@ from sojourn.linux.backend import Linux, Place
 from sojourn.linux.datapath import Datapath
 from sojourn.linux.doctor import Check, checks, is_available, is_emulation_available
 from sojourn.linux.errors import LinuxError
+from sojourn.linux.lab import Lab
 
-__all__ = ["Check", "Datapath", "Linux", "LinuxError", "Place", "checks", "is_available", "is_emulation_available"]
+__all__ = [
+    "Check",
+    "Datapath",
+    "Lab",
+    "Linux",
+    "LinuxError",
+    "Place",
+    "checks",
+    "is_available",
+    "is_emulation_available",
+]

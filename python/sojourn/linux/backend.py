@@ -11,8 +11,9 @@ from functools import cached_property
 from typing import ClassVar, Literal
 
 from sojourn import _core
-from sojourn.linux import host, machine
+from sojourn.linux import host, machine, testbed
 from sojourn.linux.kernel import Kernel, is_user_mode, locate
+from sojourn.linux.lab import Lab
 
 Place = Literal["vm", "host"]
 
@@ -26,7 +27,8 @@ class Linux:
     Parameters
     ----------
     on
-        ``"vm"``: in a virtual machine in virtual time, without root. ``"host"``: on the running kernel, as root.
+        ``"vm"``: in a virtual machine in virtual time, without root. ``"host"``: on the running kernel, as root. A
+        ``Lab``: on several hosts, as root there.
     kernel
         For the virtual machine: the version of a kernel that ``sojourn kernel build`` made, or its folder;
         ``"emulated"``, the emulated machine; for that machine also a directory with ``boot/`` and ``lib/modules/``, or
@@ -34,14 +36,14 @@ class Linux:
         is the first that exists of: the cached download of the distribution's package, the host's own, a new download.
     """
 
-    on: Place = "vm"
+    on: Place | Lab = "vm"
     kernel: str | None = None
     name: ClassVar[str] = "linux"
 
     def wall_s(self, simulated_s: float, runs: int) -> float:
         """Rough wall time of successive runs: measured at 10 Mbit/s with a dedicated processor."""
-        if self.on == "host":
-            start_s, pace = 1.0, 1.0
+        if self.on != "vm":
+            start_s, pace = (1.0 if self.on == "host" else 3.0), 1.0
         elif is_user_mode(self.kernel):
             start_s, pace = 1.0, 20.0
         else:
@@ -61,6 +63,8 @@ class Linux:
         LinuxError
             There is no kernel.
         """
+        if isinstance(self.on, Lab):
+            return testbed.release(self.on)
         return os.uname().release if self.on == "host" else self._kernel.release
 
     def check(self, plan: _core.Plan) -> None:
@@ -73,9 +77,11 @@ class Linux:
         LinuxError
             There is no kernel, or it lacks a module.
         """
-        modules = _core.linux_modules(plan)
+        modules = _core.linux_modules(plan, isinstance(self.on, Lab))
         if self.on == "vm":
             self._kernel.in_order(modules)
+        elif isinstance(self.on, Lab):
+            testbed.check(self.on, plan, modules)
         else:
             host.check(modules)
 
@@ -99,6 +105,8 @@ class Linux:
         told = _core.linux_job(spec, prefix)
         if self.on == "vm":
             recording = machine.run(told, spec.seed, self._kernel, json.loads(told)["modules"], monitor)
+        elif isinstance(self.on, Lab):
+            recording = testbed.run(self.on, told, prefix, monitor)
         else:
             recording = host.run(told, monitor)
         return _core.linux_run(spec, recording, time.monotonic() - began)

@@ -32,7 +32,7 @@ def checks() -> list[Check]:
             program,
             None if path is None else str(path),
             f"apt-get install {programs.PACKAGE_OF[program]}",
-            EMULATED if program == programs.QEMU else MACHINES,
+            EMULATED if program == programs.QEMU else "--on lab.toml only",
         )
         for program, path in found.items()
     ]

@@ -210,7 +210,7 @@ def _version(name: str) -> tuple[list[int], bool, list[int]]:
 
 
 def cache_directory() -> Path:
-    """The folder of downloaded kernels: ``$XDG_CACHE_HOME/sojourn`` or ``~/.cache/sojourn``."""
+    """The folder of downloaded kernels and of ssh's sockets: ``$XDG_CACHE_HOME/sojourn`` or ``~/.cache/sojourn``."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "sojourn"
 

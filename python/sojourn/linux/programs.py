@@ -11,7 +11,8 @@ from pathlib import Path
 from sojourn.linux.errors import LinuxError
 
 QEMU = "qemu-system-x86_64"
-PACKAGE_OF = {QEMU: "qemu-system-x86"}
+SSH = "ssh"
+PACKAGE_OF = {QEMU: "qemu-system-x86", SSH: "openssh-client"}
 """Debian's package of each program."""
 
 _ADMINISTRATION = os.pathsep.join(["/usr/local/sbin", "/usr/sbin", "/sbin"])

@@ -38,14 +38,17 @@ impl Family {
         Ok(Self { socket, number })
     }
 
-    /// Carries out a command.
+    /// Carries out a command; returns the answer, with its header.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn call(&self, command: u8, attributes: &Attributes, doing: &str) -> Result<(), Failure> {
-        ask(&self.socket, self.number, command, attributes)
-            .map(drop)
-            .context(|| doing.to_owned())
+    pub fn call(
+        &self,
+        command: u8,
+        attributes: &Attributes,
+        doing: &str,
+    ) -> Result<Vec<u8>, Failure> {
+        ask(&self.socket, self.number, command, attributes).context(|| doing.to_owned())
     }
 }
 

@@ -130,7 +130,7 @@ fn run(console: &mut File) -> Result<(usize, bool), Failure> {
     };
     progress(0);
     let bytes = match job {
-        Told::Run(job) => execute(&job, &mut progress)?
+        Told::Run(job) => execute(&job, Ok, &mut progress)?
             .to_bytes()
             .context(|| "writing the recording".into())?,
         Told::Wifi(job) => radio::execute(&job, &mut progress)?,

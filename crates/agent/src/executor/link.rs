@@ -13,12 +13,13 @@ use super::generic::Family;
 use super::namespace::{handle_of, within};
 use super::{Context, Failure};
 use crate::disciplines::Options;
-use crate::job::{Interface, Route};
-use crate::netlink::{Attributes, attribute, message, number, request};
+use crate::job::{Attachment, Interface, Route};
+use crate::netlink::{Attributes, attribute, attributes, message, number, request};
 use crate::shaper::{self, Part, Scheduler};
 
 /// Types of messages (linux/rtnetlink.h, linux/netlink.h).
 const NEW_LINK: u16 = 16;
+const DELETE_LINK: u16 = 17;
 const NEW_ADDRESS: u16 = 20;
 const NEW_ROUTE: u16 = 24;
 const NEW_NEIGHBOUR: u16 = 28;
@@ -37,6 +38,8 @@ const REPLACE: u16 = 0x505;
 pub const DUMP: u16 = 0x301;
 
 const AF_INET: u8 = 2;
+/// The index of the loopback device in every namespace (LOOPBACK_IFINDEX).
+const LOOPBACK: u32 = 1;
 /// IFF_UP.
 const UP: u32 = 1;
 /// NUD_PERMANENT.
@@ -54,7 +57,7 @@ const OPTIONS: u16 = 2;
 const SIZES: u16 = 8;
 
 /// The features that segmentation and receive offloads consist of.
-const OFFLOADS: [&str; 6] = [
+pub const OFFLOADS: [&str; 6] = [
     "tx-tcp-segmentation",
     "tx-tcp-ecn-segmentation",
     "tx-tcp-mangleid-segmentation",
@@ -80,8 +83,7 @@ impl Link {
     /// # Errors
     /// The kernel refuses.
     pub fn loopback_up(&self) -> Result<(), Failure> {
-        // Its index is 1 in every namespace (LOOPBACK_IFINDEX).
-        self.up(1).context(|| "putting lo up".into())
+        self.up(LOOPBACK).context(|| "putting lo up".into())
     }
 
     /// Puts a device up.
@@ -89,7 +91,42 @@ impl Link {
     /// # Errors
     /// The kernel refuses.
     pub fn up(&self, index: u32) -> Result<(), Failure> {
-        self.ask(NEW_LINK, CHANGE, &interface(index, UP))
+        self.put(index, true)
+    }
+
+    /// Puts a device up or down.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn put(&self, index: u32, up: bool) -> Result<(), Failure> {
+        let mut body = interface(index, UP);
+        if !up {
+            body[8..12].fill(0);
+        }
+        self.ask(NEW_LINK, CHANGE, &body)
+    }
+
+    /// True if the kernel has a discipline, with whatever options. Adds it to the loopback device, which must be of a namespace
+    /// made for that.
+    pub fn has_discipline(&self, kind: &str) -> bool {
+        let scheduler = Scheduler {
+            part: Part::Discipline,
+            device: String::new(),
+            parent: shaper::ROOT,
+            handle: shaper::ANY,
+            kind: kind.into(),
+            options: Options::Attributes(Attributes::new()),
+            overhead: 0,
+        };
+        let asked = request(NEW_QDISC, REPLACE, &scheduler_body(&scheduler, LOOPBACK));
+        acknowledged(&self.0, &asked) != Err(Errno::ENOENT)
+    }
+
+    /// True if the kernel has a kind of virtual devices; may make one.
+    pub fn has_device(&self, kind: &str) -> bool {
+        let info = Attributes::new().nest(18, &Attributes::new().text(1, kind));
+        let body = [&interface(0, 0)[..], info.as_bytes()].concat();
+        acknowledged(&self.0, &request(NEW_LINK, CREATE, &body)) != Err(Errno::EOPNOTSUPP)
     }
 
     /// Sets the largest packet of a device and the length of its queue, and puts it up.
@@ -195,18 +232,51 @@ pub fn connect(ends: &[Interface; 2]) -> Result<(), Failure> {
     Link::open(None)?
         .ask(NEW_LINK, CREATE, &pair_body(of_a, of_b))
         .context(connecting)?;
-    for (end, other) in [(a, b), (b, a)] {
-        let namespace = Some(end.namespace.as_str());
-        let link = Link::open(namespace)?;
-        let index = index(namespace, &end.device)?;
-        let setting = || format!("setting up {}", end.device);
-        link.address(index, end.address, PREFIX).context(setting)?;
-        link.up(index).context(setting)?;
-        link.neighbour(index, other.address, other.mac)
-            .context(setting)?;
-        offloads_off(namespace, &end.device).context(setting)?;
-    }
-    Ok(())
+    settle(a, b)?;
+    settle(b, a)
+}
+
+/// Gives a namespace its end of a pair whose other end is on another machine: a MAC-VLAN on this machine's interface.
+///
+/// # Errors
+/// There is no such interface, or the kernel refuses.
+pub fn attach(attachment: &Attachment) -> Result<(), Failure> {
+    let Attachment { end, other, wire } = attachment;
+    let file = handle_of(&end.namespace)?;
+    let body = vlan_body(device(end, file.as_raw_fd()), index(None, wire)?);
+    Link::open(None)?
+        .ask(NEW_LINK, CREATE, &body)
+        .context(|| format!("adding {} to {wire}", end.device))?;
+    settle(end, other)
+}
+
+/// Removes what [`attach`] made. The kernel would remove it with its namespace, but some time later: until then no other may
+/// have its Ethernet address.
+///
+/// # Errors
+/// There is none.
+pub fn detach(attachment: &Attachment) -> Result<(), Failure> {
+    let Interface {
+        namespace, device, ..
+    } = &attachment.end;
+    let namespace = Some(namespace.as_str());
+    let body = interface(index(namespace, device)?, 0);
+    Link::open(namespace)?
+        .ask(DELETE_LINK, CHANGE, &body)
+        .context(|| format!("removing {device}"))
+}
+
+/// Sets up an end of a pair: address, neighbour, no offloads.
+fn settle(end: &Interface, other: &Interface) -> Result<(), Failure> {
+    let namespace = Some(end.namespace.as_str());
+    let link = Link::open(namespace)?;
+    let index = index(namespace, &end.device)?;
+    let setting = || format!("setting up {}", end.device);
+    link.address(index, end.address, PREFIX).context(setting)?;
+    link.up(index).context(setting)?;
+    link.neighbour(index, other.address, other.mac)
+        .context(setting)?;
+    offloads_off(namespace, &end.device).context(setting)
 }
 
 /// The index of a device.
@@ -291,6 +361,15 @@ fn pair_body(a: Attributes, b: Attributes) -> Vec<u8> {
     let data = Attributes::new().put(1, &peer);
     let info = Attributes::new().text(1, "veth").nest(2, &data);
     [&interface(0, 0)[..], a.nest(18, &info).as_bytes()].concat()
+}
+
+/// A MAC-VLAN above the interface of this index (IFLA_LINK), which others above it do not hear (IFLA_MACVLAN_MODE,
+/// MACVLAN_MODE_PRIVATE).
+fn vlan_body(end: Attributes, wire: u32) -> Vec<u8> {
+    let data = Attributes::new().u32(1, 1);
+    let info = Attributes::new().text(1, "macvlan").nest(2, &data);
+    let whole = end.u32(5, wire).nest(18, &info);
+    [&interface(0, 0)[..], whole.as_bytes()].concat()
 }
 
 /// ifaddrmsg: family, length of the prefix, flags, scope, index. IFA_LOCAL and IFA_ADDRESS.
@@ -382,22 +461,60 @@ pub fn kind(described: &[u8]) -> Option<&str> {
     std::str::from_utf8(name.strip_suffix(b"\0")?).ok()
 }
 
-/// ETHTOOL_MSG_FEATURES_SET.
+/// ETHTOOL_MSG_FEATURES_GET and ETHTOOL_MSG_FEATURES_SET.
+const GET_FEATURES: u8 = 11;
 const SET_FEATURES: u8 = 12;
 /// ETHTOOL_FLAG_OMIT_REPLY.
 const OMIT_REPLY: u32 = 2;
 
 /// Disables a device's segmentation and receive offloads.
 fn offloads_off(namespace: Option<&str>, device: &str) -> Result<(), Failure> {
-    Family::open(namespace, "ethtool")?.call(SET_FEATURES, &features(device), "disabling offloads")
+    set_features(namespace, device, &OFFLOADS, false)
+}
+
+/// Sets features of a device.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn set_features(
+    namespace: Option<&str>,
+    device: &str,
+    names: &[&str],
+    on: bool,
+) -> Result<(), Failure> {
+    let asked = features(device, names, on);
+    Family::open(namespace, "ethtool")?
+        .call(SET_FEATURES, &asked, "setting offloads")
+        .map(drop)
+}
+
+/// The names of those features of a device of this namespace that are active.
+///
+/// # Errors
+/// There is no such device.
+pub fn active_features(device: &str) -> Result<Vec<String>, Failure> {
+    // ETHTOOL_A_FEATURES_HEADER, ETHTOOL_A_FEATURES_ACTIVE; its bits (ETHTOOL_A_BITSET_BITS) by ETHTOOL_A_BITSET_BIT_NAME.
+    let asked = Attributes::new().nest(1, &Attributes::new().text(2, device));
+    let answer =
+        Family::open(None, "ethtool")?.call(GET_FEATURES, &asked, "asking for offloads")?;
+    let active = answer.get(4..).and_then(|answer| attribute(answer, 4));
+    let bits = active
+        .and_then(|active| attribute(active, 3))
+        .unwrap_or_default();
+    let name = |(_, bit)| std::str::from_utf8(attribute(bit, 2)?.strip_suffix(b"\0")?).ok();
+    Ok(attributes(bits)
+        .filter_map(name)
+        .map(str::to_owned)
+        .collect())
 }
 
 /// ETHTOOL_A_FEATURES_HEADER with ETHTOOL_A_HEADER_DEV_NAME, and ETHTOOL_A_HEADER_FLAGS that ask for no reply; and
-/// ETHTOOL_A_FEATURES_WANTED: a bit set of names, each without ETHTOOL_A_BITSET_BIT_VALUE, which would set it.
-fn features(device: &str) -> Attributes {
+/// ETHTOOL_A_FEATURES_WANTED: a bit set of names, each with ETHTOOL_A_BITSET_BIT_VALUE if it is to be set.
+fn features(device: &str, names: &[&str], on: bool) -> Attributes {
     let header = Attributes::new().text(2, device).u32(3, OMIT_REPLY);
-    let bits = OFFLOADS.iter().fold(Attributes::new(), |bits, name| {
-        bits.nest(1, &Attributes::new().text(2, name))
+    let bits = names.iter().fold(Attributes::new(), |bits, name| {
+        let bit = Attributes::new().text(2, name);
+        bits.nest(1, &if on { bit.put(3, &[]) } else { bit })
     });
     let wanted = Attributes::new().nest(3, &bits);
     Attributes::new().nest(1, &header).nest(3, &wanted)
@@ -406,7 +523,6 @@ fn features(device: &str) -> Attributes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::attributes;
 
     #[test]
     fn a_route_locks_the_timeout_that_it_sets() {
@@ -461,7 +577,7 @@ mod tests {
 
     #[test]
     fn features_are_cleared_by_name() {
-        let features = features("eth0");
+        let features = features("eth0", &OFFLOADS, false);
         let wanted = attribute(features.as_bytes(), 3).expect("wanted");
         let bits = attribute(wanted, 3).expect("bits");
         let names: Vec<_> = attributes(bits)

@@ -12,6 +12,7 @@
 //! | [`path`] | a run whose packets pass Sojourn's own path |
 //! | [`shell`] | a program with its network behind that path |
 //! | `live` | whoever watches either |
+//! | [`machine`], `wire` | one of several machines that carry out a job: told what to do by lines; its interfaces |
 //! | [`sandbox`] | namespaces that end with their last process, for both |
 //! | `load` | checks whether the processors kept up |
 //! | `radio`, `nl80211` | a run on the kernel's Wi-Fi queues |
@@ -24,6 +25,7 @@ pub mod init;
 mod link;
 mod live;
 mod load;
+pub mod machine;
 mod namespace;
 mod nl80211;
 mod packets;
@@ -37,6 +39,7 @@ pub mod shell;
 mod tap;
 mod tracing;
 mod traffic;
+mod wire;
 
 use std::fmt;
 
@@ -97,11 +100,16 @@ fn allow_files(flows: &[Flow]) -> Result<(), Failure> {
     setrlimit(Resource::RLIMIT_NOFILE, wanted, most.max(wanted)).context(raising)
 }
 
-/// Carries out a job. Calls `progress` once a second with the seconds done so far.
+/// Carries out a job. `begin` is told when the run can begin, on the monotonic clock, and returns when it begins. Calls
+/// `progress` once a second with the seconds done so far.
 ///
 /// # Errors
 /// The kernel does not support the job; everything that was set up is removed again.
-pub fn execute(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Failure> {
+pub fn execute(
+    job: &Job,
+    begin: impl FnOnce(u64) -> Result<u64, Failure>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Recording, Failure> {
     if job.version != env!("CARGO_PKG_VERSION") {
         let (theirs, ours) = (&job.version, env!("CARGO_PKG_VERSION"));
         return Err(Failure(format!(
@@ -110,7 +118,7 @@ pub fn execute(job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Recording, Fa
     }
     allow_files(&job.flows)?;
     let network = Network::build(job)?;
-    let mut recording = session::run(job, |_| Ok(()), progress)?;
+    let mut recording = session::run(job, begin, progress)?;
     let (lost, impaired) = network.lost_on_wires()?;
     let impaired = impaired.into_iter();
     let impaired = impaired.map(|(way, lost)| (0, way == Way::Up, lost, None));

@@ -80,7 +80,9 @@ impl Nl80211 {
                 body = body.u32(of, limit);
             }
         }
-        self.0.call(SET_WIPHY, &body, "setting limits of queues")
+        self.0
+            .call(SET_WIPHY, &body, "setting limits of queues")
+            .map(drop)
     }
 
     /// Creates an interface of type access point.
@@ -95,6 +97,7 @@ impl Nl80211 {
             .put(attributes::ADDRESS, &address(0));
         self.0
             .call(NEW_INTERFACE, &body, "creating the access point")
+            .map(drop)
     }
 
     /// Starts the access point of an interface that is up.
@@ -110,7 +113,9 @@ impl Nl80211 {
             .put(attributes::NETWORK, NETWORK)
             .u32(attributes::FREQUENCY, FREQUENCY)
             .u32(attributes::WIDTH, WIDTH_20);
-        self.0.call(START_AP, &body, "starting the access point")
+        self.0
+            .call(START_AP, &body, "starting the access point")
+            .map(drop)
     }
 
     /// Adds an associated and authorised station, whose highest rate is this one.
@@ -135,6 +140,7 @@ impl Nl80211 {
         let body = body.put(attributes::FLAGS, &flags);
         self.0
             .call(NEW_STATION, &body, &format!("adding station {station}"))
+            .map(drop)
     }
 }
 

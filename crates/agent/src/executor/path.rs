@@ -103,7 +103,7 @@ pub fn execute(told: &PathJob, progress: &mut dyn FnMut(u64)) -> Result<Recordin
         running = Some(begin(told, &spec, &mut hosts, zero_ns)?);
         // If it is refused, the path's thread says so.
         let _ = ask_for_real_time(Priority::Traffic);
-        Ok(())
+        Ok(zero_ns)
     };
     let done = session::run(job, begin, progress);
     let Some(running) = running else {

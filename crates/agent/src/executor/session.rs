@@ -162,17 +162,18 @@ impl<'a> Shaper<'a> {
     }
 }
 
-/// Runs a job's traffic over its network. `begin` is told when the run begins, on the monotonic clock, before anything is sent.
+/// Runs a job's traffic over its network. `begin` is told when the run can begin, on the monotonic clock, before anything is
+/// sent; it returns when the run begins.
 ///
 /// # Errors
 /// The kernel refuses an operation, or the trace has gaps.
 pub fn run(
     job: &Job,
-    begin: impl FnOnce(u64) -> Result<(), Failure>,
+    begin: impl FnOnce(u64) -> Result<u64, Failure>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Recording, Failure> {
     let mut session = Session::prepare(job)?;
-    begin(session.clock.zero_ns)?;
+    session.clock.zero_ns = begin(session.clock.zero_ns)?;
     session.run(progress)?;
     session.finish()
 }
@@ -200,13 +201,17 @@ impl<'a> Session<'a> {
         let is_bulk = |flow: &&Flow| matches!(flow.kind, Kind::Bulk(_));
         let few = job.flows.iter().filter(is_bulk).count() <= MOST_READERS;
         for (index, flow) in job.flows.iter().enumerate() {
-            let (diag, own) = entry(&mut senders, &flow.sender)?;
+            let is_here = job.has(&flow.sender);
+            let mut sender = is_here
+                .then(|| entry(&mut senders, &flow.sender))
+                .transpose()?;
             let watch = Watch::new(&epoll, index);
-            let opened = open(flow, job, few, Rc::clone(diag), &watch)?;
-            if opened.is_tcp() {
+            let diag = sender.as_ref().map(|(diag, _)| Rc::clone(diag));
+            let opened = open(flow, job, few, diag, &watch)?;
+            if let Some((_, own)) = sender.as_mut().filter(|_| opened.is_tcp()) {
                 own.push(index);
             }
-            if opened.discards() {
+            if opened.discards() && job.has(&flow.receiver) {
                 entry(&mut receivers, &flow.receiver)?.1.push(index);
             }
             flows.push(opened);
@@ -450,11 +455,15 @@ impl<'a> Session<'a> {
         let end_ns = self.job.duration_ns;
         self.observe(None)?;
         self.count(true)?;
-        let figures = self
-            .flows
-            .iter_mut()
-            .map(|flow| std::mem::take(flow.figures()))
-            .collect();
+        let job = self.job;
+        let figures = |(flow, of): (&mut Box<dyn Traffic>, &Flow)| {
+            let mut figures = std::mem::take(flow.figures());
+            if job.has(&of.receiver) {
+                figures.sent_ns.clear();
+            }
+            figures
+        };
+        let figures = self.flows.iter_mut().zip(&job.flows).map(figures).collect();
         let mut labels = Vec::new();
         let mut captured = Vec::new();
         for tap in self.taps {

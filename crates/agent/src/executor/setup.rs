@@ -8,7 +8,7 @@ use nix::kmod::{ModuleInitFlags, finit_module};
 use sojourn_datapath::tun::{self, Tun};
 use sojourn_units::Way;
 
-use super::link::{Link, PREFIX, connect, index, kind};
+use super::link::{Link, PREFIX, attach, connect, detach, index, kind};
 use super::namespace::{self, within};
 use super::{Context, Failure};
 use crate::job::{Action, Interface, Job, Step};
@@ -101,6 +101,12 @@ fn extended_counter(text: &str, name: &str) -> Option<u64> {
 
 impl Drop for Network<'_> {
     fn drop(&mut self) {
+        for step in &self.job.setup {
+            if let Action::Attach(attachment) = &step.action {
+                // As below.
+                let _ = detach(attachment);
+            }
+        }
         for name in self.job.namespaces.iter().rev() {
             // Namespaces that were not yet created are missing; ignore that.
             let _ = namespace::delete(name);
@@ -136,6 +142,7 @@ fn carry_out(step: &Step) -> Result<(), Failure> {
             Link::open(Some(name))?.loopback_up()
         }
         Action::Connect(ends) => connect(ends),
+        Action::Attach(attachment) => attach(attachment),
         Action::Tun(port) => tun(port, false).map(drop),
         Action::Route(route) => Link::open(namespace)?.route(route),
         Action::Add(scheduler) => Link::open(namespace)?.add(namespace, scheduler),
@@ -152,7 +159,7 @@ fn carry_out(step: &Step) -> Result<(), Failure> {
 }
 
 fn is_known(key: &str) -> bool {
-    fs::exists(format!("/proc/sys/{key}")).unwrap_or(false)
+    fs::metadata(format!("/proc/sys/{key}")).is_ok_and(|about| !about.permissions().readonly())
 }
 
 /// Sets a value below /proc/sys and reads it back.

@@ -19,14 +19,12 @@ const NUMBER: usize = 8;
 /// The largest payload of a datagram.
 const LARGEST: usize = 1 << 16;
 
-/// A flow of datagrams.
+/// A flow of datagrams, or the part of it on this machine.
 pub struct DatagramFlow {
-    sender: UdpSocket,
-    receiver: UdpSocket,
+    sender: Option<UdpSocket>,
+    receiver: Option<UdpSocket>,
     to: SocketAddr,
     schedule: sojourn_traffic::Datagrams,
-    /// By number: when each datagram was sent.
-    sent_ns: Vec<u64>,
     block: Vec<u8>,
     warmup_ns: u64,
     figures: FlowFigures,
@@ -41,32 +39,34 @@ impl DatagramFlow {
         flow: &Flow,
         seed: u64,
         warmup_ns: u64,
+        here: [bool; 2],
         watch: &Watch<'_>,
     ) -> Result<Option<Self>, Failure> {
         let Some(schedule) = sojourn_traffic::Datagrams::new(&flow.identity(), &flow.kind, seed)
         else {
             return Ok(None);
         };
-        let socket = |namespace: &str, port, side| {
-            within(Some(namespace), || {
+        let socket = |namespace: &str, port, side: Side| {
+            let open = || {
                 let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
                 socket.set_nonblocking(true)?;
                 set_dscp(&socket, flow, side)?;
                 Ok(socket)
-            })
+            };
+            here[side as usize]
+                .then(|| within(Some(namespace), open))
+                .transpose()
         };
         let receiver = socket(&flow.receiver, flow.port(), Side::Receiving)?;
-        watch.add(
-            receiver.as_fd(),
-            Socket::only(Side::Receiving),
-            EpollFlags::EPOLLIN,
-        )?;
+        if let Some(receiver) = &receiver {
+            let only = Socket::only(Side::Receiving);
+            watch.add(receiver.as_fd(), only, EpollFlags::EPOLLIN)?;
+        }
         Ok(Some(Self {
             sender: socket(&flow.sender, 0, Side::Sending)?,
             receiver,
             to: (flow.address, flow.port()).into(),
             schedule,
-            sent_ns: Vec::new(),
             block: vec![0; LARGEST],
             warmup_ns,
             figures: FlowFigures {
@@ -79,10 +79,14 @@ impl DatagramFlow {
 
 impl Traffic for DatagramFlow {
     fn next_timer(&self) -> Option<u64> {
-        self.schedule.next_due().map(Time::as_nanos)
+        let due = self.schedule.next_due().map(Time::as_nanos);
+        due.filter(|_| self.sender.is_some())
     }
 
     fn on_timer(&mut self, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
+        let Some(sender) = &self.sender else {
+            return Ok(());
+        };
         while let Some((number, payload)) = self.schedule.take_due(Time::from_nanos(now_ns)) {
             let datagram = &mut self.block[..payload as usize];
             datagram
@@ -93,8 +97,8 @@ impl Traffic for DatagramFlow {
                     ))
                 })?
                 .copy_from_slice(&number.to_le_bytes());
-            self.sent_ns.push(now_ns);
-            self.sender
+            self.figures.sent_ns.push(now_ns);
+            sender
                 .send_to(datagram, self.to)
                 .context(|| "sending a datagram".into())?;
             self.figures.sent += u64::from(payload);
@@ -107,8 +111,11 @@ impl Traffic for DatagramFlow {
 
     fn on_ready(&mut self, ready: Ready, _watch: &Watch<'_>) -> Result<(), Failure> {
         let now_ns = ready.now_ns()?;
+        let Some(receiver) = &self.receiver else {
+            return Ok(());
+        };
         loop {
-            let length = match self.receiver.recv(&mut self.block) {
+            let length = match receiver.recv(&mut self.block) {
                 Ok(length) => length,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error).context(|| "receiving a datagram".into()),
@@ -117,18 +124,25 @@ impl Traffic for DatagramFlow {
                 .first_chunk()
                 .copied()
                 .map(u64::from_le_bytes);
-            let Some((number, sent_ns)) =
-                number.and_then(|number| Some((number, *self.sent_ns.get(number as usize)?)))
-            else {
+            let Some(number) = number else {
                 continue;
             };
+            let sent_ns = self.figures.sent_ns.get(number as usize);
+            if self.sender.is_some() && sent_ns.is_none() {
+                continue;
+            }
             self.figures.received += length as u64;
             if let Some((_, arrived)) = &mut self.figures.datagrams {
                 *arrived += 1;
             }
             if now_ns >= self.warmup_ns {
-                let delay = now_ns.saturating_sub(sent_ns);
-                self.figures.one_way_us.push(micros(delay));
+                match sent_ns {
+                    Some(sent_ns) => {
+                        let delay = now_ns.saturating_sub(*sent_ns);
+                        self.figures.one_way_us.push(micros(delay));
+                    }
+                    None => self.figures.arrived_ns.push((number, now_ns)),
+                }
                 let (first, highest, count) = self.figures.seen.unwrap_or((number, number, 0));
                 self.figures.seen = Some((first.min(number), highest.max(number), count + 1));
             }

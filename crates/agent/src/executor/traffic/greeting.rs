@@ -59,6 +59,15 @@ impl Greeting {
         }
     }
 
+    /// An exchange that begins on another machine: its bytes arrive first.
+    pub const fn to_come() -> Self {
+        Self {
+            sent: BYTES as u64,
+            unread: BYTES as u64,
+            ..Self::NONE
+        }
+    }
+
     /// Starts the flow.
     pub const fn start(&mut self) {
         self.state = State::Due;

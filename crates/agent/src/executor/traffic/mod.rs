@@ -34,6 +34,7 @@ use ping::PingFlow;
 use sojourn_experiment::model::Kind;
 use sojourn_traffic::{Id, Side};
 use tcp::TcpFlow;
+pub use tcp_sockets::has_congestion_control;
 
 use super::clock::Clock;
 use super::diag::{Connection, Diag};
@@ -205,8 +206,8 @@ pub trait Traffic {
     fn count(&mut self, _connections: &[Connection], _at_end: bool) {}
 }
 
-/// Opens a flow's receiving sockets and prepares it to start. `diag` is the netlink socket of its sender's host. `few`: there
-/// are so few bulk flows that each may have a thread that reads.
+/// Opens a flow's receiving sockets and prepares it to start. `diag` is the netlink socket of its sender's host; `None` if that
+/// is on another machine. `few`: there are so few bulk flows that each may have a thread that reads.
 ///
 /// # Errors
 /// The kernel refuses an operation of the flow, such as setting its congestion control.
@@ -214,19 +215,20 @@ pub fn open(
     flow: &Flow,
     job: &Job,
     few: bool,
-    diag: Rc<Diag>,
+    diag: Option<Rc<Diag>>,
     watch: &Watch<'_>,
 ) -> Result<Box<dyn Traffic>, Failure> {
     let seed = job.seed;
+    let here = [&flow.sender, &flow.receiver].map(|end| job.has(end));
     if let Kind::Ping(ping) = &flow.kind {
-        return Ok(Box::new(PingFlow::open(flow, ping, seed, watch)?));
+        return Ok(Box::new(PingFlow::open(flow, ping, seed, here, watch)?));
     }
     if let Some(tcp) = &flow.tcp {
-        if let Some(opened) = TcpFlow::open((flow, tcp), seed, few, diag, watch)? {
+        if let Some(opened) = TcpFlow::open((flow, tcp), seed, few, (here, diag), watch)? {
             return Ok(Box::new(opened));
         }
     }
-    match DatagramFlow::open(flow, seed, job.warmup_ns, watch)? {
+    match DatagramFlow::open(flow, seed, job.warmup_ns, here, watch)? {
         Some(opened) => Ok(Box::new(opened)),
         None => Err(Failure(format!(
             "flow {}: this agent does not support its kind of traffic",

@@ -27,10 +27,12 @@ const ECHO_REPLY: u8 = 0;
 
 /// A flow of echo requests and their replies.
 pub struct PingFlow {
-    socket: OwnedFd,
+    /// `None` if the sender is on another machine.
+    socket: Option<OwnedFd>,
     to: SockaddrIn,
-    /// Answers requests by UDP.
+    /// Answers requests by UDP, if the receiver is on this machine.
     answerer: Option<UdpSocket>,
+    by_udp: bool,
     /// By number: when each request by UDP was sent. Such a request may be too short for a time.
     sent_ns: Vec<u64>,
     /// Distinguishes this flow's echoes from others.
@@ -56,6 +58,7 @@ impl PingFlow {
         flow: &Flow,
         ping: &model::Ping,
         seed: u64,
+        here: [bool; 2],
         watch: &Watch<'_>,
     ) -> Result<Self, Failure> {
         let by_udp = ping.protocol == EchoProtocol::Udp;
@@ -65,23 +68,26 @@ impl PingFlow {
         } else {
             (SockType::Raw, SockProtocol::Icmp)
         };
-        let socket = within(Some(&flow.sender), || {
-            socket(AddressFamily::Inet, kind, flags, protocol)
-                .context(|| "opening a socket for echo requests".into())
-        })?;
-        set_dscp(&socket, flow, Side::Sending)?;
-        let answerer = by_udp.then(|| answerer(flow, watch)).transpose()?;
-        watch.add(
-            socket.as_fd(),
-            Socket::only(Side::Sending),
-            EpollFlags::EPOLLIN,
-        )?;
+        let open = || -> Result<OwnedFd, Failure> {
+            let socket = within(Some(&flow.sender), || {
+                socket(AddressFamily::Inet, kind, flags, protocol)
+                    .context(|| "opening a socket for echo requests".into())
+            })?;
+            set_dscp(&socket, flow, Side::Sending)?;
+            let only = Socket::only(Side::Sending);
+            watch.add(socket.as_fd(), only, EpollFlags::EPOLLIN)?;
+            Ok(socket)
+        };
+        let socket = here[0].then(open).transpose()?;
+        let answers = by_udp && here[1];
+        let answerer = answers.then(|| answerer(flow, watch)).transpose()?;
         let identity = flow.identity();
         let mut jitter = Jitter::new(identity.jitter, identity.flow, seed);
         Ok(Self {
             socket,
             to: SocketAddrV4::new(flow.address, if by_udp { flow.port() } else { 0 }).into(),
             answerer,
+            by_udp,
             sent_ns: Vec::new(),
             identifier: flow.port(),
             sequence: 0,
@@ -183,24 +189,23 @@ fn reply(packet: &[u8], identifier: u16) -> Option<u64> {
 
 impl Traffic for PingFlow {
     fn next_timer(&self) -> Option<u64> {
-        (self.next_ns < self.stop_ns).then_some(self.next_ns)
+        let is_due = self.socket.is_some() && self.next_ns < self.stop_ns;
+        is_due.then_some(self.next_ns)
     }
 
     fn on_timer(&mut self, now_ns: u64, _watch: &Watch<'_>) -> Result<(), Failure> {
         while self.next_timer().is_some_and(|due| due <= now_ns) {
-            let packet = if self.answerer.is_some() {
+            let Some(socket) = &self.socket else {
+                break;
+            };
+            let packet = if self.by_udp {
                 self.sent_ns.push(now_ns);
                 datagram(self.sent_ns.len() - 1, self.payload)
             } else {
                 request(self.identifier, self.sequence, now_ns, self.payload)
             };
-            sendto(
-                self.socket.as_raw_fd(),
-                &packet,
-                &self.to,
-                MsgFlags::empty(),
-            )
-            .context(|| "sending an echo request".into())?;
+            sendto(socket.as_raw_fd(), &packet, &self.to, MsgFlags::empty())
+                .context(|| "sending an echo request".into())?;
             self.sequence = self.sequence.wrapping_add(1);
             self.due_ns += self.interval_ns;
             self.next_ns = self.jitter.late(Time::from_nanos(self.due_ns)).as_nanos();
@@ -218,14 +223,17 @@ impl Traffic for PingFlow {
         }
         let now_ns = ready.now_ns()?;
         let mut packet = [0; 1 << 16];
+        let Some(socket) = &self.socket else {
+            return Ok(());
+        };
         loop {
-            let length = match recv(self.socket.as_raw_fd(), &mut packet, MsgFlags::empty()) {
+            let length = match recv(socket.as_raw_fd(), &mut packet, MsgFlags::empty()) {
                 Ok(length) => length,
                 Err(Errno::EAGAIN) => return Ok(()),
                 Err(error) => return Err(error).context(|| "receiving an echo reply".into()),
             };
             let packet = &packet[..length];
-            let sent = if self.answerer.is_some() {
+            let sent = if self.by_udp {
                 number(packet, self.sent_ns.len()).map(|number| self.sent_ns[number])
             } else {
                 reply(packet, self.identifier)

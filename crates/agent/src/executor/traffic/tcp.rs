@@ -28,8 +28,8 @@ pub struct FlowMeter {
 }
 
 impl TcpFlow {
-    /// A flow before its start; `None` if its kind does not run over TCP. `few`: a thread may read what nobody asks for. `diag`
-    /// is the netlink socket of its sender's host.
+    /// A flow before its start; `None` if its kind does not run over TCP. `few`: a thread may read what nobody asks for.
+    /// The ends that are on this machine, and the netlink socket of its sender's host.
     ///
     /// # Errors
     /// The kernel refuses, probably because of the congestion control.
@@ -37,7 +37,7 @@ impl TcpFlow {
         (flow, tcp): (&Flow, &Tcp),
         seed: u64,
         few: bool,
-        diag: Rc<Diag>,
+        ends: ([bool; 2], Option<Rc<Diag>>),
         watch: &Watch<'_>,
     ) -> Result<Option<Self>, Failure> {
         let Some(application) = over_tcp(&flow.identity(), &flow.kind, seed) else {
@@ -46,8 +46,8 @@ impl TcpFlow {
         let discards = few && !application.hears_arrivals();
         Ok(Some(Self {
             application,
-            opens_ns: flow.opens_ns,
-            sockets: TcpSockets::listen(flow, tcp, discards, diag, watch)?,
+            opens_ns: flow.opens_ns.filter(|_| ends.0[0]),
+            sockets: TcpSockets::listen(flow, tcp, discards, ends, watch)?,
             meter: FlowMeter {
                 figures: FlowFigures::default(),
             },
@@ -81,7 +81,8 @@ impl Traffic for TcpFlow {
     }
 
     fn next_timer(&self) -> Option<u64> {
-        self.application.next_timer().map(Time::as_nanos)
+        let due = self.application.next_timer().map(Time::as_nanos);
+        due.filter(|_| self.sockets.can_open())
     }
 
     fn on_timer(&mut self, now_ns: u64, watch: &Watch<'_>) -> Result<(), Failure> {

@@ -32,8 +32,12 @@ pub struct TcpSockets {
     tcp: Tcp,
     /// Whether nobody asks when data arrives at the receiving end.
     discards: bool,
-    listener: TcpListener,
-    diag: Rc<Diag>,
+    /// Which ends are on this machine: the sending, the receiving.
+    here: [bool; 2],
+    /// `None` if the end that listens is on another machine.
+    listener: Option<TcpListener>,
+    /// `None` if the sender is on another machine.
+    diag: Option<Rc<Diag>>,
     opened: u32,
     /// The connection opened before the flow's start, until the application opens it.
     ahead: Option<Id>,
@@ -58,6 +62,18 @@ struct Connection {
 }
 
 impl Connection {
+    /// A connection without sockets.
+    fn new(port: u16) -> Self {
+        Self {
+            ends: Default::default(),
+            port,
+            greeting: Greeting::NONE,
+            checked: false,
+            retransmits: 0,
+            sent: 0,
+        }
+    }
+
     /// Writes as much to an end's socket as it accepts, the greeting first.
     fn flush(&mut self, side: Side, block: &[u8]) {
         let end = &mut self.ends[side as usize];
@@ -204,7 +220,7 @@ impl TcpSockets {
         flow: &Flow,
         tcp: &Tcp,
         discards: bool,
-        diag: Rc<Diag>,
+        (here, diag): ([bool; 2], Option<Rc<Diag>>),
         watch: &Watch<'_>,
     ) -> Result<Self, Failure> {
         let (host, side) = if flow.receiver_connects() {
@@ -212,17 +228,20 @@ impl TcpSockets {
         } else {
             (&flow.receiver, Side::Receiving)
         };
-        let listener = within(Some(host), || {
+        let open = || {
             let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, flow.port()))?;
             listener.set_nonblocking(true)?;
             prepare(&listener, flow, tcp, side)?;
+            watch.add(listener.as_fd(), Socket::Listener, EpollFlags::EPOLLIN)?;
             Ok(listener)
-        })?;
-        watch.add(listener.as_fd(), Socket::Listener, EpollFlags::EPOLLIN)?;
+        };
+        let listens = here[side as usize];
+        let listener = listens.then(|| within(Some(host), open)).transpose()?;
         Ok(Self {
             flow: flow.clone(),
             tcp: tcp.clone(),
             discards,
+            here,
             listener,
             diag,
             opened: 0,
@@ -237,6 +256,11 @@ impl TcpSockets {
     /// Whether what arrives at the receiving end is only counted.
     pub const fn discards(&self) -> bool {
         self.discards
+    }
+
+    /// Whether the end that opens the connections is on this machine.
+    pub fn can_open(&self) -> bool {
+        self.here[self.opener() as usize]
     }
 
     /// The interface for an application.
@@ -278,14 +302,7 @@ impl TcpSockets {
         let client = TcpStream::from(client);
         let port = client.local_addr().context(connecting)?.port();
         watch_end(watch, &client, id, opener, TO_READ_AND_WRITE)?;
-        let mut connection = Connection {
-            ends: Default::default(),
-            port,
-            greeting: Greeting::NONE,
-            checked: false,
-            retransmits: 0,
-            sent: 0,
-        };
+        let mut connection = Connection::new(port);
         connection.ends[opener as usize].stream = Some(client);
         self.open.insert(id, connection);
         Ok(())
@@ -300,8 +317,11 @@ impl TcpSockets {
             Side::Sending => Side::Receiving,
             Side::Receiving => Side::Sending,
         };
-        while let Ok((server, client)) = self.listener.accept() {
+        while let Some((server, client)) = self.listener.as_ref().and_then(|of| of.accept().ok()) {
             set_priority(&server, &self.flow, side)?;
+            if !self.can_open() {
+                self.learn_of(client.port());
+            }
             let of_client = |(_, connection): &(&Id, &mut Connection)| {
                 connection.port == client.port() && connection.ends[side as usize].stream.is_none()
             };
@@ -320,6 +340,17 @@ impl TcpSockets {
             }
         }
         Ok(())
+    }
+
+    /// Notes a connection that another machine has opened.
+    fn learn_of(&mut self, port: u16) {
+        let id = self.next_id();
+        let is_greeted = id == Id(0) && self.flow.opens_ns.is_some();
+        let mut connection = Connection::new(port);
+        if is_greeted {
+            connection.greeting = Greeting::to_come();
+        }
+        self.open.insert(id, connection);
     }
 
     /// Opens the connection before the flow's start; the application opens it later.
@@ -376,9 +407,7 @@ impl TcpSockets {
             self.received += arrived;
         }
         if is_over {
-            // Ask while the kernel still knows the connection.
-            let now = self.diag.connections()?;
-            self.observe(&now)?;
+            self.look()?;
             if let Some(connection) = self.open.get_mut(&id) {
                 connection.ends[side as usize].closing = true;
                 connection.flush(side, &self.block);
@@ -410,12 +439,13 @@ impl TcpSockets {
     /// Removes a connection that has ended, and returns its id.
     pub fn take_ended(&mut self) -> Option<Id> {
         let opener = self.opener() as usize;
+        let here = self.here;
         let is_over = |connection: &Connection| {
-            let [sending, receiving] = &connection.ends;
+            let mut ends = connection.ends.iter().zip(here);
             // A refused connection has no other side.
             let refused =
                 connection.ends[opener].is_gone && connection.ends[1 - opener].stream.is_none();
-            refused || (sending.is_over() && receiving.is_over())
+            refused || ends.all(|(end, is_here)| !is_here || end.is_over())
         };
         let (id, _) = self
             .open
@@ -467,6 +497,17 @@ impl TcpSockets {
         Ok(seen)
     }
 
+    /// Finds the connections as [`Self::observe`] does, while the kernel still knows them.
+    fn look(&mut self) -> Result<(), Failure> {
+        match &self.diag {
+            Some(diag) => {
+                let now = diag.connections()?;
+                self.observe(&now).map(drop)
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Retransmitted segments and payload bytes sent, over all connections.
     pub fn sent(&self) -> (u64, u64) {
         self.open
@@ -503,6 +544,13 @@ fn prepare(socket: &impl AsFd, flow: &Flow, tcp: &Tcp, side: Side) -> Result<(),
             .context(|| format!("flow {}: segments of {segment} B", flow.number))?;
     }
     Ok(())
+}
+
+/// True if the kernel has a congestion control.
+pub fn has_congestion_control(name: &str) -> bool {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    socket(AddressFamily::Inet, SockType::Stream, flags, None)
+        .is_ok_and(|socket| set_congestion_control(&socket, name).is_ok())
 }
 
 fn set_congestion_control(socket: &impl AsFd, name: &str) -> Result<(), Failure> {
@@ -588,12 +636,8 @@ impl sojourn_traffic::Connections for SocketConnections<'_> {
             connection.flush(side, &self.sockets.block);
             return;
         }
-        // Ask while the kernel still knows the connection. Data in transit arrives; unsent data is discarded.
-        let outcome = self
-            .sockets
-            .diag
-            .connections()
-            .and_then(|now| self.sockets.observe(&now).map(drop));
+        // Data in transit arrives; unsent data is discarded.
+        let outcome = self.sockets.look();
         self.note(outcome);
         if let Some(connection) = self.sockets.open.get_mut(&id) {
             connection.ends[side as usize].abort();
