@@ -124,7 +124,11 @@ def test_a_kernel_without_the_discipline(fake_kernel):
 @pytest.mark.parametrize(
     ("old", "new", "parts"),
     [
-        ('aqm = "codel"', 'aqm = "blue"', ("short:11: queue.0.aqm", 'got "blue"', "fq_codel", "runs on: sim, datapath")),
+        (
+            'aqm = "codel"',
+            'aqm = "blue"',
+            ("short:11: queue.0.aqm", 'got "blue"', "fq_codel", "runs on: sim, datapath"),
+        ),
         ('buffer = "100 packets"', 'buffer = "150 kB"', ("short:8: link.buffer", "must be in packets")),
         ('aqm = "codel"', 'aqm = "codel"\nce_exclude = true', ("short:12: queue.0.ce_exclude", "must be false")),
     ],
