@@ -81,7 +81,7 @@ class Linux:
         if self.on == "vm":
             self._kernel.in_order(modules)
         elif isinstance(self.on, Lab):
-            testbed.check(self.on, plan, modules)
+            testbed.check(self.on, plan)
         else:
             host.check(modules)
 

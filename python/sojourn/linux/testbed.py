@@ -10,8 +10,9 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -74,8 +75,8 @@ class Offset(msgspec.Struct, frozen=True, order=True):
         return f"its clock has moved by {moved / 1e6:.1f} ms in {span / 1e9:.1f} s beside ours"
 
 
-def check(lab: Lab, plan: _core.Plan, modules: list[str]) -> None:
-    """Checks a testbed before the runs of a plan, which need these modules.
+def check(lab: Lab, plan: _core.Plan) -> None:
+    """Checks a testbed before the runs of a plan.
 
     Raises
     ------
@@ -85,11 +86,14 @@ def check(lab: Lab, plan: _core.Plan, modules: list[str]) -> None:
     monitor = _core.Monitor()
     # One of each cell and queue: seeds differ in nothing that matters here.
     specs = {(cell, queue): number for number, (cell, queue, _, _) in enumerate(plan.jobs)}
-    jobs = [json.loads(_core.linux_job(plan[number], "sj")) for number in specs.values()]
-    rate, frame = max(job["bps"] for job in jobs), max(job["frame"] for job in jobs)
+    jobs = [_core.linux_job(plan[number], "sj") for number in specs.values()]
+    parts = [[json.loads(part) for part in _core.linux_parts(job, "sj", lab.machines)] for job in jobs]
+    rate, frame = (max(of[0][key] for of in parts) for key in ("bps", "frame"))
     with connected(lab, monitor) as connections:
         try:
-            _look(lab, connections, modules, frame, monitor)
+            for one, own in zip(connections, zip(*parts, strict=True), strict=True):
+                for lack in lacks(one.host, one.ask({"look": _needs(own)}, "seen", monitor), frame):
+                    raise lab.refused(one.host, f"{lack.what}: {lack.remedy}")
             first = [Offset.ask(one, monitor) for one in connections]
             _prepare(connections, monitor)
             _listen(lab, connections, rate, monitor)
@@ -101,20 +105,14 @@ def check(lab: Lab, plan: _core.Plan, modules: list[str]) -> None:
             raise _core.ExperimentError(f"{lab.path}: {error}") from None
 
 
-def _look(lab: Lab, connections: list[Connection], modules: list[str], frame: int, monitor: _core.Monitor) -> None:
-    """Checks what the hosts tell of themselves."""
-    kinds = [name.removeprefix("sch_") for name in modules if name.startswith("sch_") and name != "sch_fifo"]
-    controls = [name.removeprefix("tcp_") for name in modules if name.startswith("tcp_") and name != "tcp_diag"]
-    for one in connections:
-        # Disciplines under test are the router's.
-        is_router = one.host.role == "router"
-        told = {
-            "disciplines": kinds if is_router else [kind for kind in kinds if kind in ("netem", "prio")],
-            "controls": [] if is_router else controls,
-        }
-        seen = one.ask({"look": told}, "seen", monitor)
-        for lack in lacks(one.host, seen, frame):
-            raise lab.refused(one.host, f"{lack.what}: {lack.remedy}")
+def _needs(parts: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """The disciplines and the congestion controls that a host's parts of jobs need of its kernel."""
+    added = [step["action"].get("Add") for part in parts for step in part["setup"]]
+    flows = [flow["tcp"] for part in parts for flow in part["flows"]]
+    return {
+        "disciplines": sorted({one["kind"] for one in added if one and one["part"] == "Discipline"}),
+        "controls": sorted({tcp["congestion_control"] for tcp in flows if tcp}),
+    }
 
 
 def _prepare(connections: list[Connection], monitor: _core.Monitor) -> None:
