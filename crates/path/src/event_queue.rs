@@ -60,10 +60,10 @@ pub struct Places {
 impl Places {
     #[inline(always)]
     fn first_before(&self, at: Time) -> (Option<usize>, Time) {
-        if self.count <= 4 {
-            first_of(&self.due[..4], at)
-        } else {
-            first_of(&self.due, at)
+        match self.count {
+            0..=4 => first_of(&self.due[..4], at),
+            5..=8 => first_of(&self.due[..8], at),
+            _ => first_of(&self.due, at),
         }
     }
 }

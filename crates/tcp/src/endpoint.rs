@@ -584,10 +584,13 @@ mod tests {
 
     /// Both ends after a handshake without loss or delay.
     fn connected(client: &str, server: &str) -> [Endpoint; 2] {
-        let config = Config::default();
+        connected_as(&Config::default(), client, server)
+    }
+
+    fn connected_as(config: &Config, client: &str, server: &str) -> [Endpoint; 2] {
         let mut ends = [
             Endpoint::connect(config.clone(), &by_name(client), Seq(1000)),
-            Endpoint::listen(config, &by_name(server), Seq(2000)),
+            Endpoint::listen(config.clone(), &by_name(server), Seq(2000)),
         ];
         for turn in 0..4 {
             let (from, to) = (turn % 2, 1 - turn % 2);
@@ -742,6 +745,33 @@ mod tests {
         }
         assert_eq!(sent, [0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67]);
         assert!(client.has_failed());
+    }
+
+    /// RFC 8257 §3.2: when the marking changes while an acknowledgement is delayed, that goes with the old echo, and another
+    /// with the new one. So an end that has nothing else to send may owe two.
+    #[test]
+    fn a_change_of_the_marking_ends_in_two_acknowledgements() {
+        let config = Config {
+            quickack: false,
+            ..Config::default()
+        };
+        let [mut sender, mut receiver] = connected_as(&config, "dctcp", "dctcp");
+        sender.write(crate::UNLIMITED);
+        let mut echoes = |ecn, at| {
+            let now = Time::from_millis(at);
+            let sent = sender.poll(now).expect("the window has room").segment;
+            receiver.on_segment(&sent, ecn, now);
+            let mut echoes = Vec::new();
+            while receiver.is_idle() && receiver.has_to_send() {
+                let mut answer = Segment::default();
+                receiver.acknowledge_into(&mut answer, now);
+                sender.on_segment(&answer, Arrival::NotEct, now);
+                echoes.push(answer.flags.contains(Flags::ECE));
+            }
+            echoes
+        };
+        assert_eq!(echoes(Arrival::Ect, 100), [], "it is delayed");
+        assert_eq!(echoes(Arrival::Ce, 101), [false, true]);
     }
 
     /// RFC 9331 §4.1, §4.2: only ends with accurate feedback send ECT(1).

@@ -171,6 +171,7 @@ struct MinFilter {
 }
 
 impl MinFilter {
+    #[inline(always)]
     fn update(&mut self, rtt: Duration, now: Time) {
         match self.current {
             Some((least, _)) if rtt > least => {}

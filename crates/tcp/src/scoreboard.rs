@@ -374,6 +374,7 @@ impl Scoreboard {
     }
 
     /// Removes the acknowledged bytes before `ack` from the oldest segment.
+    #[inline(always)]
     fn trim(&mut self, ack: Seq) {
         let front = self.at_mut(self.first);
         if front.seq.before(ack) {

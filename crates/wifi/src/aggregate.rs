@@ -112,6 +112,15 @@ impl<P> Mpdu<P> {
         Some((packet, core::mem::take(&mut self.more)))
     }
 
+    /// Takes all of it, and leaves a frame without packets.
+    pub(crate) fn take_whole(&mut self) -> Self {
+        Self {
+            packet: self.packet.take(),
+            more: core::mem::take(&mut self.more),
+            ..*self
+        }
+    }
+
     /// Packets still in it.
     pub(crate) fn packets(&self) -> usize {
         usize::from(self.packet.is_some()) + self.more.len()

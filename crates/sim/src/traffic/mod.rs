@@ -114,21 +114,24 @@ impl Source {
         network: &mut Network,
     ) -> Option<[Time; 2]> {
         match self {
-            Self::Tcp(flow) => return flow.on_packet(packet, now, network),
-            Self::Datagrams(flow) => {
+            Self::Tcp(flow) => flow.on_packet(packet, now, network),
+            Self::Datagrams(_) | Self::Call(_) | Self::Ping(_) => {
                 cold_path();
-                flow.on_packet(packet, now);
-            }
-            Self::Call(flow) => {
-                cold_path();
-                flow.on_packet(packet, now);
-            }
-            Self::Ping(flow) => {
-                cold_path();
-                flow.on_packet(packet, now, network);
+                self.on_datagram(packet, now, network);
+                Some(self.next_timers())
             }
         }
-        Some(self.next_timers())
+    }
+
+    /// The same, if it is not TCP.
+    #[inline(never)]
+    fn on_datagram(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
+        match self {
+            Self::Tcp(_) => {}
+            Self::Datagrams(flow) => flow.on_packet(packet, now),
+            Self::Call(flow) => flow.on_packet(packet, now),
+            Self::Ping(flow) => flow.on_packet(packet, now, network),
+        }
     }
 
     /// Handles a host timer, which may have expired.

@@ -271,6 +271,7 @@ impl ReceiveWindow {
 
     /// Notes that the bytes `from` to `next` have arrived in order. The application reads them after all that arrives at
     /// this instant.
+    #[inline(always)]
     pub(super) fn delivered(&mut self, from: Seq, next: Seq, now: Time) {
         let elapsed = now.saturating_since(self.measured_since);
         if self.round_trip_8 == 0 || elapsed < self.round_trip() {

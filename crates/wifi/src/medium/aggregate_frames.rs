@@ -15,6 +15,7 @@ use crate::rate_control::Chain;
 
 impl<P: Packet> Medium<P> {
     /// Fills the queue of transmissions that the device prepares in advance. True if the category has something to send.
+    #[inline(always)]
     pub(super) fn fill_ready(
         &mut self,
         member: usize,
@@ -27,6 +28,18 @@ impl<P: Packet> Medium<P> {
             let category = &self.members[member].categories[access.index()];
             return !category.ready.is_empty() || self.has_something_to_send(member, access);
         }
+        self.fill_ahead(ahead, (member, access), now, observer)
+    }
+
+    /// Prepares up to `ahead` transmissions. True if one is ready.
+    #[inline(never)]
+    fn fill_ahead(
+        &mut self,
+        ahead: usize,
+        (member, access): (usize, Access),
+        now: Time,
+        observer: &mut impl Observer<P>,
+    ) -> bool {
         while self.members[member].categories[access.index()].ready.len() < ahead {
             let Some(built) = self.next_transmission(member, access, now, observer) else {
                 break;

@@ -1,6 +1,6 @@
 //! The end of an exchange: frames arrive, acknowledgements come or fail to come, and contention resumes.
 
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use super::{Departed, Medium, Phase, ends, node, owner};
 use crate::access::Access;
@@ -109,22 +109,26 @@ impl<P: Packet> Medium<P> {
         now: Time,
         observer: &mut impl Observer<P>,
     ) {
-        let (station, way) = ends(self.stations(), session / 4);
-        let mut leave = |packet: P| {
-            observer.on_departure(Node::sender(station, way), &packet, now);
-            let account = self.airtime.of(station, way);
-            account.packets += 1;
-            account.bytes += u64::from(packet.bytes());
-            self.departed.push_back(Departed {
-                station,
-                way,
-                packet,
-            });
-        };
-        leave(first);
+        self.leave(session, first, now, observer);
         if !more.is_empty() {
-            more.into_iter().for_each(leave);
+            cold_path();
+            for packet in more {
+                self.leave(session, packet, now, observer);
+            }
         }
+    }
+
+    fn leave(&mut self, session: usize, packet: P, now: Time, observer: &mut impl Observer<P>) {
+        let (station, way) = ends(self.stations(), session / 4);
+        observer.on_departure(Node::sender(station, way), &packet, now);
+        let account = self.airtime.of(station, way);
+        account.packets += 1;
+        account.bytes += u64::from(packet.bytes());
+        self.departed.push_back(Departed {
+            station,
+            way,
+            packet,
+        });
     }
 
     /// Ends the exchange: accounts for its airtime, handles its outcome, and resumes contention.
@@ -308,12 +312,13 @@ impl<P: Packet> Medium<P> {
             };
             self.controllers[link].report(&sent.chain, outcome);
             let session = self.session(member, sent.peer, access);
-            for (at, mut mpdu) in sent.frames.drain(..).enumerate() {
+            for (at, mpdu) in sent.frames.iter_mut().enumerate() {
                 if self.on_air.received.get(at) == Some(&true) {
                     self.sessions[session].originator.finish(mpdu.sequence);
                     let queues = &mut self.members[member].queues;
                     queues.release((sent.peer, access), mpdu.estimate);
                 } else {
+                    let mut mpdu = mpdu.take_whole();
                     mpdu.failures = mpdu.failures.saturating_add(1);
                     self.retransmit_or_drop((member, sent.peer), access, mpdu, now, observer);
                 }

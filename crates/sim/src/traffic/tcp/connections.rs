@@ -222,13 +222,7 @@ impl Connections {
     }
 
     /// Finds a connection; `None` if it is closed.
-    #[inline(always)]
     fn find(&self, id: Id) -> Option<Place> {
-        // Most flows have one connection.
-        if self.handles.first().is_some_and(|first| first.id == id) {
-            return Some(Place(0));
-        }
-        cold_path();
         self.handles
             .iter()
             .position(|known| known.id == id)
@@ -238,11 +232,18 @@ impl Connections {
     /// An open connection and its ends' deadlines; `None` if it is closed. The caller updates a deadline after an end has acted.
     #[inline(always)]
     pub fn at(&mut self, id: Id) -> Option<(&mut Connection, &mut [Time; 2])> {
+        // Most flows have one connection.
+        if self.handles.first().is_some_and(|first| first.id == id) {
+            return Some((self.open.first_mut()?, &mut self.handles.first_mut()?.due));
+        }
+        self.at_other(id)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn at_other(&mut self, id: Id) -> Option<(&mut Connection, &mut [Time; 2])> {
         let Place(place) = self.find(id)?;
-        Some((
-            self.open.get_mut(place)?,
-            &mut self.handles.get_mut(place)?.due,
-        ))
+        Some((&mut self.open[place], &mut self.handles[place].due))
     }
 
     /// Runs the expired timers of one side's ends.

@@ -97,7 +97,10 @@ impl TcpFlow {
         };
         let ecn = match packet.ecn {
             Ecn::NotEct => Arrival::NotEct,
-            Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
+            Ecn::Ect0 | Ecn::Ect1 => {
+                cold_path();
+                Arrival::Ect
+            }
             Ecn::Ce => Arrival::Ce,
         };
         let (egress, meter) = (&mut self.egress, &mut self.meter);
@@ -114,15 +117,28 @@ impl TcpFlow {
         }
         // A kernel answers before it wakes the application.
         let sent = egress.send(connection, due, (id, side), true, now, network);
-        if sent.over {
+        if sent.over || self.hears_arrivals {
+            return self.tell_application(sent.over, (id, side), now, network);
+        }
+        sent.moved.then(|| self.next_timers())
+    }
+
+    /// Tells the application of an arrival, or that it has closed the connection, and sends what follows.
+    #[inline(never)]
+    fn tell_application(
+        &mut self,
+        over: bool,
+        (id, side): (Id, Side),
+        now: Time,
+        network: &mut Network,
+    ) -> Option<[Time; 2]> {
+        if over {
             self.let_go(id, now);
-        } else if self.hears_arrivals {
+        } else {
             let heard = &mut Heard(&mut self.meter);
             self.application
                 .on_arrival(id, side, now, &mut self.connections, heard);
             self.ask_application();
-        } else {
-            return sent.moved.then(|| self.next_timers());
         }
         self.send_ready(now, network);
         Some(self.next_timers())
@@ -244,7 +260,10 @@ impl Egress {
     ) -> bool {
         let (end, mut local) = connection.sending_end(of.1);
         if local.is_none() && end.is_idle() {
-            self.acknowledge(end, of, now, network);
+            // Two, if the marking has changed.
+            while end.has_to_send() {
+                self.acknowledge(end, of, now, network);
+            }
             return false;
         }
         loop {
