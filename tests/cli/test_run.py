@@ -211,6 +211,9 @@ def test_queues_inside_a_discipline_are_shown(sojourn: Cli, tmp_path: Path):
     said = sojourn("run", "e.toml", "--out", "out", "--figures", "none").stdout
     assert "Inner queues" in said
     assert re.search(r"fq_codel\s+sparse\s+\d", said)
+    heading = said[said.index("Inner queues") :].partition("───")[0]
+    assert {"p50", "p95", "packets"} <= set(heading.split())
+    assert "target" not in heading  # Only CAKE's tins tell it.
     frame = load(tmp_path / "out").to_pandas()
     first, second = frame["queue.bulk.delivered_packets"]
     assert first > 0

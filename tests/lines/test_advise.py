@@ -11,6 +11,7 @@ from statistics import median
 
 import pytest
 
+import sojourn as sj
 from conftest import ROOT, wrong
 from sojourn import _core
 from sojourn._core import ExperimentError
@@ -82,6 +83,17 @@ def test_the_least_cost_is_chosen(found):
     alone = Advice(replace(found.home, doing=("upload",)), found.tried, found.experiment, found.results)
     assert not alone.helps
     assert alone.cost(alone.tried[0]) < 2.0
+
+
+def test_a_meetings_delay_costs_as_much_as_a_calls(found):
+    text = json.dumps([run.summary for run in found.results.runs]).replace('"calls"', '"meeting"')
+    runs = [replace(run, summary=of) for run, of in zip(found.results.runs, json.loads(text), strict=True)]
+    results = sj.Results(found.results.summary, runs)
+    calls, meeting = (
+        Advice(replace(found.home, doing=(activity,)), found.tried, found.experiment, of).costs
+        for activity, of in (("calls", found.results), ("meeting", results))
+    )
+    assert meeting == calls
 
 
 def test_the_picture_has_the_numbers_of_the_table(found):

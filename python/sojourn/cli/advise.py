@@ -158,8 +158,9 @@ def where_from(found: Advice) -> str:
         "Numbers are medians with 95 % intervals; differences are seed by seed, * if the interval excludes\n"
         "zero. Delay is that of the line's queues, in the direction where it is worse; the\n"
         f"modem's queue holds {found.home.buffer_ms:g} ms in each direction. Cost: a point per ms of p99 delay of\n"
-        "calls and games, ten per percent of their packets lost, and one per percent of goodput,\n"
-        "media rate or load time behind the best setting; the least is recommended."
+        "calls, meetings and games, ten per percent of their packets lost, and one per percent of\n"
+        "goodput, media rate or load time behind the best setting; the median of the seeds' sums.\n"
+        "Recommended is the first within two points of the least."
     )
 
 

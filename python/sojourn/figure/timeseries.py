@@ -52,6 +52,7 @@ def goodput_figure(results: Results, middle: Middle, direction: Direction, width
         middle,
         width,
         where(results, metric_called("goodput_bps"), direction),
+        "what waited behind a lost segment counts when that arrives",
     )
 
 
@@ -63,8 +64,10 @@ def _figure(
     middle: Middle,
     width: Width | None,
     direction: str,
+    *notes: str,
 ) -> Figure:
     over_repeats = _mean_over_repeats if middle == "mean" else _median_over_repeats
+    band = {"mean": "mean, in the band of its 95 % interval", "median": "median, in the band of all repeats"}[middle]
     with style():
         drawn = figure(width=width)
         axes = drawn.add_subplot()
@@ -84,7 +87,7 @@ def _figure(
         else:
             axes.set_ylim(bottom=0)
         axes.margins(x=0)
-        note(axes, direction)
+        note(axes, direction, band if any(len(arm.runs) > 1 for arm in results.arms) else "", *notes)
         legend(drawn, axes)
         return drawn
 

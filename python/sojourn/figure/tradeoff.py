@@ -107,17 +107,24 @@ def _figure(
                 draw(axes, arm, sample, look, is_log)
         if is_log:
             log_axis(axes, "x")
+        if not is_log and not delays.any():
+            axes.set_xlim(0.0, 1.0)
         axes.invert_xaxis()
         widen(axes)
-        axes.set(xlabel=f"{_words(statistic)} sojourn time [ms], less to the right", ylabel="goodput [Mbit/s]")
+        _, _, direction = place.rpartition("/")
+        of = f" of all flows, {direction}ward" if results.has_several_links else ""
+        axes.set(xlabel=f"{_words(statistic)} sojourn time [ms], less to the right", ylabel=f"goodput{of} [Mbit/s]")
         note(axes, way(results, place))
         legend(drawn, axes)
         return drawn
 
 
 def widen(axes: Axes) -> None:
-    """Keeps tiny differences from filling the goodput axis."""
+    """Keeps tiny differences from filling the goodput axis, and it from going below zero."""
     low, high = axes.get_ylim()
+    if low < 0.0:
+        axes.set_ylim(0.0, 1.0 if -low == high else high)
+        return
     lacking = _LEAST_SPAN * high - (high - low)
     if lacking > 0.0:
         axes.set_ylim(low - lacking / 2, high + lacking / 2)

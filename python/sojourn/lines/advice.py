@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Element = Mapping[str, Any]
 PER_MS, PER_LOST = 1.0, 10.0
-"""Points of cost per millisecond of a call's or game's delay, and per percent of its packets that is lost.
+"""Points of cost per millisecond of a call's, meeting's or game's delay, and per percent of its packets that is lost.
 
 A percent of the best rate or load time is one too.
 """
@@ -86,8 +86,8 @@ MEASURES: dict[str, list[Measure]] = {
     "download": _GOODPUT,
     "upload": _GOODPUT,
 }
-"""What is compared for each activity; the first decides, with what is lost of calls and games."""
-_REAL_TIMES = ("calls", "game")
+"""What is compared for each activity; the first decides, with what is lost of calls, meetings and games."""
+_REAL_TIMES = ("calls", "meeting", "game")
 
 
 @dataclass(frozen=True)

@@ -299,7 +299,9 @@ def inner_sheet(results: Results) -> Sheet | None:
     shown = [
         metric.name
         for metric in declared("inner_queue")
-        if any(metric.at[0] in queue_at(arm.runs[0].summary, place)["queues"][name] for arm, place, name in found)
+        if not all(
+            math.isnan(metric.of(queue_at(arm.runs[0].summary, place)["queues"][name])) for arm, place, name in found
+        )
     ]
     rows = [
         (

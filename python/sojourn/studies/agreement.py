@@ -67,7 +67,9 @@ class _Figure:
 
     @property
     def is_judged(self) -> bool:
-        return self.metric in TOLERANCES and not all(map(math.isnan, (*self.first, *self.second)))
+        # What is zero in every run of both, as the goodput of acknowledgements, is no evidence.
+        told = any(value != 0.0 and not math.isnan(value) for value in (*self.first, *self.second))
+        return self.metric in TOLERANCES and told
 
     @property
     def is_same(self) -> bool:
@@ -318,7 +320,10 @@ def _shown(value: float, metric: Metric) -> str:
 
 
 def _number(value: float, digits: int) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+    if math.isnan(value):
+        return "–"
+    # The median of two counts may be a half.
+    return f"{value:.{digits or (0 if value.is_integer() else 1)}f}"
 
 
 def as_json(named: Named, look: int = 1) -> str:

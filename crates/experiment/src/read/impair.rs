@@ -23,7 +23,8 @@ keys! {
         /// Standard deviation of the delay, normal and cut at 0; or { mean, spread, shape = "normal" | "uniform" | "pareto" }.
         /// Packets stay in order.
         jitter = Maybe(JitterForm), Words("none");
-        /// Share of packets that overtake by the jitter, or { share = 0.001, by = "5 ms" }.
+        /// Share of packets that overtake by the jitter, or { share = 0.001, by = "5 ms" }. They arrive by so much sooner, at
+        /// once if that is more than the delay, so that an RTT can be less than the base RTT.
         reorder = Maybe(ReorderForm), Words("packets stay in order");
         /// Share of packets that arrive twice.
         duplicate = Maybe(Share), Words("none");

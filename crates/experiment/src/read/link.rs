@@ -79,6 +79,8 @@ keys! {
         /// The interval of requests and grants of a cable modem: what waits is requested at its beginning and may leave in the
         /// next one. DOCSIS has 2 ms. A packet that finds nothing waiting waits for one to two of them, by when it comes; the
         /// first begins at a random time of the seed. A sender whose period is a multiple meets the same wait each time.
+        /// The wait counts as sojourn time: with "4 ms", CAKE with its usual target drops packets that wait for nothing but
+        /// grants.
         request_grant = Maybe(Span::AboveZero), Words("packets leave without a grant");
     }
     with impaired: Impaired

@@ -38,7 +38,9 @@ DELAY_DECADES = 2.0
 """Delay from a hundredth of drop-tail's to a hundred times as much has colours of its own; beyond, the last."""
 GOODPUT_SHARE = 0.3
 """Goodput within this share of drop-tail's has colours of its own."""
-_CELL_IN, _ROW_IN, _LABELS_IN = 0.24, 0.19, 4.6
+_CELL_IN, _ROW_IN, _LETTER_IN = 0.24, 0.19, 0.062
+_LEAST_IN = 3.0
+"""Width of a map of few queues: its colours' labels lie beside each other."""
 _NO_VALUE = "#e4e4e4"
 
 
@@ -68,8 +70,11 @@ def relative_map(
     families = by_family(queues)
     order = [list(queues).index(queue) for _, members in families for queue in members]
     with style():
-        wide, high = _CELL_IN * len(order), _ROW_IN * len(scenarios)
-        drawn = figure(_LABELS_IN + 2 * wide + 0.6, high + 2.4)
+        wide, high = max(_CELL_IN * len(order), _LEAST_IN), _ROW_IN * len(scenarios)
+        labels = _LETTER_IN * max(map(len, scenarios), default=0)
+        drawn = figure(labels + 2 * wide + 1.0, high + 2.4)
+        # The longest label is measured too short by a letter.
+        drawn.set_layout_engine("constrained", w_pad=0.15)
         left, right = drawn.subplots(1, 2, sharey=True)
         with np.errstate(divide="ignore"):
             decades = -np.log10(delay[:, order])
