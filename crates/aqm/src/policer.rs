@@ -53,8 +53,10 @@ impl Policer {
 
 impl<P: Packet> Aqm<P> for Policer {
     fn on_enqueue(&mut self, packet: &P, _: Backlog, now: Time, _: &mut Environment<P>) -> Verdict {
-        let full_at = self.full_at.max(now) + self.config.rate.tx_time(packet.bytes().into());
-        if full_at > now + self.depth() {
+        let takes = self.config.rate.tx_time(packet.bytes().into());
+        let full_at = self.full_at.max(now).saturating_add(takes);
+        // A large bucket at a low rate may need longer to fill than there is time.
+        if full_at > now.saturating_add(self.depth()) {
             return Verdict::DROP;
         }
         self.full_at = full_at;
@@ -134,6 +136,21 @@ mod tests {
                 .is_drop()
         });
         assert_eq!(at, [true, true, false, false, true, false, true]);
+    }
+
+    #[test]
+    fn a_bucket_that_takes_longer_to_fill_than_there_is_time_lets_all_pass() {
+        let mut policer = Policer::new(Config {
+            rate: Rate::from_bps(1).unwrap(),
+            burst: u64::MAX,
+        });
+        let verdict = policer.on_enqueue(
+            &Datagram::new(0, 1500),
+            Backlog::default(),
+            Time::from_secs(1),
+            &mut Environment::new(1),
+        );
+        assert!(!verdict.is_drop());
     }
 
     #[test]
