@@ -202,6 +202,8 @@ def build(folder: Path) -> Testbed:
             "dev",
             "management",
         )
+        # An address of IPv6 would change while the tests run: it is tentative at first.
+        _out("ip", "netns", "exec", namespace, "sysctl", "-qw", "net.ipv6.conf.management.disable_ipv6=1")
         _out("ip", "-n", namespace, "link", "set", "management", "up")
         config += f"Host {host}\nHostName {network}.{4 * (own // 64 % 64) + number}.2\n"
         wires = {"sender": 'out = "eth1"', "router": 'in = "eth1"\nout = "eth2"', "receiver": 'in = "eth1"'}[host]
