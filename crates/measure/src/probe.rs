@@ -80,9 +80,9 @@ pub struct QueueProbe {
     events: Option<Vec<PacketEvent>>,
     /// The discipline's inner queues, if it has several.
     inner: Vec<Inner>,
-    /// Whether packets are also recorded in rows or watched.
+    /// Each packet is also recorded as a row, or told to whoever watches.
     notes_each: bool,
-    /// Whether they are, or are counted by inner queue.
+    /// `notes_each`, or packets are counted for each inner queue.
     has_more_to_note: bool,
 }
 

@@ -112,7 +112,7 @@ impl<P> Mpdu<P> {
         Some((packet, core::mem::take(&mut self.more)))
     }
 
-    /// Takes all of it, and leaves a frame without packets.
+    /// Returns the frame with its packets, which this one no longer has.
     pub(crate) fn take_whole(&mut self) -> Self {
         Self {
             packet: self.packet.take(),
@@ -162,16 +162,16 @@ impl Psdu {
     }
 }
 
-/// What may be sent in a mode within limits.
+/// The aggregates that the limits allow in a transmission mode.
 pub(crate) struct Room<'a> {
     mode: Mode,
     limits: &'a Aggregation,
     timing: &'a Timing,
-    /// So many bytes are known not to last too long.
+    /// An aggregate of so many bytes surely lasts no longer than the limit.
     short: u32,
 }
 
-/// How often the bytes are halved until they do not last too long; what is longer is looked at frame by frame.
+/// The search for `short` halves the bytes so often. A longer aggregate has its duration computed frame by frame.
 const HALVINGS: u32 = 4;
 
 impl<'a> Room<'a> {

@@ -97,7 +97,7 @@ def scratch() -> Iterator[Path]:
         It cannot be made.
     """
     if sys.platform == "win32":
-        raise NotImplementedError("only runs on Linux need it")
+        raise NotImplementedError("runs on Linux need it, and they are refused here before")
     directory = Path(tempfile.gettempdir(), f"sojourn-{os.geteuid()}")
     workspace = None
     while workspace is None:

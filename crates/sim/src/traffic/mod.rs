@@ -123,7 +123,7 @@ impl Source {
         }
     }
 
-    /// The same, if it is not TCP.
+    /// Delivers a packet of a flow that is not TCP.
     #[inline(never)]
     fn on_datagram(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
         match self {

@@ -46,7 +46,7 @@ struct Egress {
     unacknowledged: Option<Unacknowledged>,
     /// The flow's qlog, if it is recorded.
     qlog: Option<Box<Qlog>>,
-    /// One of these is, or the meter records segments.
+    /// The send times or the qlog are recorded, or the meter records segments.
     records: bool,
 }
 
