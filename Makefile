@@ -7,8 +7,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUST := tools/with-rust
 PYTHON_FOLDERS := python tests docs validation benches web
-# Files of tests at once: what a file sets up is set up once. Those that boot kernels come first, as the longest.
-AT_ONCE := -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
+# Files of tests at once: what a file sets up is set up once. Two for each processor, since tests often wait for clocks,
+# disks and other processes.
+AT_ONCE = -n $(shell $(PYTHON) -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))') --dist loadscope --no-loadscope-reorder
 AGENT := python/sojourn/linux/sojourn-agent
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates python studies suites -type f -not -name '*.pyc' -not -path '*/target/*' -not -name '*.so' \

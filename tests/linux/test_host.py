@@ -7,14 +7,9 @@ as its file system: what is tried here is what a user's root would do, and nothi
 from __future__ import annotations
 
 import json
-import os
 import re
-import select
 import signal
-import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
@@ -28,10 +23,6 @@ pytestmark = [
         programs.find("modprobe") is None or programs.find("depmod") is None, reason="needs modprobe and depmod (kmod)"
     ),
 ]
-
-HERE = Path(__file__).parent
-PATIENCE_S = 900.0
-MEMORY_MIB = 2048
 
 FILES = {
     "codel.toml": """
@@ -102,43 +93,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     """How each case ended in the machine."""
-    folder = tmp_path_factory.mktemp("host")
-    booted = kernel.locate("emulated")
-    first = f"#!{sys.executable} -u\n".encode() + (HERE / "first_process.py").read_bytes()
-    given = json.dumps({"files": FILES, "cases": CASES}).encode()
-    extra = {"/init": first, "/cases.json": given}
-    initrd = folder / "initrd"
-    initrd.write_bytes(userland.initial_files(booted, extra, without=["sch_choke"], folder=folder))
-    said = boot(booted.image, initrd)
-    found = {}
-    for line in said.splitlines():
-        if line.startswith("@case "):
-            name, brace, answer = line.removeprefix("@case ").partition(" {")
-            found[name] = json.loads(brace.strip() + answer)
-    assert "@end" in said, said[-2000:]
-    return found
-
-
-def boot(image: Path, initrd: Path) -> str:
-    """All that the machine says until it is over. Its clock is the host's: no virtual time."""
-    machine = [
-        str(programs.require(programs.QEMU)), "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
-        "-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", str(MEMORY_MIB), "-serial", "stdio",
-        "-kernel", str(image), "-initrd", str(initrd), "-append",
-        "console=ttyS0 quiet loglevel=2 mitigations=off panic=-1",
-    ]  # fmt: skip
-    said = b""
-    with subprocess.Popen(machine, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as qemu:
-        assert qemu.stdout is not None
-        limit = time.monotonic() + PATIENCE_S
-        while time.monotonic() < limit:
-            if select.select([qemu.stdout], [], [], 1.0)[0]:
-                some = os.read(qemu.stdout.fileno(), 1 << 16)
-                if not some:
-                    break
-                said += some
-        qemu.kill()
-    return said.decode(errors="replace").replace("\r\n", "\n")
+    return userland.cases(tmp_path_factory.mktemp("host"), FILES, CASES, without=["sch_choke"])
 
 
 def summary(case: dict) -> dict:

@@ -1,20 +1,24 @@
-"""An initial file system with Python, this package and a kernel's modules: enough to run ``sojourn`` as on a host."""
+"""A virtual machine with Python, this package and a kernel's modules: enough to run ``sojourn`` as on a host.
+
+Its clock is the host's: there is no virtual time.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import select
 import shutil
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from sojourn.linux import programs
+from sojourn.linux import kernel, programs
 from sojourn.linux.cpio import Archive
-from sojourn.linux.kernel import Kernel
 
 _LOADED = """
 import contextlib, ctypes, io, json, sys
@@ -39,20 +43,81 @@ _NOT_NEEDED = {"test", "idlelib", "tkinter", "ensurepip", "lib2to3", "turtledemo
 _NOT_NEEDED |= {"dist-packages", "tests", "_studies"}
 
 
-def initial_files(kernel: Kernel, extra: dict[str, bytes], *, without: Iterable[str], folder: Path) -> bytes:
-    """The archive. ``extra`` are files of the caller's own, ``without`` modules to leave out."""
+HERE = Path(__file__).parent
+PATIENCE_S = 900.0
+MEMORY_MIB = 2048
+_TOOLS = ("ip", "modprobe")
+
+
+def cases(
+    folder: Path,
+    files: dict[str, str],
+    told: list[dict],
+    *,
+    without: Iterable[str] = (),
+    extra: dict[str, bytes] | None = None,
+    tools: Iterable[str] = (),
+) -> dict[str, dict]:
+    """Boots the machine and tells by name how each case of ``first_process`` ended there.
+
+    ``files`` are in the cases' working directory, ``without`` are modules to leave out, ``extra`` are files by path,
+    ``tools`` programs.
+    """
+    booted = kernel.locate("emulated")
+    first = f"#!{sys.executable} -u\n".encode() + (HERE / "first_process.py").read_bytes()
+    given = {"/init": first, "/cases.json": json.dumps({"files": files, "cases": told}).encode(), **(extra or {})}
+    initrd = folder / "initrd"
+    initrd.write_bytes(_initial_files(booted, given, set(without), [*_TOOLS, *tools], folder))
+    said = _boot(booted.image, initrd)
+    found = {}
+    for line in said.splitlines():
+        if line.startswith("@case "):
+            name, brace, answer = line.removeprefix("@case ").partition(" {")
+            found[name] = json.loads(brace.strip() + answer)
+    assert "@end" in said, said[-2000:]
+    return found
+
+
+def _boot(image: Path, initrd: Path) -> str:
+    """All that the machine says until it is over."""
+    machine = [
+        str(programs.require(programs.QEMU)), "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
+        "-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", str(MEMORY_MIB), "-serial", "stdio",
+        "-kernel", str(image), "-initrd", str(initrd), "-append",
+        "console=ttyS0 quiet loglevel=2 mitigations=off panic=-1",
+    ]  # fmt: skip
+    said = b""
+    with subprocess.Popen(machine, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as qemu:
+        assert qemu.stdout is not None
+        limit = time.monotonic() + PATIENCE_S
+        while time.monotonic() < limit:
+            if select.select([qemu.stdout], [], [], 1.0)[0]:
+                some = os.read(qemu.stdout.fileno(), 1 << 16)
+                if not some:
+                    break
+                said += some
+        qemu.kill()
+    return said.decode(errors="replace").replace("\r\n", "\n")
+
+
+def _initial_files(
+    booted: kernel.Kernel, given: dict[str, bytes], without: set[str], tools: Iterable[str], folder: Path
+) -> bytes:
     archive = Archive()
     archive.add_device("/dev/console", 5, 1)
     archive.add_directories(["proc", "sys", "tmp", "run", "etc"])
-    archive.add_file("/etc/passwd", b"root:x:0:0:root:/tmp:/bin/sh\n")
-    for path, content in extra.items():
+    archive.add_file(
+        "/etc/passwd", b"root:x:0:0:root:/tmp:/bin/sh\nsshd:x:100:65534:sshd:/run/sshd:/usr/sbin/nologin\n"
+    )
+    for path, content in given.items():
         archive.add_file(path, content, executable=True)
     _python(archive, folder)
-    for tool in ("ip", "modprobe"):
+    for tool in tools:
         path = programs.find(tool)
         assert path is not None, tool
-        _program(archive, f"/sbin/{tool}", path.resolve())
-    _modules(archive, kernel, set(without), folder)
+        for place in {f"/sbin/{tool}", str(path)} | ({"/bin/sh"} if tool == "sh" else set()):
+            _program(archive, place, path.resolve())
+    _modules(archive, booted, without, folder)
     return archive.to_bytes()
 
 
@@ -107,21 +172,21 @@ def _tree(archive: Archive, root: Path) -> None:
             archive.add_file(str(path), path.read_bytes(), executable=path.name == "sojourn-agent")
 
 
-def _modules(archive: Archive, kernel: Kernel, without: set[str], folder: Path) -> None:
+def _modules(archive: Archive, booted: kernel.Kernel, without: set[str], folder: Path) -> None:
     """What networking needs of the kernel's modules, with their list as depmod(8) makes it."""
-    target = folder / "lib/modules" / kernel.release
-    for part in ("kernel/net", "kernel/drivers/net/veth.ko", "kernel/lib"):
-        for path in sorted((kernel.modules / part).rglob("*.ko*")) or [kernel.modules / part]:
-            if path.is_file() and path.name.split(".")[0] not in without:
-                copy = target / path.relative_to(kernel.modules)
+    target = folder / "lib/modules" / booted.release
+    for part in ("net/**/*.ko*", "lib/**/*.ko*", "drivers/net/veth.ko*", "drivers/net/macvlan.ko*"):
+        for path in sorted((booted.modules / "kernel").glob(part)):
+            if path.name.split(".")[0] not in without:
+                copy = target / path.relative_to(booted.modules)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, copy)
     for listing in ("modules.builtin", "modules.order", "modules.builtin.modinfo"):
-        if (kernel.modules / listing).is_file():
-            shutil.copy(kernel.modules / listing, target)
+        if (booted.modules / listing).is_file():
+            shutil.copy(booted.modules / listing, target)
     depmod = programs.find("depmod")
     assert depmod is not None
-    subprocess.run([str(depmod), "-b", str(folder), kernel.release], check=True)
+    subprocess.run([str(depmod), "-b", str(folder), booted.release], check=True)
     for path in sorted(target.rglob("*")):
         if path.is_file():
-            archive.add_file(f"/lib/modules/{kernel.release}/{path.relative_to(target)}", path.read_bytes())
+            archive.add_file(f"/lib/modules/{booted.release}/{path.relative_to(target)}", path.read_bytes())
