@@ -1,0 +1,48 @@
+"""A sweep of 36 runs, and its store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sojourn import _core
+from sojourn.runs import user_aqm
+from sojourn.store import Store
+from sojourn.store.plans import StoredPlan
+
+EXPERIMENT = """
+experiment = { name = "grid", duration = "2 s", repeat = 3 }
+link = { rate = "4 Mbit/s" }
+queue = [{ aqm = "codel" }, { aqm = "pie" }]
+traffic = [{ kind = "bulk", flows = 2, rtt = "20 ms" }]
+[sweep]
+"link.rate" = ["2 Mbit/s", "4 Mbit/s"]
+"traffic.0.flows" = [1, 2, 3]
+"""
+RUNS = 36
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "grid.toml"
+    path.write_text(EXPERIMENT)
+    return path
+
+
+def planned(file: Path, folder: Path, batch_runs: int = 4) -> StoredPlan:
+    """A sweep in a new store, with batches of so many runs."""
+    return Store.make(folder).add(file, [], _core.Sweep.read_file(str(file), []), batch_runs)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files of a store's runs, by name."""
+    return {path.name: path.read_bytes() for path in sorted((folder / "runs").glob("*/*.parquet"))}
+
+
+@pytest.fixture(autouse=True)
+def _forget_own_disciplines():
+    before = dict(user_aqm._classes)
+    yield
+    for name in set(user_aqm._classes) - set(before):
+        user_aqm.unregister_aqm(name)
