@@ -600,8 +600,8 @@ def path_check(plan: Plan) -> None:
 def path_job(spec: RunSpec) -> str:
     """The job of the agent for a run whose packets pass Sojourn's own path, as JSON; RunError if it cannot be made."""
 
-def shell_job(spec: RunSpec, servers: list[str]) -> str:
-    """The job of the agent for programs behind the path of a run, as JSON."""
+def shell_job(spec: RunSpec, servers: list[str], between: tuple[str, str] | None) -> str:
+    """The job of the agent, as JSON, for programs behind the path of a run, or for two interfaces with it between."""
 
 def linux_run(spec: RunSpec, recording: bytes, wall_s: float) -> Run:
     """The results of a run from the agent's job and its recording; RunError if that is damaged."""

@@ -75,6 +75,9 @@ pub struct ShellJob {
     pub congestion_controls: Vec<String>,
     /// Commands for a shell, each a server at the other end of the path.
     pub servers: Vec<String>,
+    /// The interfaces of this machine between which the path lies, from the first down to the second; `None`: it lies before the
+    /// program.
+    pub between: Option<[String; 2]>,
     /// As of [`PathJob`].
     pub watcher: Option<PathBuf>,
 }

@@ -10,14 +10,14 @@ use nix::time::{ClockId, clock_gettime};
 use sojourn_path::{Hosts, Route};
 use sojourn_units::{Duration, Time};
 
-use crate::gso::{HEADER, Meta};
-use crate::ip::Headers;
+use crate::gso::HEADER;
+use crate::ip::{Above, ETHERNET, Headers, unpadded};
 use crate::lateness::Lateness;
 use crate::network::{Frame, Network, Packet, QueueState, arrived, packet, states};
-use crate::tun::Tun;
+use crate::port::{Came, Port};
 
-/// The largest packet of IP, with the header before it.
-const LARGEST: usize = (1 << 16) + HEADER;
+/// The largest packet of IP, with the headers before it.
+const LARGEST: usize = (1 << 16) + HEADER + ETHERNET;
 /// Packets read from a device before the others have their turn.
 const PORTION: usize = 16;
 /// Turns between two looks at the caller's file, if there is always something to do.
@@ -69,6 +69,11 @@ pub trait Ends {
         now: Time,
     ) -> Option<(u32, bool, Route, u16)>;
 
+    /// The port by which frames leave that pass no queue, since they are not IP or for many; `None`: they are not carried.
+    fn beside(&self, _port: usize) -> Option<usize> {
+        None
+    }
+
     /// A packet was delivered at an instant.
     fn delivered(&mut self, _frame: &Frame, _now: Time) {}
 
@@ -76,7 +81,7 @@ pub trait Ends {
     fn end_bin(&mut self) {}
 }
 
-/// A network between TUN devices.
+/// A network between devices.
 pub struct Datapath<E> {
     /// The network.
     pub network: Network,
@@ -91,7 +96,7 @@ pub struct Datapath<E> {
 
 /// The devices, and how late packets are written to them.
 struct Outside {
-    ports: Vec<Tun>,
+    ports: Vec<Port>,
     clock: Clock,
     lateness: Lateness,
     failed: Option<std::io::Error>,
@@ -115,11 +120,11 @@ impl<E: Ends> Hosts<Packet, crate::network::Watch> for Delivery<'_, E> {
         let outside = &mut *self.outside;
         let late = outside.clock.now().map(|at| at.saturating_since(now));
         let port = usize::from(packet.payload.port);
-        let checksum = packet.payload.checksum;
+        let (link, checksum) = (packet.payload.link, packet.payload.checksum);
         let bytes = arrived(&mut packet);
         let written = late.and_then(|late| {
             outside.lateness.note(late);
-            outside.ports[port].write(bytes, checksum)
+            outside.ports[port].write(&link, bytes, checksum)
         });
         if let Err(error) = written {
             outside.failed.get_or_insert(error);
@@ -133,7 +138,7 @@ impl<E: Ends> Datapath<E> {
     pub fn new(
         network: Network,
         ends: E,
-        ports: Vec<Tun>,
+        ports: Vec<Port>,
         clock: Clock,
         overhead: u32,
         series: Option<Duration>,
@@ -188,33 +193,42 @@ impl<E: Ends> Datapath<E> {
         let mut has_read = false;
         for port in 0..self.outside.ports.len() {
             for _ in 0..PORTION {
-                let Some((meta, length)) = self.outside.ports[port].read(&mut self.buffer)? else {
+                let Some(came) = self.outside.ports[port].read(&mut self.buffer)? else {
                     break;
                 };
                 has_read = true;
                 let now = self.outside.clock.now()?;
                 // What is due before the packet came happens first.
                 self.act(now)?;
-                self.take(port, meta, length, now);
+                self.take(port, came, now)?;
             }
         }
         Ok(has_read)
     }
 
     /// Sends what was read into the network.
-    fn take(&mut self, port: usize, meta: Meta, length: usize, now: Time) {
-        let frame = self.buffer.get(HEADER..length).unwrap_or_default();
-        meta.cut(frame, |bytes| {
-            let Some(headers) = Headers::read(bytes).filter(|headers| !headers.is_multicast())
-            else {
+    fn take(&mut self, port: usize, came: Came, now: Time) -> Result<()> {
+        let Came { meta, end, link } = came;
+        let frame = self.buffer.get(HEADER..end).unwrap_or_default();
+        let above = Above::of(&link);
+        if above != Above::Ip || Headers::read(frame).is_some_and(|headers| headers.is_multicast())
+        {
+            return match self.ends.beside(port).filter(|_| above != Above::Tag) {
+                Some(to) => self.outside.ports[to].write(&link, frame, meta.checksum),
+                None => Ok(()),
+            };
+        }
+        meta.cut(unpadded(frame), |bytes| {
+            let Some(headers) = Headers::read(bytes) else {
                 return;
             };
             if let Some((flow, returning, route, to)) = self.ends.came(port, &headers, now) {
-                let whole = (bytes, meta.checksum);
+                let whole = (link, bytes, meta.checksum);
                 let packet = packet(whole, &headers, (flow, returning, to), self.overhead, now);
                 self.network.send(packet, route, now);
             }
         });
+        Ok(())
     }
 
     /// Lets the network act at every instant up to `now`.

@@ -332,10 +332,13 @@ impl Key {
         }
     }
 
-    /// The protocol and the port of the service, as in `tcp 443`: of both ports that which is no client's. A server at
-    /// `server` has the service.
-    pub fn service(&self, server: IpAddr) -> String {
-        let end = if self.sender.ip() == server {
+    /// The protocol and the port of the service, as in `tcp 443`: the port of the end at `server`; without one, the lower port,
+    /// since clients have high ones (RFC 6335, section 6).
+    pub fn service(&self, server: Option<IpAddr>) -> String {
+        let is_senders = server.map_or(self.sender.port() < self.receiver.port(), |server| {
+            self.sender.ip() == server
+        });
+        let end = if is_senders {
             self.sender
         } else {
             self.receiver
@@ -380,6 +383,7 @@ mod tests {
     fn frame(carried: Carried, (flow, returning): (u32, bool), sent: Time) -> Frame {
         Frame {
             bytes: [].into(),
+            link: Default::default(),
             checksum: None,
             carried,
             sent,
@@ -415,8 +419,10 @@ mod tests {
         );
         assert_eq!(down.round_trips, [(40_000_000, 30_000)]);
         assert_eq!((up.way, up.sent, up.received), (Way::Up, 100, 0));
-        assert_eq!(down.key.service("10.0.0.1".parse().unwrap()), "tcp 443");
-        assert_eq!(up.key.service("10.0.0.1".parse().unwrap()), "tcp 443");
+        for server in ["10.0.0.1".parse().ok(), None] {
+            assert_eq!(down.key.service(server), "tcp 443");
+            assert_eq!(up.key.service(server), "tcp 443");
+        }
     }
 
     /// Bytes 0 to 299 in three segments across the end of the numbers; the second is lost, and the third is delivered twice.

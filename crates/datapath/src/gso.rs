@@ -1,22 +1,25 @@
-//! Large frames: a host hands over many segments of TCP as one, with their checksum left to do (`IFF_VNET_HDR`, the header of
-//! virtio 1.2, section 5.1.6). They are cut here into the segments that a network card would send.
+//! Large frames: a host hands over many segments of TCP or datagrams of UDP as one, with their checksum left to do
+//! (`IFF_VNET_HDR`, the header of virtio 1.2, section 5.1.6). They are cut here into the packets that a network card would send.
 
 use std::net::IpAddr;
 
-use crate::ip::{Headers, TCP, checksum_of_header};
+use crate::ip::{Headers, TCP, UDP, checksum_of_header};
 
 /// Bytes of the header before every packet that is read or written.
 pub const HEADER: usize = 10;
 
 /// Flags: the checksum is to be completed.
 const NEEDS_CSUM: u8 = 1;
-/// Kinds of frames: TCP over IPv4 and over IPv6, and what may be added to either: its first segment has CWR.
+/// Kinds of frames: TCP over IPv4 and over IPv6, and what may be added to either: its first segment has CWR; UDP over any.
 const TCP_V4: u8 = 1;
 const TCP_V6: u8 = 4;
+const UDP_ANY: u8 = 5;
 const WITH_ECN: u8 = 0x80;
 /// Flags of TCP that only the last segment keeps, and only the first.
 const FIN_PSH: u8 = 1 | 8;
 const CWR: u8 = 128;
+/// Bytes of UDP's header.
+const UDP_HEADER: usize = 8;
 
 /// A checksum that is to be completed: from which byte on, and where it is, counted from there.
 pub type Partial = Option<(u16, u16)>;
@@ -53,32 +56,42 @@ impl Meta {
         bytes
     }
 
+    /// The header of the same frame without its first `bytes`.
+    pub fn without(self, bytes: u16) -> Self {
+        let checksum = self
+            .checksum
+            .and_then(|(start, offset)| Some((start.checked_sub(bytes)?, offset)));
+        Self { checksum, ..self }
+    }
+
     /// Hands the packets of a frame to `each`, in order, as they are on a wire but for the checksum. One that is not what its header
     /// says is lost.
     pub fn cut(&self, frame: &[u8], mut each: impl FnMut(&[u8])) {
-        if !matches!(self.kind, TCP_V4 | TCP_V6) {
-            return each(frame);
-        }
-        let Some(headers) = Headers::read(frame).filter(|headers| headers.protocol == TCP) else {
+        let protocol = match self.kind {
+            TCP_V4 | TCP_V6 => TCP,
+            UDP_ANY => UDP,
+            _ => return each(frame),
+        };
+        let Some(headers) = Headers::read(frame).filter(|headers| headers.protocol == protocol)
+        else {
             return;
         };
         let start = self.checksum.map_or(0, |(start, _)| usize::from(start));
+        // The byte of TCP's data offset; UDP has one there, too, or is no large frame.
         let Some(offset) = frame
             .get(start + 12)
             .filter(|_| start >= 20 && self.size > 0)
         else {
             return;
         };
-        let length = start + usize::from(offset >> 4) * 4;
+        let length = start
+            + match protocol {
+                TCP => usize::from(offset >> 4) * 4,
+                _ => UDP_HEADER,
+            };
         let Some((head, data)) = frame.split_at_checked(length) else {
             return;
         };
-        let seq = u32::from_be_bytes([
-            head[start + 4],
-            head[start + 5],
-            head[start + 6],
-            head[start + 7],
-        ]);
         let parts = data.chunks(usize::from(self.size));
         let last = parts.len().saturating_sub(1);
         let mut packet = Vec::with_capacity(length + usize::from(self.size));
@@ -86,15 +99,28 @@ impl Meta {
             packet.clear();
             packet.extend_from_slice(head);
             packet.extend_from_slice(part);
-            let before = (number * usize::from(self.size)) as u32;
-            packet[start + 4..start + 8].copy_from_slice(&seq.wrapping_add(before).to_be_bytes());
-            packet[start + 13] &=
-                !(if number < last { FIN_PSH } else { 0 } | if number > 0 { CWR } else { 0 });
             let carried = (packet.len() - start) as u16;
-            let sum = sum_of_pseudo_header(headers.source.ip(), headers.destination.ip(), carried);
-            packet[start + 16..start + 18].copy_from_slice(&sum.to_be_bytes());
+            let ends = (headers.source.ip(), headers.destination.ip());
+            let sum = sum_of_pseudo_header(ends, protocol, carried).to_be_bytes();
+            if protocol == TCP {
+                let seq = u32::from_be_bytes([
+                    head[start + 4],
+                    head[start + 5],
+                    head[start + 6],
+                    head[start + 7],
+                ]);
+                let before = (number * usize::from(self.size)) as u32;
+                packet[start + 4..start + 8]
+                    .copy_from_slice(&seq.wrapping_add(before).to_be_bytes());
+                packet[start + 13] &=
+                    !(if number < last { FIN_PSH } else { 0 } | if number > 0 { CWR } else { 0 });
+                packet[start + 16..start + 18].copy_from_slice(&sum);
+            } else {
+                packet[start + 4..start + 6].copy_from_slice(&carried.to_be_bytes());
+                packet[start + 6..start + 8].copy_from_slice(&sum);
+            }
             let total = packet.len() as u16;
-            if self.kind == TCP_V4 {
+            if headers.source.is_ipv4() {
                 let id = u16::from_be_bytes([head[4], head[5]]).wrapping_add(number as u16);
                 packet[2..4].copy_from_slice(&total.to_be_bytes());
                 packet[4..6].copy_from_slice(&id.to_be_bytes());
@@ -108,7 +134,7 @@ impl Meta {
 }
 
 /// What a checksum that is to be completed begins with (RFC 9293, section 3.1), not complemented.
-fn sum_of_pseudo_header(source: IpAddr, destination: IpAddr, length: u16) -> u16 {
+fn sum_of_pseudo_header((source, destination): (IpAddr, IpAddr), protocol: u8, length: u16) -> u16 {
     let of = |address: IpAddr| -> u32 {
         let words = |octets: &[u8]| -> u32 {
             let pairs = octets.chunks_exact(2);
@@ -121,7 +147,7 @@ fn sum_of_pseudo_header(source: IpAddr, destination: IpAddr, length: u16) -> u16
             IpAddr::V6(address) => words(&address.octets()),
         }
     };
-    let mut sum = of(source) + of(destination) + u32::from(TCP) + u32::from(length);
+    let mut sum = of(source) + of(destination) + u32::from(protocol) + u32::from(length);
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
@@ -221,12 +247,42 @@ mod tests {
                 // Completed as the receiving kernel would, the checksum is right.
                 let complete = !sum(&one[start..]);
                 one[start + 16..start + 18].copy_from_slice(&complete.to_be_bytes());
-                let (from, to) = (headers.source.ip(), headers.destination.ip());
-                let pseudo = sum_of_pseudo_header(from, to, (one.len() - start) as u16);
+                let ends = (headers.source.ip(), headers.destination.ip());
+                let pseudo = sum_of_pseudo_header(ends, TCP, (one.len() - start) as u16);
                 let all = u32::from(pseudo) + u32::from(sum(&one[start..]));
                 assert_eq!((all & 0xffff) + (all >> 16), 0xffff);
             }
         }
+    }
+
+    #[test]
+    fn a_frame_of_udp_becomes_datagrams() {
+        let mut frame = vec![0x45, 0, 0, 0, 0, 7, 0x40, 0, 64, UDP, 0, 0];
+        frame.extend([10, 0, 0, 1, 10, 0, 0, 2, 0, 80, 0x12, 0x34, 0, 0, 0, 0]);
+        frame.extend((0..2500).map(|n| n as u8));
+        let total = frame.len() as u16;
+        frame[2..4].copy_from_slice(&total.to_be_bytes());
+        let meta = Meta {
+            kind: UDP_ANY,
+            size: 1200,
+            checksum: Some((20, 6)),
+        };
+        let all = cut(&frame, &meta);
+        assert_eq!(
+            all.iter().map(Vec::len).collect::<Vec<_>>(),
+            [1228, 1228, 128]
+        );
+        for one in &all {
+            let length = (one.len() - 20) as u16;
+            assert_eq!(one[24..26], length.to_be_bytes());
+            assert_eq!(one[2..4], (one.len() as u16).to_be_bytes());
+            assert_eq!(sum(&one[..20]), 0xffff);
+            // What is to be completed begins with the sum over addresses, protocol and length.
+            let pseudo = 2 * 0x0a00 + 1 + 2 + u16::from(UDP) + length;
+            assert_eq!(one[26..28], pseudo.to_be_bytes());
+        }
+        let data: Vec<u8> = all.iter().flat_map(|one| one[28..].to_vec()).collect();
+        assert_eq!(data, frame[28..]);
     }
 
     #[test]
@@ -258,6 +314,9 @@ mod tests {
         for checksum in [None, Some((20, 16)), Some((40, 6))] {
             let meta = Meta::read(&Meta::before(checksum));
             assert_eq!((meta.kind, meta.checksum), (0, checksum));
+            // Before Ethernet's header it counts from there.
+            let whole = Meta::before(checksum.map(|(start, offset)| (start + 14, offset)));
+            assert_eq!(Meta::read(&whole).without(14).checksum, checksum);
         }
     }
 }

@@ -23,6 +23,46 @@ const CWR: u8 = 128;
 /// The kind of TCP's SACK option.
 const SACK: u8 = 5;
 
+/// Bytes of Ethernet's header.
+pub const ETHERNET: usize = 14;
+/// A header of Ethernet: receiver, sender, type. Zeros: the packet had none.
+pub type Link = [u8; ETHERNET];
+
+/// What a frame of Ethernet holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Above {
+    /// A packet of IP; always without a header of Ethernet.
+    Ip,
+    /// A tag of a VLAN.
+    Tag,
+    /// Anything else, such as ARP.
+    Other,
+}
+
+impl Above {
+    /// As the type in a header says (IEEE 802.3, section 3.2.6).
+    pub const fn of(link: &Link) -> Self {
+        match u16::from_be_bytes([link[12], link[13]]) {
+            0 | 0x0800 | 0x86dd => Self::Ip,
+            0x8100 | 0x88a8 => Self::Tag,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A packet without the bytes that fill a short frame. A large frame may have no length.
+pub fn unpadded(packet: &[u8]) -> &[u8] {
+    let given = |at: usize| word(packet, at).filter(|length| *length > 0);
+    let length = match packet.first().map(|first| first >> 4) {
+        Some(4) => given(2).map(usize::from),
+        Some(6) => given(4).map(|payload| 40 + usize::from(payload)),
+        _ => None,
+    };
+    length
+        .and_then(|length| packet.get(..length))
+        .unwrap_or(packet)
+}
+
 /// The headers of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Headers {
@@ -335,6 +375,27 @@ mod tests {
         segment.extend(options);
         segment.resize(segment.len() + payload, 0);
         segment
+    }
+
+    #[test]
+    fn a_frame_is_told_by_its_type_and_loses_its_padding() {
+        let of = |kind: u16| {
+            let mut link = Link::default();
+            link[12..].copy_from_slice(&kind.to_be_bytes());
+            Above::of(&link)
+        };
+        assert_eq!([0, 0x0800, 0x86dd].map(of), [Above::Ip; 3]);
+        assert_eq!([0x8100, 0x88a8].map(of), [Above::Tag; 2]);
+        assert_eq!(of(0x0806), Above::Other);
+        // The least frame has 46 bytes behind its header.
+        let mut packet = v4(0, TCP, &tcp(ACK, &[], 0));
+        packet.resize(46, 0);
+        assert_eq!(unpadded(&packet).len(), 40);
+        assert_eq!(unpadded(&packet[..40]).len(), 40);
+        // A length beyond the frame, or none.
+        assert_eq!(unpadded(&packet[..30]).len(), 30);
+        packet[2..4].fill(0);
+        assert_eq!(unpadded(&packet).len(), 46);
     }
 
     #[test]

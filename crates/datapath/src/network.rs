@@ -12,7 +12,7 @@ use sojourn_path::{Builder, Observer, Route};
 use sojourn_units::{Duration, Time};
 
 use crate::gso::Partial;
-use crate::ip::{self, Carried, Headers};
+use crate::ip::{self, Carried, Headers, Link};
 
 /// A packet on its way.
 pub type Packet = Datagram<Frame>;
@@ -20,13 +20,15 @@ pub type Packet = Datagram<Frame>;
 pub type Network = sojourn_path::Network<Packet, Watch>;
 
 /// Bytes of Ethernet's header, which a packet counts in a row whatever the link's overhead.
-const ETHERNET: u32 = 14;
+const ETHERNET: u32 = ip::ETHERNET as u32;
 
 /// A packet's bytes, and where it belongs.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// From the IP header on. A copy that a wire makes shares them.
     pub bytes: Arc<[u8]>,
+    /// Its header of Ethernet.
+    pub link: Link,
     /// Its checksum, if that is to be completed.
     pub checksum: Partial,
     /// What it carries.
@@ -43,7 +45,7 @@ pub struct Frame {
 
 /// A packet that was read at `now` and that belongs to a flow. `overhead`: bytes that the hosts' link adds.
 pub fn packet(
-    (bytes, checksum): (&[u8], Partial),
+    (link, bytes, checksum): (Link, &[u8], Partial),
     headers: &Headers,
     (flow, returning, port): (u32, bool, u16),
     overhead: u32,
@@ -51,6 +53,7 @@ pub fn packet(
 ) -> Packet {
     let frame = Frame {
         bytes: bytes.into(),
+        link,
         checksum,
         carried: headers.carried,
         sent: now,
@@ -359,7 +362,13 @@ mod tests {
         let mut bytes = vec![0x45, 0, 0, 28, 0, 0, 0x40, 0, 64, 17, 0, 0];
         bytes.extend([10, 0, 0, 1, 10, 0, 0, 2, 0x14, 0x51, 0xc3, 0x50, 0, 8, 0, 0]);
         let headers = Headers::read(&bytes).expect("it is IPv4");
-        packet((&bytes, None), &headers, (flow, false, 0), 0, came)
+        packet(
+            (Link::default(), &bytes, None),
+            &headers,
+            (flow, false, 0),
+            0,
+            came,
+        )
     }
 
     #[test]

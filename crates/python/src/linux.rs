@@ -133,7 +133,11 @@ fn refuse_own(spec: &sojourn_experiment::RunSpec) -> PyResult<()> {
 
 /// The agent's job for programs behind the path of a run, as JSON.
 #[pyfunction]
-pub fn shell_job(spec: &RunSpec, servers: Vec<String>) -> PyResult<String> {
+pub fn shell_job(
+    spec: &RunSpec,
+    servers: Vec<String>,
+    between: Option<[String; 2]>,
+) -> PyResult<String> {
     refuse_own(&spec.inner)?;
     let kinds = spec.inner.experiment.traffic.iter().map(|of| &of.kind);
     let controls = kinds.filter_map(|kind| Some(kind.tcp()?.congestion_control.clone()));
@@ -142,6 +146,7 @@ pub fn shell_job(spec: &RunSpec, servers: Vec<String>) -> PyResult<String> {
         document: spec.written()?.0.clone(),
         congestion_controls: controls.collect(),
         servers,
+        between,
         watcher: None,
     };
     serde_json::to_string(&job).map_err(failed)

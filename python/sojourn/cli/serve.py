@@ -11,7 +11,7 @@ import typer
 from sojourn import _core
 from sojourn.cli.options import Set, overrides
 from sojourn.cli.outcome import complain
-from sojourn.cli.shell import prepared, results_of, show_aside
+from sojourn.cli.shell import Between, interfaces, prepared, results_of, show_aside
 from sojourn.linux import Datapath
 from sojourn.linux.shell import Shell
 from sojourn.live import Feed, served
@@ -37,6 +37,7 @@ def command(
         list[str] | None,
         typer.Option(metavar="COMMAND", help="With COMMAND: start a server at the other end first; may be repeated."),
     ] = None,
+    between: Between = None,
     speed: Annotated[float, typer.Option(help="With sim: simulated seconds in a second.")] = 1.0,
     host: Annotated[str, typer.Option(help="The address to listen on. Beyond this machine a token is needed.")] = (
         "127.0.0.1"
@@ -47,7 +48,8 @@ def command(
     """Show one run in a browser while it goes on, and let its link and queue be changed there.
 
     Prints the URL to open. The run is one of the simulator, at the pace of the clock; of real packets; or with COMMAND
-    of a program behind the link, as by sojourn shell. The page ends with the run, whose tables go to standard error.
+    of a program behind the link or beside it, as by sojourn shell. The page ends with the run, whose tables go to
+    standard error.
     """
     if backend not in (Paced.name, Datapath.name):
         raise _core.ExperimentError(f'--backend: got "{backend}"; must be {Paced.name} or {Datapath.name}')
@@ -56,7 +58,7 @@ def command(
     feed = Feed({})
     if len(words) > 1:
         plan, program = prepared(words, queue=queue, set=set)
-        where: Shell | Datapath | Paced = Shell(program, server or (), feed)
+        where: Shell | Datapath | Paced = Shell(program, server or (), interfaces(between, server), feed)
         where.check(plan)
         spec = plan[0]
     else:

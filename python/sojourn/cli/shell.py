@@ -27,6 +27,14 @@ from sojourn.runs.execution import as_run
 from sojourn.store.journal import Journal
 from sojourn.store.saving import Unsaved, run_into
 
+Between = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FROM,TO",
+        help="Carry what passes these two interfaces, as root; the link leads down from the first to the second.",
+    ),
+]
+
 
 def command(
     words: Annotated[
@@ -49,6 +57,7 @@ def command(
             help="Start a server at the other end first, where its address is $SOJOURN_SERVER; may be repeated.",
         ),
     ] = None,
+    between: Between = None,
     set: Set = None,
     out: Out = None,
     figures: Figures = BY_DEFAULT,
@@ -61,7 +70,7 @@ def command(
     formats = formats_of(figures)
     plan, program = prepared(words, rate=rate, up=up, delay=delay, aqm=aqm, queue=queue, set=set)
     backend_of(Datapath.name)  # Refuses a system that is not Linux.
-    shell = Shell(program, server or ())
+    shell = Shell(program, server or (), interfaces(between, server))
     shell.check(plan)
 
     def runner(
@@ -106,6 +115,26 @@ def prepared(
         text, name = bounded.read_text(Path(file), bounded.LARGEST_TEXT), file
         replaced = [*_duration(text), *overrides(set)]
     return _core.Plan.for_programs(text, name, replaced, queue), program
+
+
+def interfaces(between: str | None, server: list[str] | None = None) -> tuple[str, str] | None:
+    """The two interfaces of ``--between``.
+
+    Raises
+    ------
+    ExperimentError
+        They are not two, or there are servers, which would be at no end.
+    """
+    if between is None:
+        return None
+    names = [name.strip() for name in between.split(",")]
+    if len(names) != 2 or not all(names) or names[0] == names[1]:
+        raise _core.ExperimentError(f'--between: got "{between}"; must be two interfaces, as eth1,eth2')
+    if server:
+        raise _core.ExperimentError(
+            "--server: cannot be given with --between: the hosts behind the interfaces have servers"
+        )
+    return names[0], names[1]
 
 
 def results_of(plan: _core.Plan, backend: str, run: Run) -> Results:

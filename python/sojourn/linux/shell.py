@@ -1,4 +1,7 @@
-"""A program with its network behind Sojourn's own path; the terminal, signals and exit status are the program's."""
+"""A program with its network behind Sojourn's own path; the terminal, signals and exit status are the program's.
+
+Or the path lies between two interfaces of the machine, for as long as the program runs.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 from sojourn import _core
+from sojourn.linux import programs
 from sojourn.linux.datapath import apart, prepared, require
 from sojourn.linux.errors import LinuxError
 from sojourn.live import Feed
@@ -21,6 +26,9 @@ if sys.platform != "win32":
     _OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT}
     """Signals that a terminal sends to all processes: they are the program's alone."""
     _PASSED_ON = {signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
+_INTERFACES = Path("/sys/class/net")
+_UP = 1
+"""IFF_UP of netdevice(7)."""
 POLL_S = 0.5
 """Wall time after which the agent is looked at, although no signal has come."""
 
@@ -32,6 +40,8 @@ class Shell:
     program: Sequence[str]
     servers: Sequence[str] = ()
     """Commands for a shell, each a server at the other end of the path."""
+    between: tuple[str, str] | None = None
+    """The interfaces between which the path lies while the program runs, from the first down to the second."""
     feed: Feed | None = None
     """Hears of the run."""
     status: int | None = field(default=None, repr=False)
@@ -43,10 +53,16 @@ class Shell:
 
         Raises
         ------
+        ExperimentError
+            An interface cannot be used.
         LinuxError
-            One is not met.
+            A requirement is not met.
         """
-        require()
+        if self.between is None:
+            require()
+        else:
+            programs.require_agent()
+            _check_interfaces(self.between)
 
     def notes(self, plan: _core.Plan) -> list[str]:
         """Nothing: the program brings its own traffic."""
@@ -61,9 +77,10 @@ class Shell:
             The agent cannot be started, or it has failed and said why.
         """
         began = time.monotonic()
-        with prepared(_core.shell_job(spec, list(self.servers)), self.feed) as folder:
+        with prepared(_core.shell_job(spec, list(self.servers), self.between), self.feed) as folder:
             recording = folder / "recording"
-            command = [*apart(folder), "shell", str(folder / "job.json"), str(recording), *self.program]
+            mode = "shell" if self.between is None else "between"
+            command = [*apart(folder), mode, str(folder / "job.json"), str(recording), *self.program]
             with _signals_held() as held, subprocess.Popen(command) as agent:
                 while agent.poll() is None:
                     came = signal.sigtimedwait(held, POLL_S)
@@ -74,6 +91,21 @@ class Shell:
             if not recording.exists():
                 raise LinuxError("the shell has failed")
             return _core.linux_run(spec, recording.read_bytes(), time.monotonic() - began)
+
+
+def _check_interfaces(between: tuple[str, str]) -> None:
+    """Checks that two interfaces can have a path between them; errors as for ``Shell.check``."""
+    if os.geteuid() != 0:
+        raise LinuxError("--between needs root: it reads and writes whole interfaces")
+    given = f'--between: got "{",".join(between)}"'
+    known = sorted(path.name for path in _INTERFACES.iterdir())
+    for name in between:
+        if name not in known:
+            raise _core.ExperimentError(f"{given}; there is no interface {name}; must be two of {', '.join(known)}")
+        if not int((_INTERFACES / name / "flags").read_text(), 16) & _UP:
+            raise _core.ExperimentError(f"{given}; {name} is down: ip link set {name} up")
+        if (_INTERFACES / name / "master").exists():
+            raise _core.ExperimentError(f"{given}; {name} is part of a bridge or bond: ip link set {name} nomaster")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ use sojourn_datapath::datapath::Ends;
 use sojourn_datapath::flows::{Flow, Flows, Kind};
 use sojourn_datapath::ip::{Carried, Headers};
 use sojourn_datapath::network::{Frame, QueueState, Row, states};
+use sojourn_datapath::port::Port;
 use sojourn_datapath::scheduling::{Priority, ask_for_real_time};
 use sojourn_datapath::{Clock, Datapath, network};
 use sojourn_experiment::RunSpec;
@@ -164,7 +165,10 @@ fn begin(
             flows,
             seen: live.is_some().then(Flows::default),
         },
-        std::mem::take(&mut hosts.tuns),
+        std::mem::take(&mut hosts.tuns)
+            .into_iter()
+            .map(Port::Tun)
+            .collect(),
         Clock::since(zero_ns),
         experiment.links[0].overhead,
         experiment.record.series,

@@ -25,6 +25,8 @@ use nix::unistd::{Pid, getegid, geteuid, getppid, pipe};
 
 use super::{Context, Failure};
 
+/// The first argument of a path between interfaces of the machine.
+pub const BETWEEN: &str = "between";
 /// This program.
 const SELF: &str = "/proc/self/exe";
 /// A shell's exit status of a process that a signal has ended is this, plus the signal's number.
@@ -61,7 +63,7 @@ pub fn status_of(status: WaitStatus) -> Option<u8> {
 }
 
 /// Runs this program with `arguments` in namespaces of its own; returns its exit status. `parent`: the process that started this
-/// one, without which it ends.
+/// one, without which it ends. With [`BETWEEN`] it keeps the network of the machine.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -80,7 +82,11 @@ pub fn apart(parent: i32, arguments: &[OsString]) -> Result<u8, Failure> {
         })?;
         map(&format!("0 {user} 1"), &format!("0 {group} 1"))?;
     }
-    let own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNET;
+    let mut own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID;
+    own.set(
+        CloneFlags::CLONE_NEWNET,
+        arguments.first().is_none_or(|first| first != BETWEEN),
+    );
     unshare(own).context(|| "creating namespaces".into())?;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&str>, "/", None::<&str>, private, None::<&str>)

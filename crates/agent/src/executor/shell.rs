@@ -1,12 +1,14 @@
-//! A program with its network behind Sojourn's own path.
+//! A program with its network behind Sojourn's own path, or two interfaces with the path between them for as long as a program
+//! runs.
 //!
 //! ```text
 //! servers ── [TUN 100.64.0.1] ── path, down ─▶ ── [TUN 100.64.0.2] ── the program
+//! other hosts ── [interface] ── path, down ─▶ ── [interface] ── other hosts
 //! ```
 
 use std::ffi::OsString;
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -21,7 +23,9 @@ use sojourn_datapath::datapath::Ends;
 use sojourn_datapath::flows::{Flow, Flows, Kind};
 use sojourn_datapath::ip::Headers;
 use sojourn_datapath::network::{Frame, Plan};
+use sojourn_datapath::port::Port;
 use sojourn_datapath::scheduling::{Priority, ask_for_real_time};
+use sojourn_datapath::wire::Wire;
 use sojourn_datapath::{Clock, Datapath};
 use sojourn_experiment::derived;
 use sojourn_path::Route;
@@ -48,6 +52,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 struct Appearing {
     flows: Flows,
     routes: [Route; 2],
+    /// The address of the servers, if they are ours.
+    server: Option<IpAddr>,
 }
 
 impl Ends for Appearing {
@@ -60,6 +66,10 @@ impl Ends for Appearing {
         let way = [Way::Down, Way::Up][port];
         let (flow, returning) = self.flows.came(headers, way, now);
         Some((flow, returning, self.routes[port], 1 - port as u16))
+    }
+
+    fn beside(&self, port: usize) -> Option<usize> {
+        self.server.is_none().then_some(1 - port)
     }
 
     fn delivered(&mut self, frame: &Frame, now: Time) {
@@ -81,30 +91,35 @@ impl Watched for Appearing {
     }
 
     fn described(&self) -> Json {
-        let one = |flow: &Flow| json!({ "name": flow.key.service(ENDS[0].into()), "direction": flow.way.name() });
+        let one = |flow: &Flow| json!({ "name": flow.key.service(self.server), "direction": flow.way.name() });
         let all = self.flows.all.iter();
         all.take(live::MOST_FLOWS).map(one).collect()
     }
 }
 
-/// A namespace at an end of the path, by a name under which the agent finds it.
+/// Where a program runs: in a namespace at an end of the path, or in the agent's own.
 struct End {
-    _file: OwnedFd,
-    name: String,
+    _file: Option<OwnedFd>,
+    /// A name under which the agent finds it.
+    name: Option<String>,
 }
 
 impl End {
     fn new() -> Result<Self, Failure> {
         let file = network_namespace()?;
         let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-        Ok(Self { _file: file, name })
+        Ok(Self {
+            _file: Some(file),
+            name: Some(name),
+        })
     }
 
     /// Makes its device, and lets programs without rights use ports and echoes.
-    fn set_up(&self, address: Ipv4Addr, mtu: u32) -> Result<sojourn_datapath::tun::Tun, Failure> {
-        Link::open(Some(&self.name))?.loopback_up()?;
+    fn set_up(&self, address: Ipv4Addr, mtu: u32) -> Result<Port, Failure> {
+        let name = self.name.as_deref();
+        Link::open(name)?.loopback_up()?;
         let port = Interface {
-            namespace: self.name.clone(),
+            namespace: name.unwrap_or_default().into(),
             device: "sojourn0".into(),
             address,
             mac: [0; 6],
@@ -112,7 +127,7 @@ impl End {
         };
         // Programs are not those of an experiment: their host sends as it does to a network card.
         let made = tun(&port, true)?;
-        within(Some(&self.name), || {
+        within(name, || {
             for (key, value) in [
                 ("ipv4/ping_group_range", "0 0"),
                 ("ipv4/ip_unprivileged_port_start", "0"),
@@ -123,11 +138,11 @@ impl End {
             }
             Ok(())
         })?;
-        Ok(made)
+        Ok(Port::Tun(made))
     }
 
     fn start(&self, user: (u32, u32), program: &[OsString]) -> Result<Pid, Failure> {
-        within(Some(&self.name), || {
+        within(self.name.as_deref(), || {
             let child = as_plain(user, program)
                 .env(SERVER, ENDS[0].to_string())
                 .spawn();
@@ -149,7 +164,7 @@ impl End {
             text.lines().filter(is_open).count()
         };
         let began = Instant::now();
-        within(Some(&self.name), || {
+        within(self.name.as_deref(), || {
             while ["tcp", "tcp6", "udp", "udp6"]
                 .map(listening)
                 .iter()
@@ -164,7 +179,30 @@ impl End {
     }
 }
 
-/// Runs a program behind the path; returns its exit status and what was recorded.
+/// The two ends of a path of our own, and their devices.
+fn before(mtu: u32) -> Result<([End; 2], Vec<Port>), Failure> {
+    let ends = [End::new()?, End::new()?];
+    let ports = vec![ends[0].set_up(ENDS[0], mtu)?, ends[1].set_up(ENDS[1], mtu)?];
+    for (end, other) in [(0, 1), (1, 0)] {
+        Link::open(ends[end].name.as_deref())?.route(&To::new(None, ENDS[other]))?;
+    }
+    Ok((ends, ports))
+}
+
+/// Two interfaces of the machine. Programs run as they would without the path.
+fn between(wires: &[String; 2]) -> Result<([End; 2], Vec<Port>), Failure> {
+    let open = |wire: &String| -> Result<Port, Failure> {
+        let opened = Wire::open(wire).context(|| format!("opening interface {wire}"))?;
+        Ok(Port::Wire(opened))
+    };
+    let here = || End {
+        _file: None,
+        name: None,
+    };
+    Ok(([here(), here()], vec![open(&wires[0])?, open(&wires[1])?]))
+}
+
+/// Runs a program behind the path, or beside it; returns its exit status and what was recorded.
 ///
 /// # Errors
 /// The path cannot be built, or the kernel refuses.
@@ -178,12 +216,11 @@ pub fn execute(
     let mut plan =
         Plan::new(experiment, spec.queue, spec.seed).map_err(|error| Failure(error.to_string()))?;
     let routes = plan.routes_over(&derived::whole_route(experiment).map_err(Failure)?);
-    let ends = [End::new()?, End::new()?];
-    let mtu = derived::mtu(experiment);
-    let ports = vec![ends[0].set_up(ENDS[0], mtu)?, ends[1].set_up(ENDS[1], mtu)?];
-    for (end, other) in [(0, 1), (1, 0)] {
-        Link::open(Some(&ends[end].name))?.route(&To::new(None, ENDS[other]))?;
-    }
+    let (ends, ports) = match &told.between {
+        None => before(derived::mtu(experiment))?,
+        Some(wires) => between(wires)?,
+    };
+    let server = told.between.is_none().then_some(ENDS[0].into());
     let signals = SignalFd::with_flags(&handled(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
         .context(|| "opening signals".into())?;
     for server in &told.servers {
@@ -198,6 +235,7 @@ pub fn execute(
     let flows = Appearing {
         flows: Flows::default(),
         routes,
+        server,
     };
     let overhead = experiment.links[0].overhead;
     let mut path = Datapath::new(
@@ -220,7 +258,10 @@ pub fn execute(
     let mut recording = record(&mut path, note);
     let flows = std::mem::take(&mut path.ends.flows.all);
     if let Some(figures) = &mut recording.path {
-        figures.appeared = Some((length.as_nanos(), flows.iter().map(appeared).collect()));
+        figures.appeared = Some((
+            length.as_nanos(),
+            flows.iter().map(|flow| appeared(flow, server)).collect(),
+        ));
     }
     recording.flows = flows.into_iter().map(figures).collect();
     recording.kernel = release()?;
@@ -253,9 +294,9 @@ fn attend(signals: &SignalFd, child: Pid) -> Result<Option<u8>, Failure> {
     }
 }
 
-fn appeared(flow: &Flow) -> Appeared {
+fn appeared(flow: &Flow, server: Option<IpAddr>) -> Appeared {
     Appeared {
-        service: flow.key.service(ENDS[0].into()),
+        service: flow.key.service(server),
         kind: match flow.kind {
             Kind::Tcp => AppearedKind::Tcp,
             Kind::Echo => AppearedKind::Ping,
