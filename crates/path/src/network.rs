@@ -184,6 +184,7 @@ impl<P, O, M> fmt::Debug for Network<P, O, M> {
 
 impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     /// Sends a packet over a route. Returns when it has left its host: `now`, or later over an access link.
+    #[inline(always)]
     pub fn send(&mut self, mut packet: P, route: Route, now: Time) -> Time {
         packet.set_hop(route.0 + 1);
         match self.hops[route.0 as usize] {

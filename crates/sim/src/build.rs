@@ -20,7 +20,7 @@ use crate::catalogue::Catalogue;
 use crate::network::{ImpairedPackets, Watch};
 use crate::packet::{Packets, SimPacket};
 use crate::simulation::Simulation;
-use crate::traffic::{Identity, Source};
+use crate::traffic::{Identity, Source, Transports};
 use crate::wifi;
 
 /// Checks that arm number `queue` can be built. It finds what the file reader cannot check.
@@ -230,6 +230,7 @@ pub(crate) fn build(
     let mut access_of: BTreeMap<(usize, Way), usize> = BTreeMap::new();
     let hosts = derived::hosts(experiment);
     let (mut seen_at, mut sources) = (Vec::new(), Vec::new());
+    let mut transports = Transports::default();
     for (flow, measured) in derived::flows(experiment, seed).zip(&scope.flows) {
         let traffic = flow.traffic;
         let algorithm = algorithm(&traffic.kind, catalogue)?;
@@ -254,7 +255,8 @@ pub(crate) fn build(
             routes,
             measured.measures,
         );
-        sources.push(Source::new(identity, &traffic.kind, algorithm, seed));
+        let transport = (algorithm, &mut transports);
+        sources.push(Source::new(identity, &traffic.kind, transport, seed));
     }
     let watch = Watch {
         probes,

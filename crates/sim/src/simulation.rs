@@ -54,6 +54,14 @@ impl Hosts<SimPacket, Watch, Cell> for Endpoints {
 }
 
 impl Endpoints {
+    /// Runs the host timer that is due, if it was not postponed.
+    #[inline(never)]
+    fn run_timer(&mut self, now: Time, network: &mut Network) {
+        if let Some(owner) = self.timers.pop() {
+            self.wake(owner, now, network);
+        }
+    }
+
     fn wake(&mut self, owner: u32, now: Time, network: &mut Network) {
         let side = if owner % 2 == 0 {
             Side::Sending
@@ -134,11 +142,7 @@ impl Simulation {
     fn act(&mut self, place: Option<Place>, now: Time) {
         match place {
             Some(place) => self.network.act(place, now, &mut self.hosts),
-            None => {
-                if let Some(owner) = self.hosts.timers.pop() {
-                    self.hosts.wake(owner, now, &mut self.network);
-                }
-            }
+            None => self.hosts.run_timer(now, &mut self.network),
         }
     }
 }

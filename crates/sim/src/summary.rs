@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use sojourn_measure::meter::Meter;
 use sojourn_measure::probe::QueueProbe;
 use sojourn_measure::summary::{Measured, summarise as figures};
 use sojourn_units::{Rate, Time};
@@ -27,7 +26,7 @@ pub fn summarise(simulation: Simulation) -> RunResult {
     let qlogs = qlogs.filter_map(|(flow, source)| Some((flow, source.take_qlog()?)));
     let qlogs = qlogs.collect();
     // The connections go before the results take their memory.
-    let mut meters: Vec<Meter> = sources.into_iter().map(Source::into_meter).collect();
+    let mut meters: Vec<_> = sources.into_iter().map(Source::into_meter).collect();
     for (number, meter) in meters.iter_mut().enumerate() {
         if let Some(packets) = &mut meter.packets {
             let lost = network.observer.lost.get(number);
@@ -79,7 +78,7 @@ pub fn summarise(simulation: Simulation) -> RunResult {
         cells,
         media,
         probes: network.observer.probes,
-        meters: meters.iter_mut().collect(),
+        meters: meters.iter_mut().map(|meter| &mut **meter).collect(),
         series: sampler.into_series(),
         capture: network.observer.capture.map(|capture| capture.into_bytes()),
     };

@@ -74,19 +74,13 @@ impl Timers {
         let begin = (node - self.leaves) * BLOCK;
         let end = (begin + BLOCK).min(self.due.len());
         let deadlines = self.due.get_mut(begin..end)?.as_flattened_mut();
-        let (mut first, mut at, mut second) = (0, Time::MAX, Time::MAX);
-        for (place, &due) in deadlines.iter().enumerate() {
-            if due < at {
-                (first, at, second) = (place, due, at);
-            } else {
-                second = second.min(due);
-            }
-        }
-        let has_come = at <= now;
+        let (first, least) = first_of(deadlines);
+        let has_come = least <= now;
+        self.bounds[node] = least;
         if has_come {
             deadlines[first] = Time::MAX;
+            self.bounds[node] = first_of(deadlines).1;
         }
-        self.bounds[node] = if has_come { second } else { at };
         while node > 1 {
             node /= 2;
             self.bounds[node] = self.bounds[2 * node].min(self.bounds[2 * node + 1]);
@@ -94,6 +88,17 @@ impl Timers {
         self.next = self.bounds[1];
         has_come.then_some((2 * begin + first) as u32)
     }
+}
+
+/// The place of the least of some instants, of several the first, and that instant.
+fn first_of(all: &[Time]) -> (usize, Time) {
+    let mut first = (0, Time::MAX);
+    for (place, &due) in all.iter().enumerate() {
+        if due < first.1 {
+            first = (place, due);
+        }
+    }
+    first
 }
 
 impl Default for Timers {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use sojourn_units::{Duration, Time, cold_path};
 
-use crate::cc::Algorithm;
+use crate::cc::{Algorithm, Maker};
 use crate::config::{Config, Kernel};
 use crate::ecn::{self, Arrival, Feedback};
 use crate::receiver::{Receiver, SYN_WINDOW};
 use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, Segment};
-use crate::sender::{Sender, Sending};
+use crate::sender::{Alike, Sender, Sending};
 use crate::seq::Seq;
 
 /// A segment to be sent.
@@ -55,7 +55,7 @@ const SYN_ACK_RETRIES: u32 = 5;
 pub struct Endpoint {
     /// Shared, as there may be hundreds of thousands of ends.
     config: Arc<Config>,
-    algorithm: Algorithm,
+    algorithm: Maker,
     phase: Phase,
     iss: Seq,
     sender: Sender,
@@ -68,7 +68,8 @@ pub struct Endpoint {
     /// Transmissions of the SYN or SYN-ACK.
     syn_tries: u32,
     syn_timeouts: u64,
-    syn_alarm: Option<Time>,
+    /// When the SYN or SYN-ACK times out; [`Time::MAX`]: none is out.
+    syn_alarm: Time,
     /// The SYN or SYN-ACK has timed out and was not retransmitted yet.
     syn_timed_out: bool,
     /// Timeouts of the handshake that led to a retransmission.
@@ -104,7 +105,7 @@ impl Endpoint {
             syn_sent_at: None,
             syn_tries: 0,
             syn_timeouts: 0,
-            syn_alarm: None,
+            syn_alarm: Time::MAX,
             earlier_timeouts: 0,
             syn_timed_out: false,
             setup_arrived: Arrival::NotEct,
@@ -113,7 +114,7 @@ impl Endpoint {
             is_idle: false,
             only_receives: false,
             config,
-            algorithm: algorithm.clone(),
+            algorithm: algorithm.maker(),
         }
     }
 
@@ -201,10 +202,7 @@ impl Endpoint {
     /// Takes a segment that arrives at `now`.
     #[inline(always)]
     pub fn on_segment(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
-        if self.only_receives && self.receiver.expects(segment) && self.sender.knows(segment) {
-            self.receiver.note_timestamp(segment);
-            let timeout = || self.sender.timeout();
-            self.receiver.on_expected(segment, now, timeout);
+        if self.take_expected(segment, now) {
             return;
         }
         if self.phase == Phase::Established {
@@ -213,6 +211,19 @@ impl Endpoint {
             self.on_handshake(segment, ecn, now);
         }
         self.look_at_halves();
+    }
+
+    /// As [`Endpoint::on_segment`], of the next data at an end that only receives: nothing but an acknowledgement may be to be
+    /// sent afterwards. False: it is another segment, and nothing has happened.
+    #[inline(always)]
+    pub fn take_expected(&mut self, segment: &Segment, now: Time) -> bool {
+        if !self.only_receives || !self.receiver.expects(segment) || !self.sender.knows(segment) {
+            return false;
+        }
+        self.receiver.note_timestamp(segment);
+        let timeout = || self.sender.timeout();
+        self.receiver.on_expected(segment, now, timeout);
+        true
     }
 
     /// Finds out what the next segment may skip. To be called after everything but an acknowledgement that is sent and
@@ -326,7 +337,7 @@ impl Endpoint {
         };
         let opened_here = self.phase == Phase::SynSent;
         self.phase = Phase::Established;
-        self.syn_alarm = None;
+        self.syn_alarm = Time::MAX;
         self.syn_due = false;
         let control = self.algorithm.build(&self.config);
         let fresh = Sender::new(&self.config, control, self.iss, self.sack, self.feedback);
@@ -400,19 +411,17 @@ impl Endpoint {
         self.complete(segment, None, now)
     }
 
-    /// Makes of `segment`, which [`Endpoint::poll_into`] has just written at `now`, the next of its burst. False: call
-    /// [`Endpoint::poll_into`], since the next segment differs in more than its place, or there is none. It is as
-    /// ECN-capable as the last.
+    /// Sends the segments that continue the burst of `segment`, which [`Endpoint::poll_into`] has just written, as far as they
+    /// differ from it in their places only; [`Alike::after`] makes them. They are as ECN-capable as it.
     #[inline(always)]
-    pub fn continue_alike(&mut self, segment: &mut Segment, now: Time) -> bool {
-        let alike = self.sender.is_in_burst()
+    pub fn continue_alike(&mut self, segment: &Segment) -> Alike {
+        if self.sender.is_in_burst()
             && self.phase == Phase::Established
             && self.receiver.tells_the_same()
-            && self.sender.continue_alike(segment);
-        if alike {
-            self.receiver.note_sent(segment, now);
+        {
+            return self.sender.continue_alike(segment);
         }
-        alike
+        Alike::NONE
     }
 
     fn begin_acknowledgement(&self, segment: &mut Segment) {
@@ -481,7 +490,7 @@ impl Endpoint {
         segment.window = SYN_WINDOW;
         self.syn_sent_at = Some(now);
         let timeout = INITIAL_RTO * (1 << (self.syn_tries - self.linear_tries()).min(SYN_RETRIES));
-        self.syn_alarm = Some(self.config.clock.expiry(now, timeout));
+        self.syn_alarm = self.config.clock.expiry(now, timeout);
         self.syn_tries += 1;
         Some(self.algorithm.feedback == Feedback::Exact && ecn_setup != Flags::default())
     }
@@ -532,7 +541,7 @@ impl Endpoint {
     pub fn next_timer(&self) -> Option<Time> {
         let due = match self.phase {
             Phase::Established => self.sender.find_due().min(self.receiver.due()),
-            _ => return self.syn_alarm,
+            _ => self.syn_alarm,
         };
         Some(due).filter(|due| *due != Time::MAX)
     }
@@ -543,7 +552,7 @@ impl Endpoint {
     pub fn due(&self) -> Time {
         if self.phase != Phase::Established {
             cold_path();
-            return self.syn_alarm.unwrap_or(Time::MAX);
+            return self.syn_alarm;
         }
         self.sender.due().min(self.receiver.due())
     }
@@ -566,8 +575,8 @@ impl Endpoint {
         if self.phase == Phase::Established {
             self.sender.on_timer(now);
             self.receiver.on_timer(now);
-        } else if self.syn_alarm.is_some_and(|due| due <= now) {
-            self.syn_alarm = None;
+        } else if self.syn_alarm <= now {
+            self.syn_alarm = Time::MAX;
             self.syn_timeouts += 1;
             self.syn_timed_out = true;
             self.failed = self.syn_tries > self.syn_retries();

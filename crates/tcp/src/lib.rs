@@ -28,7 +28,7 @@ pub use ecn::Arrival;
 pub use endpoint::{Endpoint, Transmit};
 pub use scoreboard::{LossCause, Lost};
 pub use segment::Segment;
-pub use sender::{Sender, UNLIMITED};
+pub use sender::{Alike, Sender, UNLIMITED};
 
 /// The timestamp clock (RFC 7323 §5.4): milliseconds, never 0, which means "no timestamp".
 pub(crate) fn timestamp(now: sojourn_units::Time) -> u32 {

@@ -96,7 +96,7 @@ pub struct Receiver {
     /// arrives, when the application reads. [`Time::MAX`]: there is no such instant.
     ack_by: Time,
     /// What a delayed acknowledgement reports that goes before the new segment is reported: the blocks and what waited.
-    before_block: Option<(Blocks, Unread)>,
+    before_block: Option<Box<(Blocks, Unread)>>,
     ts_recent: u32,
     feedback: Feedback,
     /// Packets that arrived marked (r.cep of RFC 9768 §3.2.1), and those since the last acknowledgement.
@@ -515,7 +515,7 @@ impl Receiver {
             return;
         }
         if self.recent.number_before(block) >= BLOCKS_EXPECTED {
-            self.before_block = Some((self.recent, self.out_of_order.waiting()));
+            self.before_block = Some(Box::new((self.recent, self.out_of_order.waiting())));
             self.ack_now = true;
             self.compressed = 0;
             self.ack_by = Time::MAX;
@@ -635,7 +635,8 @@ impl Receiver {
     #[cold]
     #[inline(never)]
     fn stamp_before_block(&mut self, segment: &mut Segment, now: Time) {
-        if let Some((blocks, waiting)) = self.before_block.take() {
+        if let Some(before) = self.before_block.take() {
+            let (blocks, waiting) = *before;
             let recent = std::mem::replace(&mut self.recent, blocks);
             self.fill(segment, waiting, now);
             self.recent = recent;

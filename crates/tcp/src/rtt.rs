@@ -55,7 +55,7 @@ impl RttEstimator {
             mdev_max: 0,
             rttvar_4: 0,
             round_end: Seq(0),
-            min: MinFilter::default(),
+            min: MinFilter::new(),
         }
     }
 
@@ -162,40 +162,44 @@ impl RttEstimator {
 }
 
 /// A minimum over the last [`MIN_RTT_WINDOW`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct MinFilter {
     /// The minimum, with the time of its sample.
-    current: Option<(Duration, Time)>,
+    current: (Duration, Time),
     /// The smallest later sample, which becomes the minimum when `current` has expired.
-    next: Option<(Duration, Time)>,
+    next: (Duration, Time),
 }
 
 impl MinFilter {
+    /// Stands for no sample: none is larger.
+    const NONE: (Duration, Time) = (Duration::MAX, Time::ZERO);
+
+    const fn new() -> Self {
+        Self {
+            current: Self::NONE,
+            next: Self::NONE,
+        }
+    }
+
     #[inline(always)]
     fn update(&mut self, rtt: Duration, now: Time) {
-        match self.current {
-            Some((least, _)) if rtt > least => {}
-            _ => {
-                self.current = Some((rtt, now));
-                self.next = None;
-                return;
-            }
+        if rtt <= self.current.0 {
+            self.current = (rtt, now);
+            self.next = Self::NONE;
+            return;
         }
-        if self.next.is_none_or(|(least, _)| rtt <= least) {
-            self.next = Some((rtt, now));
+        if rtt <= self.next.0 {
+            self.next = (rtt, now);
         }
-        if self
-            .current
-            .is_some_and(|(_, at)| now.saturating_since(at) > MIN_RTT_WINDOW)
-        {
-            self.current = self.next.take();
+        if now.saturating_since(self.current.1) > MIN_RTT_WINDOW {
+            self.current = std::mem::replace(&mut self.next, Self::NONE);
         }
     }
 
     const fn get(&self) -> Option<Duration> {
-        match self.current {
-            Some((least, _)) => Some(least),
-            None => None,
+        match self.current.0 {
+            Duration::MAX => None,
+            least => Some(least),
         }
     }
 }

@@ -252,18 +252,23 @@ impl Scoreboard {
         self.end = self.end.wrapping_add(1);
     }
 
-    /// As [`Scoreboard::push`], at the instant of the last segment, without a stamp.
+    /// Adds so many segments of `len` from `seq` on, sent at the instant of the last one, without stamps.
     #[inline(always)]
-    pub fn push_alike(&mut self, seq: Seq, len: u32) {
-        let sent_at = self.at(self.end.wrapping_sub(1)).sent_at;
-        self.push(
+    pub fn push_alike(&mut self, seq: Seq, len: u32, segments: u32) {
+        let mut sent = Sent {
             seq,
             len,
-            Stamp {
-                sent_at,
-                ..Stamp::default()
-            },
-        );
+            sent_at: self.at(self.end.wrapping_sub(1)).sent_at,
+            ..Sent::default()
+        };
+        while self.outstanding() as usize + segments as usize > self.ring.len() {
+            self.grow();
+        }
+        for _ in 0..segments {
+            *self.at_mut(self.end) = sent;
+            sent.seq += len;
+            self.end = self.end.wrapping_add(1);
+        }
     }
 
     /// Keeps the stamp of a segment, if stamps are kept.

@@ -116,12 +116,13 @@ impl<F> Recipient<F> {
     /// Receives a frame. Passes it and the frames that waited for it to `up`, in order. A frame beyond the window moves the
     /// window: the frames that leave the window go up without the missing ones. Returns a frame that is too late, and the
     /// older one of two copies.
+    #[inline(always)]
     pub(crate) fn receive(
         &mut self,
         sequence: Sequence,
         frame: F,
         now: Time,
-        up: &mut dyn FnMut(F),
+        up: &mut (impl FnMut(F) + ?Sized),
     ) -> Option<F> {
         let ahead = sequence.since(self.next);
         if ahead == 0 && self.frames == 0 {
@@ -148,7 +149,12 @@ impl<F> Recipient<F> {
 
     /// Stops waiting for frames before `start`, which the sender has given up (BlockAckReq). The frames that waited for them
     /// go up.
-    pub(crate) fn skip_to(&mut self, start: Sequence, now: Time, up: &mut dyn FnMut(F)) {
+    pub(crate) fn skip_to(
+        &mut self,
+        start: Sequence,
+        now: Time,
+        up: &mut (impl FnMut(F) + ?Sized),
+    ) {
         let ahead = start.since(self.next);
         if ahead >= MODULUS / 2 {
             return;
@@ -164,14 +170,14 @@ impl<F> Recipient<F> {
     }
 
     /// Skips the first gap after the reordering timeout. The frames after it go up, as far as the next gap.
-    pub(crate) fn skip_gap(&mut self, now: Time, up: &mut dyn FnMut(F)) {
+    pub(crate) fn skip_gap(&mut self, now: Time, up: &mut (impl FnMut(F) + ?Sized)) {
         if let Some(gap) = self.held.iter().position(Option::is_some) {
             self.skip_to(self.next.plus(gap as u16), now, up);
         }
     }
 
     /// Passes up the frames in front of the first gap.
-    fn pass_up(&mut self, now: Time, up: &mut dyn FnMut(F)) {
+    fn pass_up(&mut self, now: Time, up: &mut (impl FnMut(F) + ?Sized)) {
         while let Some(Some(_)) = self.held.front() {
             if let Some(frame) = self.held.pop_front().flatten() {
                 self.frames -= 1;

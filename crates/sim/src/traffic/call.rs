@@ -37,7 +37,7 @@ pub struct Call {
     identity: Identity,
     config: Config,
     gcc: Gcc,
-    meter: Meter,
+    meter: Box<Meter>,
     jitter: Jitter,
     // The sender.
     frames: u32,
@@ -75,7 +75,7 @@ impl Call {
                 (bps(config.rates.0), bps(config.rates.1)),
             ),
             config: *config,
-            meter: Meter::new(&identity.measures),
+            meter: Box::new(Meter::new(&identity.measures)),
             frames: 0,
             due: identity.start,
             frame_at: jitter.late(identity.start),
@@ -269,7 +269,7 @@ impl Call {
     }
 
     /// The flow's meter, alone.
-    pub fn into_meter(self) -> Meter {
+    pub fn into_meter(self) -> Box<Meter> {
         self.meter
     }
 

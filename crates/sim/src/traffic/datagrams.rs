@@ -19,7 +19,7 @@ pub struct Datagrams {
     /// Reassembles datagrams that are sent in fragments.
     reassembly: Option<Reassembly>,
     ecn: Ecn,
-    meter: Meter,
+    meter: Box<Meter>,
 }
 
 /// Reassembly of fragmented datagrams of one size.
@@ -72,7 +72,7 @@ impl Datagrams {
                 EcnField::Ect0 => Ecn::Ect0,
                 EcnField::Ect1 => Ecn::Ect1,
             },
-            meter: Meter::new(&identity.measures),
+            meter: Box::new(Meter::new(&identity.measures)),
             identity,
         })
     }
@@ -120,7 +120,7 @@ impl Datagrams {
     }
 
     /// The flow's meter, alone.
-    pub fn into_meter(self) -> Meter {
+    pub fn into_meter(self) -> Box<Meter> {
         self.meter
     }
 

@@ -15,6 +15,7 @@ use self::call::Call;
 use self::datagrams::Datagrams;
 use self::ping::Ping;
 use self::tcp::TcpFlow;
+pub use self::tcp::Transports;
 use crate::network::Network;
 use crate::packet::{Membership, SimPacket};
 use sojourn_measure::meter::{Measures, Meter};
@@ -88,10 +89,15 @@ pub enum Source {
 }
 
 impl Source {
-    /// A new flow of a kind. Only flows over TCP use `algorithm`.
-    pub fn new(identity: Identity, kind: &Kind, algorithm: &Algorithm, seed: u64) -> Self {
+    /// A new flow of a kind. Only flows over TCP use `transport`, the congestion control and what earlier flows share.
+    pub fn new(
+        identity: Identity,
+        kind: &Kind,
+        transport: (&Algorithm, &mut Transports),
+        seed: u64,
+    ) -> Self {
         let tcp =
-            || TcpFlow::new(identity, kind, algorithm, seed).map(|flow| Self::Tcp(flow.into()));
+            || TcpFlow::new(identity, kind, transport, seed).map(|flow| Self::Tcp(flow.into()));
         let ping = || Ping::new(identity, kind, seed).map(|flow| Self::Ping(flow.into()));
         let datagrams =
             || Datagrams::new(identity, kind, seed).map(|flow| Self::Datagrams(flow.into()));
@@ -175,7 +181,7 @@ impl Source {
     }
 
     /// What remains of the flow after the run: its meter.
-    pub fn into_meter(mut self) -> Meter {
+    pub fn into_meter(mut self) -> Box<Meter> {
         self.meter(); // brings its counters up to date
         match self {
             Self::Tcp(flow) => flow.into_meter(),

@@ -19,7 +19,7 @@ pub struct Ping {
     due: Time,
     next: Time,
     jitter: Jitter,
-    meter: Meter,
+    meter: Box<Meter>,
 }
 
 impl Ping {
@@ -34,7 +34,7 @@ impl Ping {
             due: identity.start,
             next: jitter.late(identity.start),
             jitter,
-            meter: Meter::new(&identity.measures),
+            meter: Box::new(Meter::new(&identity.measures)),
             identity,
         })
     }
@@ -90,7 +90,7 @@ impl Ping {
     }
 
     /// The flow's meter, alone.
-    pub fn into_meter(self) -> Meter {
+    pub fn into_meter(self) -> Box<Meter> {
         self.meter
     }
 

@@ -61,6 +61,28 @@ impl Algorithm {
     pub fn build(&self, config: &Config) -> Box<dyn CongestionControl> {
         (self.build)(config)
     }
+
+    /// What an endpoint keeps of it.
+    pub(crate) fn maker(&self) -> Maker {
+        Maker {
+            feedback: self.feedback,
+            build: Arc::clone(&self.build),
+        }
+    }
+}
+
+/// An [`Algorithm`] without its description: there may be hundreds of thousands of endpoints.
+pub(crate) struct Maker {
+    /// As there.
+    pub feedback: Feedback,
+    build: Arc<Build>,
+}
+
+impl Maker {
+    /// As [`Algorithm::build`].
+    pub fn build(&self, config: &Config) -> Box<dyn CongestionControl> {
+        (self.build)(config)
+    }
 }
 
 impl fmt::Debug for Algorithm {

@@ -20,6 +20,7 @@ mod windowed;
 
 use sojourn_units::{Duration, Rate, Time};
 
+pub(crate) use catalogue::Maker;
 pub use catalogue::{Algorithm, Catalogue};
 pub use cubic::Cubic;
 pub use newreno::NewReno;

@@ -341,7 +341,7 @@ mod tests {
     use crate::config::Kernel;
     use crate::endpoint::Transmit;
     use crate::sender::UNLIMITED;
-    use crate::{Arrival, Config, Endpoint, Segment};
+    use crate::{Alike, Arrival, Config, Endpoint, Segment};
     use sojourn_units::{Duration, Time};
 
     /// The fate of a packet of the sender: its delay in ms, or `None` if it is lost; and whether it is marked.
@@ -370,14 +370,8 @@ mod tests {
         let mut now = Time::ZERO;
         while now < Time::from_secs(10) && log.len() < 5_000 {
             for from in [0, 1] {
-                let mut begun: Option<Transmit> = None;
-                while let Some(transmit) = begun
-                    .take()
-                    .filter(|_| shortcuts)
-                    .and_then(|last| last.continued(&mut ends[from], now))
-                    .or_else(|| ends[from].poll(now))
-                {
-                    begun = Some(transmit);
+                let bursts = std::iter::from_fn(|| burst(&mut ends[from], now, shortcuts));
+                for transmit in bursts.flatten() {
                     let (delay, marked) = match from {
                         0 => fates[log.len() % fates.len()],
                         _ => (Some(10), false),
@@ -417,11 +411,20 @@ mod tests {
         log
     }
 
-    impl Transmit {
-        /// The next segment, if it is like this one.
-        fn continued(mut self, end: &mut Endpoint, now: Time) -> Option<Self> {
-            end.continue_alike(&mut self.segment, now).then_some(self)
+    /// The next segment, and with `shortcuts` those that continue its burst alike.
+    fn burst(end: &mut Endpoint, now: Time, shortcuts: bool) -> Option<Vec<Transmit>> {
+        let mut last = end.poll(now)?;
+        let alike = if shortcuts {
+            end.continue_alike(&last.segment)
+        } else {
+            Alike::NONE
+        };
+        let mut sent = vec![last];
+        for left in (0..alike.segments).rev() {
+            last.segment = alike.after(&last.segment, left);
+            sent.push(last);
         }
+        Some(sent)
     }
 
     fn fate() -> impl Strategy<Value = Fate> {

@@ -49,6 +49,32 @@ pub enum Sending {
     Retransmission,
 }
 
+/// The segments that follow another in its burst and differ from it in their places only.
+#[derive(Clone, Copy, Debug)]
+pub struct Alike {
+    /// How many.
+    pub segments: u32,
+    /// The last one ends the burst.
+    end_burst: bool,
+}
+
+impl Alike {
+    /// None follows.
+    pub const NONE: Self = Self {
+        segments: 0,
+        end_burst: false,
+    };
+
+    /// The segment after `last`, behind which so many are left.
+    #[inline(always)]
+    pub fn after(&self, last: &Segment, left: u32) -> Segment {
+        let mut next = *last;
+        next.seq += u32::from(last.len);
+        next.flags = (next.flags).with_if(Flags::PSH, self.end_burst && left == 0);
+        next
+    }
+}
+
 /// The sending half of a connection.
 pub struct Sender {
     clock: Clock,
@@ -478,44 +504,56 @@ impl Sender {
         self.burst > 0
     }
 
-    /// Makes of `segment`, the last one sent, the next of its burst and accounts for it, as [`Sender::poll`] would at the
-    /// same instant. Segments of it must be left. False: the next segment would differ in more than its place, or there is none.
+    /// Sends the segments that continue the burst of `last`, the last one sent, alike, as [`Sender::poll`] would at the same
+    /// instant.
     #[inline(always)]
-    pub(crate) fn continue_alike(&mut self, segment: &mut Segment) -> bool {
-        let len = u32::from(segment.len);
-        if self.in_flight() >= self.window.cwnd || !self.goes_on(segment, len) {
-            return false;
+    pub(crate) fn continue_alike(&mut self, last: &Segment) -> Alike {
+        let segments = self.count_alike(last);
+        if segments == 0 {
+            return Alike::NONE;
         }
+        let len = u32::from(last.len);
+        let bytes = segments * len;
+        self.scoreboard.push_alike(self.next, len, segments);
         if self.unsent != UNLIMITED {
-            self.unsent -= u64::from(len);
+            self.unsent -= u64::from(bytes);
         }
-        self.burst -= 1;
-        self.buffer -= 1;
-        segment.seq = self.next;
-        segment.flags = segment.flags.with_if(Flags::PSH, self.burst == 0);
-        self.scoreboard.push_alike(self.next, len);
-        self.next += len;
-        self.sent += u64::from(len);
-        self.sent_since_judged += 1;
-        true
+        self.burst -= segments;
+        self.buffer -= segments;
+        self.next += bytes;
+        self.sent += u64::from(bytes);
+        self.sent_since_judged += segments;
+        Alike {
+            segments,
+            end_burst: self.burst == 0,
+        }
     }
 
-    /// True if another full segment follows the last one within the burst, and nothing is noted or told with it that was
-    /// not with the last.
+    /// How many full segments follow the last one within the burst, if nothing is noted or told with them that was not with
+    /// the last.
     #[inline(always)]
-    fn goes_on(&self, last: &Segment, len: u32) -> bool {
-        let is_full_and_not_the_last = len == self.full
-            && self.room() >= len
-            && self.unsent > 2 * u64::from(len)
-            && self.buffer > 0;
+    fn count_alike(&self, last: &Segment) -> u32 {
+        let len = u32::from(last.len);
         // CWR goes with one segment; with AccECN the bit belongs to a count.
         let told_cwr = self.feedback != Feedback::Accurate && last.flags.contains(Flags::CWR);
-        is_full_and_not_the_last
-            && !self.notes_each
-            && !self.state.reduces()
-            && !self.confirm_reduction
-            && !told_cwr
-            && last.sack[0].is_none()
+        if len != self.full
+            || self.notes_each
+            || self.state.reduces()
+            || self.confirm_reduction
+            || told_cwr
+            || !last.sack[0].is_none()
+        {
+            return 0;
+        }
+        let free = self.window.cwnd.saturating_sub(self.in_flight());
+        let mut segments = self.burst.min(self.buffer).min(free);
+        let fit = |segments: u32| {
+            self.room() >= segments * len && self.unsent > u64::from((segments + 1) * len)
+        };
+        while segments > 0 && !fit(segments) {
+            segments -= 1; // the last segment of all is another case
+        }
+        segments
     }
 
     /// Retransmits the first lost segment.

@@ -16,14 +16,78 @@ use sojourn_units::{Duration, Rate, Time, cold_path};
 use super::local_queue::LocalQueue;
 use crate::traffic::Identity;
 
+/// What the endpoints of a group's flows have in common. It is shared: there may be hundreds of thousands of flows.
+struct Transport {
+    config: Arc<Config>,
+    algorithm: Algorithm,
+}
+
+/// The last transport that was made, for further flows like the last.
+#[derive(Default)]
+pub struct Transports(Option<Arc<Transport>>);
+
+impl Transports {
+    fn share(&mut self, config: Config, algorithm: &Algorithm) -> Arc<Transport> {
+        let is_alike =
+            |last: &Arc<Transport>| *last.config == config && last.algorithm.name == algorithm.name;
+        let transport = self.0.take().filter(is_alike).unwrap_or_else(|| {
+            Arc::new(Transport {
+                config: Arc::new(config),
+                algorithm: algorithm.clone(),
+            })
+        });
+        self.0 = Some(Arc::clone(&transport));
+        transport
+    }
+}
+
+/// The configuration of a flow's endpoints.
+fn config(identity: &Identity, kind: &model::Kind, tcp: &model::Tcp) -> Config {
+    let window = tcp
+        .window
+        .map_or(1 << 30, |bytes| bytes.min(1 << 30) as u32);
+    Config {
+        mss: tcp.mss as u16,
+        initial_window: tcp.initial_window,
+        ecn: tcp.ecn,
+        accecn: tcp.accecn,
+        ecn_fallback: tcp.ecn_fallback,
+        beta: tcp.beta,
+        abe: match tcp.abe {
+            model::Abe::Off => Abe::Off,
+            model::Abe::Recommended => Abe::Recommended,
+            model::Abe::Keeps(share) => Abe::Keeps(share),
+        },
+        rtt_independence: tcp.rtt_independence,
+        sack: tcp.sack,
+        recovery: match tcp.recovery {
+            model::Recovery::Rack => Recovery::Rack,
+            model::Recovery::Rfc6675 => Recovery::Rfc6675,
+        },
+        rto_min: tcp.min_rto,
+        quickack: tcp.quickack,
+        ack_every: tcp.ack_every,
+        gso: tcp.gso,
+        exchange: kind.exchanges_first(),
+        max_window: window,
+        kernel: match identity.kernel {
+            model::Kernel::V6_1 => Kernel::V6_1,
+            model::Kernel::V6_12 => Kernel::V6_12,
+            model::Kernel::V6_18 => Kernel::V6_18,
+            model::Kernel::V7_3 => Kernel::V7_3,
+        },
+        notes_losses: identity.qlog,
+        ..Config::default()
+    }
+}
+
 /// The index of an open connection; valid until a connection is removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Place(usize);
 
 /// The open connections of a flow.
 pub struct Connections {
-    config: Arc<Config>,
-    algorithm: Algorithm,
+    transport: Arc<Transport>,
     iss: Stream,
     opened: u32,
     /// The open connections. What is looked through is kept apart.
@@ -89,6 +153,7 @@ impl Connection {
 
     /// Delivers a segment to an end, which may then have something to send. Returns the RTT sample of the sending side,
     /// if the segment gives one.
+    #[inline(always)]
     pub fn deliver(
         &mut self,
         side: Side,
@@ -171,49 +236,14 @@ impl Connections {
         kind: &model::Kind,
         tcp: &model::Tcp,
         algorithm: &Algorithm,
+        transports: &mut Transports,
         iss: Stream,
     ) -> Self {
-        let window = tcp
-            .window
-            .map_or(1 << 30, |bytes| bytes.min(1 << 30) as u32);
         Self {
-            config: Arc::new(Config {
-                mss: tcp.mss as u16,
-                initial_window: tcp.initial_window,
-                ecn: tcp.ecn,
-                accecn: tcp.accecn,
-                ecn_fallback: tcp.ecn_fallback,
-                beta: tcp.beta,
-                abe: match tcp.abe {
-                    model::Abe::Off => Abe::Off,
-                    model::Abe::Recommended => Abe::Recommended,
-                    model::Abe::Keeps(share) => Abe::Keeps(share),
-                },
-                rtt_independence: tcp.rtt_independence,
-                sack: tcp.sack,
-                recovery: match tcp.recovery {
-                    model::Recovery::Rack => Recovery::Rack,
-                    model::Recovery::Rfc6675 => Recovery::Rfc6675,
-                },
-                rto_min: tcp.min_rto,
-                quickack: tcp.quickack,
-                ack_every: tcp.ack_every,
-                gso: tcp.gso,
-                exchange: kind.exchanges_first(),
-                max_window: window,
-                kernel: match identity.kernel {
-                    model::Kernel::V6_1 => Kernel::V6_1,
-                    model::Kernel::V6_12 => Kernel::V6_12,
-                    model::Kernel::V6_18 => Kernel::V6_18,
-                    model::Kernel::V7_3 => Kernel::V7_3,
-                },
-                notes_losses: identity.qlog,
-                ..Config::default()
-            }),
-            algorithm: algorithm.clone(),
+            transport: transports.share(config(identity, kind, tcp), algorithm),
             iss,
             opened: 0,
-            handles: Vec::new(),
+            handles: Vec::with_capacity(1), // most flows have one connection
             open: Vec::new(),
             ready: Vec::new(),
             small_queues: tcp.small_queues,
@@ -313,8 +343,9 @@ impl sojourn_traffic::Connections for Connections {
     fn open(&mut self, opener: Side) -> Id {
         let mut draw = || Seq(self.iss.word() as u32);
         let (first, second) = (draw(), draw());
-        let connect = |iss| Endpoint::connect(self.config.clone(), &self.algorithm, iss);
-        let listen = |iss| Endpoint::listen(self.config.clone(), &self.algorithm, iss);
+        let Transport { config, algorithm } = &*self.transport;
+        let connect = |iss| Endpoint::connect(Arc::clone(config), algorithm, iss);
+        let listen = |iss| Endpoint::listen(Arc::clone(config), algorithm, iss);
         let ends = match opener {
             Side::Sending => [connect(first), listen(second)],
             Side::Receiving => [listen(first), connect(second)],

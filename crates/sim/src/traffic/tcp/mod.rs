@@ -11,10 +11,12 @@ use sojourn_experiment::model::Kind;
 use sojourn_measure::meter::{Meter, RowsOf};
 use sojourn_measure::series::SenderState;
 use sojourn_tcp::cc::Algorithm;
-use sojourn_tcp::{Arrival, Endpoint, Segment};
+use sojourn_tcp::{Alike, Arrival, Endpoint, Segment};
 use sojourn_traffic::streams::Stream;
 use sojourn_traffic::{Application, Id, Side, over_tcp};
 use sojourn_units::{Duration, Time, cold_path};
+
+pub use self::connections::Transports;
 
 use self::acknowledged::Unacknowledged;
 use self::connections::{Connection, Connections, Counts};
@@ -34,7 +36,7 @@ pub struct TcpFlow {
     hears_arrivals: bool,
     /// The application's deadline, as it last reported it.
     application_due: Time,
-    meter: Meter,
+    meter: Box<Meter>,
     /// The counters of closed connections.
     over: Counts,
 }
@@ -60,15 +62,20 @@ struct Sent {
 
 impl TcpFlow {
     /// A new flow; `None` if the kind does not run over TCP.
-    pub fn new(identity: Identity, kind: &Kind, algorithm: &Algorithm, seed: u64) -> Option<Self> {
+    pub fn new(
+        identity: Identity,
+        kind: &Kind,
+        (algorithm, transports): (&Algorithm, &mut Transports),
+        seed: u64,
+    ) -> Option<Self> {
         let tcp = kind.tcp()?;
         let application = over_tcp(&identity.of_application(), kind, seed)?;
         let iss = Stream::new(seed, &format!("flow/{}/iss", identity.flow));
-        let meter = Meter::new(&identity.measures);
+        let meter = Box::new(Meter::new(&identity.measures));
         let rows = identity.measures.rows == Some(RowsOf::Segments);
         Some(Self {
             application_due: application.next_timer().unwrap_or(Time::MAX),
-            connections: Connections::new(&identity, kind, tcp, algorithm, iss),
+            connections: Connections::new(&identity, kind, tcp, algorithm, transports, iss),
             hears_arrivals: application.hears_arrivals(),
             application,
             over: Counts::default(),
@@ -90,7 +97,78 @@ impl TcpFlow {
         now: Time,
         network: &mut Network,
     ) -> Option<[Time; 2]> {
-        let (id, side) = (Id(packet.connection), packet.reaches());
+        // Compiled for each host apart, and for what is recorded.
+        match packet.reaches() {
+            _ if self.egress.records => self.deliver_recorded(packet, now, network),
+            Side::Sending => self.deliver(packet, Side::Sending, false, now, network),
+            Side::Receiving if self.hears_arrivals => self.deliver_otherwise(packet, now, network),
+            Side::Receiving => self.receive(packet, now, network),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn deliver_recorded(
+        &mut self,
+        packet: &SimPacket,
+        now: Time,
+        network: &mut Network,
+    ) -> Option<[Time; 2]> {
+        self.deliver(packet, packet.reaches(), true, now, network)
+    }
+
+    /// Delivers a segment to the receiving host, which usually expects it and only acknowledges it.
+    #[inline(always)]
+    fn receive(
+        &mut self,
+        packet: &SimPacket,
+        now: Time,
+        network: &mut Network,
+    ) -> Option<[Time; 2]> {
+        let (id, side) = (Id(packet.connection), Side::Receiving);
+        let Some((connection, due)) = self.connections.at(id) else {
+            cold_path();
+            return None; // a late segment of a closed connection
+        };
+        let (end, _) = connection.sending_end(side);
+        if !end.take_expected(&packet.segment, now) {
+            return self.deliver_otherwise(packet, now, network);
+        }
+        if end.waits_at(now) {
+            cold_path();
+            connection.end_wait(side, now, || network.next_before(Time::MAX).1);
+        }
+        let (end, _) = connection.sending_end(side);
+        while end.has_to_send() {
+            self.egress.acknowledge(end, (id, side), now, network);
+        }
+        let next = end.due();
+        let moved = next != due[side as usize];
+        due[side as usize] = next;
+        moved.then(|| self.next_timers())
+    }
+
+    /// Delivers any segment to the receiving host.
+    #[inline(never)]
+    fn deliver_otherwise(
+        &mut self,
+        packet: &SimPacket,
+        now: Time,
+        network: &mut Network,
+    ) -> Option<[Time; 2]> {
+        self.deliver(packet, Side::Receiving, false, now, network)
+    }
+
+    #[inline(always)]
+    fn deliver(
+        &mut self,
+        packet: &SimPacket,
+        side: Side,
+        records: bool,
+        now: Time,
+        network: &mut Network,
+    ) -> Option<[Time; 2]> {
+        let id = Id(packet.connection);
         let Some((connection, due)) = self.connections.at(id) else {
             cold_path();
             return None; // a late segment of a closed connection
@@ -104,11 +182,11 @@ impl TcpFlow {
             Ecn::Ce => Arrival::Ce,
         };
         let (egress, meter) = (&mut self.egress, &mut self.meter);
-        if egress.records {
+        if records {
             egress.record_acknowledged(meter, packet, now);
         }
         let rtt = connection.deliver(side, &packet.segment, ecn, now);
-        if egress.records {
+        if records {
             egress.record_arrival(meter, connection, packet, rtt, now);
         }
         connection.end_wait(side, now, || network.next_before(Time::MAX).1);
@@ -116,6 +194,9 @@ impl TcpFlow {
             meter.record_rtt(rtt, now);
         }
         // A kernel answers before it wakes the application.
+        if records {
+            egress.record_update(connection, id, side, now);
+        }
         let sent = egress.send(connection, due, (id, side), true, now, network);
         if sent.over || self.hears_arrivals {
             return self.tell_application(sent.over, (id, side), now, network);
@@ -173,7 +254,14 @@ impl TcpFlow {
             let Some((connection, due)) = self.connections.at(id) else {
                 continue;
             };
-            let sent = (self.egress).send(connection, due, (id, side), false, now, network);
+            let egress = &mut self.egress;
+            if egress.records {
+                egress.record_update(connection, id, side, now);
+            }
+            let sent = egress.send(connection, due, (id, side), false, now, network);
+            if egress.records {
+                egress.record_update(connection, id, side, now);
+            }
             if sent.over {
                 self.let_go(id, now);
             }
@@ -202,7 +290,7 @@ impl TcpFlow {
         self.egress.qlog.take().map(|qlog| qlog.into_bytes())
     }
     /// The flow's meter, as last brought up to date.
-    pub fn into_meter(self) -> Meter {
+    pub fn into_meter(self) -> Box<Meter> {
         self.meter
     }
     /// The flow's meter, with its counters up to date.
@@ -229,14 +317,8 @@ impl Egress {
         now: Time,
         network: &mut Network,
     ) -> Sent {
-        if self.records {
-            self.record_update(connection, id, side, now);
-        }
         let waits = connection.has_to_send(side)
             && self.poll(connection, (id, side), in_batch, now, network);
-        if self.records && !in_batch {
-            self.record_update(connection, id, side, now);
-        }
         let next = connection.due(side, waits, now);
         let moved = next != due[side as usize];
         due[side as usize] = next;
@@ -258,25 +340,15 @@ impl Egress {
         now: Time,
         network: &mut Network,
     ) -> bool {
-        let (end, mut local) = connection.sending_end(of.1);
-        if local.is_none() && end.is_idle() {
-            // Two, if the marking has changed.
-            while end.has_to_send() {
-                self.acknowledge(end, of, now, network);
-            }
-            return false;
+        let (end, local) = connection.sending_end(of.1);
+        if local.is_some() || !end.is_idle() {
+            return self.send_all(end, local, of, in_batch, now, network);
         }
-        loop {
-            match &mut local {
-                Some(LocalQueue::Link(link)) => hold_back(end, link, now),
-                Some(local) if in_batch && waits(end, local, now, network) => return true,
-                _ => {}
-            }
-            let sends = self.send_burst(end, local.as_deref_mut(), of, now, network);
-            if !sends || !end.has_to_send() {
-                return false;
-            }
+        // Two, if the marking has changed.
+        while end.has_to_send() {
+            self.acknowledge(end, of, now, network);
         }
+        false
     }
 
     /// Sends the acknowledgement of an end that has nothing else to send.
@@ -298,40 +370,59 @@ impl Egress {
         }
     }
 
-    /// Sends the next segment of an end, and those that continue its burst alike. False if there is none.
+    /// Sends all segments that an end may send now, burst by burst. True if the end waits for the end of this instant.
     #[inline(never)]
-    fn send_burst(
+    fn send_all(
         &mut self,
         end: &mut Endpoint,
-        local: Option<&mut LocalQueue>,
+        mut local: Option<&mut LocalQueue>,
         of: (Id, Side),
+        in_batch: bool,
         now: Time,
         network: &mut Network,
     ) -> bool {
-        let packets = &mut network.observer.packets;
-        let Some(is_capable) = end.poll_into(&mut packets.spare().segment, now) else {
-            return false;
-        };
-        let packet = packets.take();
-        let mut segment = packet.segment;
-        let payload = u32::from(segment.len);
-        let bytes = segment.header_bytes() + payload + self.identity.overhead;
-        let ecn = codepoint(end, is_capable);
-        let leaves = self.launch(packet, bytes, ecn, of, now, network);
-        let mut sent = payload;
         let has_link = matches!(local, Some(LocalQueue::Link(_)));
-        if !has_link && !self.records {
-            while end.continue_alike(&mut segment, now) {
-                let mut packet = network.observer.packets.take();
-                packet.segment = segment;
-                self.launch(packet, bytes, ecn, of, now, network);
-                sent += payload;
+        let alike_leave_together = !has_link && !self.records;
+        loop {
+            match &mut local {
+                Some(LocalQueue::Link(link)) => hold_back(end, link, now),
+                Some(local) if in_batch && waits(end, local, now, network) => return true,
+                _ => {}
+            }
+            let packets = &mut network.observer.packets;
+            let Some(is_capable) = end.poll_into(&mut packets.spare().segment, now) else {
+                return false;
+            };
+            let mut packet = packets.take();
+            let payload = u32::from(packet.segment.len);
+            let bytes = packet.segment.header_bytes() + payload + self.identity.overhead;
+            let ecn = codepoint(end, is_capable);
+            let alike = if alike_leave_together {
+                end.continue_alike(&packet.segment)
+            } else {
+                Alike::NONE
+            };
+            let mut left = alike.segments;
+            let leaves = loop {
+                let next = (left > 0).then(|| {
+                    left -= 1;
+                    let mut next = network.observer.packets.take();
+                    next.segment = alike.after(&packet.segment, left);
+                    next
+                });
+                let leaves = self.launch(packet, bytes, ecn, of, now, network);
+                match next {
+                    Some(next) => packet = next,
+                    None => break leaves,
+                }
+            };
+            if let Some(local) = &mut local {
+                local.push(payload * (1 + alike.segments), now, leaves);
+            }
+            if !end.has_to_send() {
+                return false;
             }
         }
-        if let Some(local) = local {
-            local.push(sent, now, leaves);
-        }
-        true
     }
 
     /// Sends a packet that holds a segment and takes `bytes` on the link. Returns when it leaves the host.
