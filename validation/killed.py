@@ -1,8 +1,8 @@
 """What is left when runs on real packets end badly; writes its part of docs/results/real-packets.md.
 
 ``python validation/killed.py [--times N]``: runs are killed at random instants, their interface is removed, their disk
-is full. After each, this looks for processes, namespaces, interfaces and temporary files. Needs root. Exit status: 0 if
-nothing is left, 1 otherwise.
+is full, their memory is short. After each, this looks for processes, namespaces, interfaces and temporary files. Needs
+root. Exit status: 0 if nothing is left, 1 otherwise.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ traffic = [{ kind = "bulk", flows = 2, rtt = "10 ms" }]
 """
 LONGEST_S = 6.0
 """Runs are killed within this time of their start."""
+MEMORY_MB = range(16, 88, 8)
+"""Limits of memory: from less than the command needs to more than a run does."""
+GROUPS = Path("/sys/fs/cgroup")
 SETTLE_S = 20.0
 """The kernel gets this time to remove what has ended."""
 
@@ -54,6 +57,10 @@ def main() -> int:
         print(f"{name}: {found}")
         rows.append((name, "1", found))
         faults += "left:" in found
+    for what, count in sorted(Counter(map(out_of_memory, MEMORY_MB)).items()):
+        print(f"out of memory: {what}")
+        rows.append((f"{MEMORY_MB.start} to {MEMORY_MB[-1]} MB of memory", str(count), what))
+        faults += "left:" in what
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS)
     lines = [
         "| " + " | ".join(row) + " |" for row in (("what happened", "times", "then"), ("---", "--:", "---"), *rows)
@@ -97,6 +104,38 @@ def killed(whom: str, shell: bool, after_s: float) -> tuple[str, list[str], floa
             what = "resumed to the end" if finished else f"left unusable: {again.stderr.decode()}"
         left += [path.name for path in folder.glob("sojourn-*")]
         return what, left, took
+
+
+def out_of_memory(megabytes: int) -> str:
+    """A run in a control group (cgroups(7)) with so much memory. If it is too little, the kernel kills a process."""
+    second = (GROUPS / "cgroup.controllers").exists()
+    group = (GROUPS if second else GROUPS / "memory") / f"sojourn-{os.getpid()}"
+    group.mkdir()
+    try:
+        limit = group / ("memory.max" if second else "memory.limit_in_bytes")
+        limit.write_text(str(megabytes * 1_000_000), encoding="utf-8")
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            environment = {**os.environ, "TMPDIR": temporary}
+            file, out = folder / "file.toml", folder / "out"
+            file.write_text(FILE, encoding="utf-8")
+            command = [*SOJOURN, "run", str(file), "--backend", "datapath", "--out", str(out), "--figures", "none"]
+            before = leftovers(folder)
+            limited = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", *command]
+            done = subprocess.run(limited, env=environment, capture_output=True, timeout=120, check=False)
+            until = time.monotonic() + SETTLE_S
+            while (left := [one for one in leftovers(folder) if one not in before]) and time.monotonic() < until:
+                time.sleep(0.02)
+            if left:
+                return f"left: {left}"
+            if done.returncode in (0, 1) and (out / "summary.json").exists():
+                return "runs to the end"
+            again = subprocess.run([*command, "--resume"], env=environment, capture_output=True, check=False)
+            left = [path.name for path in folder.glob("sojourn-*")]
+            finished = (out / "summary.json").exists() and again.returncode in (0, 1)
+            return "killed; resumed to the end" if finished and not left else f"left: {left} {again.stderr.decode()}"
+    finally:
+        group.rmdir()
 
 
 def processes(folder: Path) -> list[tuple[int, str]]:
