@@ -126,6 +126,25 @@ def test_what_watches_the_packets_does_not_hold_them_up():
     assert max(after - before for before, after in pairwise(arrived)) < 1.5e6
 
 
+STOPS = """\
+experiment = { duration = "4 s" }
+link = { rate = "12 Mbit/s", buffer = "5000 packets" }
+queue = [{ aqm = "pfifo" }]
+traffic = [
+    { kind = "cbr", rate = "24 Mbit/s", rtt = "20 ms", stop = "1 s" },
+    { kind = "bulk", rtt = "20 ms", start = "2.5 s", stop = "3.5 s" },
+]
+"""
+
+
+def test_goodput_ends_with_a_flows_stop():
+    """Twice the rate for 1 s: as much is queued then as has arrived. The link carries 1472 bytes of payload per 1514."""
+    datagrams, bulk = steady(make_run(STOPS))["flows"]
+    assert datagrams["goodput_bps"] == pytest.approx(12e6 * 1472 / 1514, rel=0.01)
+    assert datagrams["received_bytes"] * 8 == pytest.approx(24e6, rel=0.01)
+    assert 0.9 * 11.48e6 < bulk["goodput_bps"] < 11.48e6 < bulk["received_bytes"] * 8
+
+
 UP_AND_DOWN = """\
 experiment = { duration = "4 s", warmup = "1 s" }
 queue = [{ aqm = "pfifo", limit = "50 packets" }]

@@ -48,7 +48,6 @@ pub fn add(
         let way = if flow.up { Way::Up } else { Way::Down };
         let hops = route.hops(way);
         let queue = |hop| scope.queues.iter().position(|queue| queue == hop);
-        let span = Time::from_nanos(flow.span_ns.1) - Time::from_nanos(flow.span_ns.0);
         scope.flows.push(Flow {
             traffic: of.0.unwrap_or(0),
             within,
@@ -61,7 +60,7 @@ pub fn add(
             },
             way,
             dscp: flow.dscp,
-            active: span,
+            active: [flow.span_ns.0, flow.span_ns.1].map(Time::from_nanos),
             rtt: delay * 2,
             link_delay: delay,
             queues: hops.iter().filter_map(queue).collect(),
@@ -189,7 +188,7 @@ mod tests {
         );
         assert_eq!(
             (scope.flows[0].active, scope.flows[0].rtt),
-            (Duration::from_secs(2), Duration::from_millis(20))
+            ([1, 3].map(Time::from_secs), Duration::from_millis(20))
         );
     }
 }

@@ -1,6 +1,7 @@
 //! The input of the agent. A job describes one run of one arm. Times are in nanoseconds; the network is a list of steps
 //! that build it.
 
+use std::cmp::Reverse;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
@@ -222,6 +223,17 @@ impl Job {
     /// True if a namespace is on this machine.
     pub fn has(&self, namespace: &String) -> bool {
         self.namespaces.contains(namespace)
+    }
+
+    /// When flows stop that do so before the run ends, and which; the earliest is the last.
+    pub fn stops(&self) -> Vec<(u64, usize)> {
+        let flows = self.flows.iter().enumerate();
+        let stops = flows.map(|(index, flow)| (flow.stop_ns, index));
+        let mut stops: Vec<_> = stops
+            .filter(|(at_ns, _)| *at_ns < self.duration_ns)
+            .collect();
+        stops.sort_unstable_by_key(|(at_ns, _)| Reverse(*at_ns));
+        stops
     }
 }
 

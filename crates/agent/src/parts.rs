@@ -156,6 +156,9 @@ fn both(mut one: FlowFigures, other: FlowFigures) -> FlowFigures {
     one.sent += other.sent;
     one.received += other.received;
     one.received_before += other.received_before;
+    if let (Some(all), Some(at_stop)) = (&mut one.received_at_stop, other.received_at_stop) {
+        *all += at_stop;
+    }
     one.retransmits += other.retransmits;
     one.seen = one.seen.or(other.seen);
     if let (Some(all), Some((sent, arrived))) = (&mut one.datagrams, other.datagrams) {
@@ -195,6 +198,7 @@ mod tests {
     fn a_flow_has_what_each_of_its_ends_knows() {
         let sender = FlowFigures {
             sent: 300,
+            received_at_stop: Some(0),
             retransmits: 2,
             datagrams: Some((3, 0)),
             sent_ns: vec![10_000, 20_000, 30_000],
@@ -204,6 +208,7 @@ mod tests {
         let receiver = FlowFigures {
             received: 200,
             received_before: 100,
+            received_at_stop: Some(150),
             datagrams: Some((0, 2)),
             seen: Some((0, 2, 2)),
             // The last arrives before it was sent: clocks are known only up to some time.
@@ -220,6 +225,7 @@ mod tests {
                 (whole.sent, whole.received, whole.received_before),
                 (300, 200, 100)
             );
+            assert_eq!(whole.received_at_stop, Some(150));
             assert_eq!(
                 (whole.datagrams, whole.seen),
                 (Some((3, 2)), Some((0, 2, 2)))

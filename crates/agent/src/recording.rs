@@ -112,6 +112,8 @@ pub struct FlowFigures {
     pub seen: Option<(u64, u64, u64)>,
     /// The part of `received` before the end of the warm-up.
     pub received_before: u64,
+    /// The part of `received` before the flow's stop; `None` if that is the end of the run.
+    pub received_at_stop: Option<u64>,
     /// Segments retransmitted.
     pub retransmits: u64,
     /// Datagrams or requests sent, and the number that arrived or were answered.

@@ -284,6 +284,10 @@ fn replay_flows(
 fn take_totals(figures: &FlowFigures, meter: &mut Meter) {
     meter.received = figures.received_before;
     meter.mark_warmup();
+    if let Some(at_stop) = figures.received_at_stop {
+        meter.received = at_stop;
+        meter.mark_stop();
+    }
     meter.received = figures.received;
     meter.sent = figures.sent;
     meter.retransmits = figures.retransmits;

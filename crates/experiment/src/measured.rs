@@ -28,9 +28,8 @@ pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
             kind: traffic.kind.name(),
             way: way_of_data(experiment, &hops, flow.way),
             dscp: traffic.dscp,
-            active: traffic
-                .stop
-                .saturating_sub(experiment.warmup.max(traffic.start.0)),
+            active: [experiment.warmup.max(traffic.start.0), traffic.stop]
+                .map(|since| Time::ZERO + since),
             rtt: traffic.rtt,
             link_delay: traffic.route.delay(&experiment.links),
             queues: hops.iter().filter_map(number).collect(),

@@ -69,6 +69,8 @@ pub struct Meter {
     since: Since<Sample>,
 }
 
+    /// Of a flow that stops before the run ends, once it has.
+    received_at_stop: Option<u64>,
 /// Measurements of packets that are not retransmitted.
 #[derive(Default)]
 pub struct Packets {
@@ -190,6 +192,7 @@ impl Meter {
         }
     }
 
+            received_at_stop: None,
     fn is_steady(&self, now: Time) -> bool {
         now >= self.warmup
     }
@@ -268,9 +271,16 @@ impl Meter {
         self.received_at_warmup = self.received;
     }
 
-    /// Payload bytes received since the warm-up ended.
-    pub const fn received_since_warmup(&self) -> u64 {
-        self.received - self.received_at_warmup
+    /// Marks the flow's stop, if it is before the end of the run.
+    pub const fn mark_stop(&mut self) {
+        self.received_at_stop = Some(self.received);
+    }
+
+    /// Payload bytes received after the warm-up and before the flow's stop. What was on its way or queued at the stop is left out:
+    /// the time in which it arrives is not the flow's.
+    pub fn received_while_active(&self) -> u64 {
+        let until = self.received_at_stop.unwrap_or(self.received);
+        until.saturating_sub(self.received_at_warmup)
     }
 
     /// Takes the measurements since the last call of this `looker`.

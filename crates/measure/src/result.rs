@@ -230,7 +230,7 @@ pub struct Flow {
     pub direction: &'static str,
     /// The DiffServ code point of its packets.
     pub dscp: u8,
-    /// Payload bits per second received between the warm-up and the end, while the flow was active.
+    /// Payload bits per second received after the warm-up and before the flow's stop, over that time from its start on.
     pub goodput_bps: f64,
     /// Payload bytes sent, without retransmissions; whole run.
     pub sent_bytes: u64,

@@ -46,8 +46,8 @@ pub struct Flow {
     pub way: Way,
     /// The DiffServ code point of its packets.
     pub dscp: u8,
-    /// How long it is active within the steady state.
-    pub active: Duration,
+    /// From when to when it sends within the steady state: until its stop, or else the end of the run.
+    pub active: [Time; 2],
     /// Base RTT.
     pub rtt: Duration,
     /// The one-way propagation delay of the links on its route.

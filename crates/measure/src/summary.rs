@@ -98,8 +98,9 @@ fn counts(probes: &[QueueProbe], number: usize, flow: &scope::Flow) -> FlowCount
 }
 
 fn flow_figures(flow: &scope::Flow, meter: &Meter, counts: FlowCounts) -> Flow {
-    let active = flow.active.as_secs_f64();
-    let bits = meter.received_since_warmup() as f64 * 8.0;
+    let [begin, stop] = flow.active;
+    let active = stop.saturating_since(begin).as_secs_f64();
+    let bits = meter.received_while_active() as f64 * 8.0;
     let goodput_bps = if active > 0.0 { bits / active } else { 0.0 };
     let rtt_ms = meter.round_trips.spread();
     let one_way = meter.one_way();

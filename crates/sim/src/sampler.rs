@@ -1,4 +1,6 @@
-//! Samples the time series and ends the warm-up.
+//! Samples the time series, and marks the end of the warm-up and the stops of flows.
+
+use std::cmp::Reverse;
 
 use sojourn_measure::scope::Scope;
 use sojourn_measure::series::{FlowSample, Looker, QueueSample, Series};
@@ -14,13 +16,21 @@ pub struct Sampler {
     series: Option<Series>,
     /// When the warm-up ends; `None` once it has.
     warmup: Option<Time>,
+    /// Flows that stop before the end of the run, and when; the next is the last.
+    stops: Vec<(Time, usize)>,
     next: Time,
 }
 
 impl Sampler {
     /// A sampler at the start of a run.
     pub fn new(scope: &Scope) -> Self {
+        let end = Time::ZERO + scope.duration;
+        let flows = scope.flows.iter().enumerate();
+        let stops = flows.map(|(number, flow)| (flow.active[1], number));
+        let mut stops: Vec<_> = stops.filter(|(at, _)| *at < end).collect();
+        stops.sort_unstable_by_key(|(at, _)| Reverse(*at));
         Self {
+            stops,
             series: scope.series.map(Series::new),
             warmup: Some(Time::ZERO + scope.warmup),
             next: scope.series.map_or(Time::MAX, |width| Time::ZERO + width),
@@ -34,11 +44,13 @@ impl Sampler {
 
     /// When [`Sampler::act`] is due.
     pub fn due(&self) -> Time {
-        self.warmup.unwrap_or(Time::MAX).min(self.next)
+        let stop = self.stops.last().map(|(at, _)| *at);
+        let marks = [self.warmup, stop].into_iter().flatten();
+        marks.fold(self.next, Time::min)
     }
 
     #[cold]
-    /// Ends the warm-up or a bin of the series, whichever is due.
+    /// Ends the warm-up, the time of flows or a bin of the series, whichever is due.
     pub fn act(&mut self, now: Time, network: &mut Network, sources: &mut [Source]) {
         if self.warmup.is_some_and(|at| at <= now) {
             self.warmup = None;
@@ -48,6 +60,10 @@ impl Sampler {
             for source in &mut *sources {
                 source.meter().mark_warmup();
             }
+        }
+        while let Some((_, flow)) = self.stops.last().filter(|(at, _)| *at <= now) {
+            sources[*flow].meter().mark_stop();
+            self.stops.pop();
         }
         let Some(series) = self.series.as_mut().filter(|_| self.next <= now) else {
             return;

@@ -477,6 +477,44 @@ fn round_trips_are_recorded_one_by_one_and_per_bin() {
         "10 Mbit/s",
         "{ aqm = 'codel' }",
         "kind = 'ping'\ninterval = '250 ms'\nrtt = '40 ms'",
+/// Frames of 1,500 bytes on a serial line of 12 Mbit/s, one per millisecond from 0 on: 1,000 have arrived before the stop at 1 s,
+/// and over a thousand are queued. Each of two flows has its own stop; one that stops within the warm-up has no goodput.
+#[test]
+fn goodput_counts_what_arrives_until_the_flow_stops() {
+    let group = |stop: &str| {
+        format!(
+            "kind = 'cbr'\nrate = '24 Mbit/s'\npacket = '1458 B'\nrtt = '20 ms'\nstart = '{stop}'\n"
+        )
+    };
+    let traffic = group("0 s'\nstop = '1 s") + "[[traffic]]\n" + &group("4 s'\nstop = '6 s");
+    let goodput = |warmup: &str| {
+        let text = format!(
+            "experiment = {{ duration = '10 s', warmup = '{warmup}' }}\nlink = {{ rate = '12 Mbit/s', buffer = '5000 packets', burst = '0 B' }}
+queue = [{{ aqm = 'pfifo' }}]\n[[traffic]]\n{traffic}"
+        );
+        let run = common::text(&text).remove(0);
+        let received = [0, 1].map(|at| flow(&run, at).received_bytes / 1458);
+        assert_eq!(received, [2058, 4115]);
+        [0, 1].map(|at| flow(&run, at).goodput_bps)
+    };
+    let frames = |arrived: f64, s: f64| arrived * 1458.0 * 8.0 / s;
+    assert_eq!(goodput("0 s"), [frames(1000.0, 1.0), frames(2000.0, 2.0)]);
+    assert_eq!(goodput("1.5 s")[0], 0.0);
+    assert_eq!(goodput("5 s"), [0.0, frames(1000.0, 1.0)]);
+}
+
+/// As TCP counts what its receiver has in order: the full link carries 11.36 Mbit/s of payload until the stop, not the 250 packets
+/// that are queued then.
+#[test]
+fn goodput_of_a_connection_ends_with_its_stop() {
+    let text = "experiment = { duration = '10 s', warmup = '2 s' }\nlink = { rate = '12 Mbit/s', buffer = '250 packets' }
+queue = [{ aqm = 'pfifo' }]\ntraffic = [{ kind = 'bulk', rtt = '20 ms', stop = '4 s' }]";
+    let run = common::text(text).remove(0);
+    let carried = 12e6 * 1448.0 / 1500.0;
+    near(flow(&run, 0).goodput_bps / carried, 1.0, 0.01);
+    assert!(flow(&run, 0).goodput_bps <= carried * 1.001);
+}
+
         "[record]\nrtt = true\nseries = '1 s'",
     )[0];
     let rtts = run.rtts.as_ref().unwrap();

@@ -209,7 +209,7 @@ def _above_capacity(results: Results) -> str:
                 found = {one["name"]: "lost_packets" not in one for one in groups if one["goodput_bps"] > rate.value}
                 above |= found
                 together |= not found and sum(one["goodput_bps"] for one in groups) > rate.value
-    queued = "what was queued when a flow stopped, or before the warm-up ended, counts when it arrives"
+    queued = "what was queued before the warm-up ended counts when it arrives"
     lost = ", and what waited behind a lost segment" if any(above.values()) else ""
     said = f"; the goodput of {', '.join(above)} exceeds the link's rate: {queued}{lost}" if above else ""
     if together:

@@ -105,6 +105,8 @@ struct Session<'a> {
     second: Every,
     bin: Option<Every>,
     warmup_done: bool,
+    /// What is left of [`Job::stops`].
+    stops: Vec<(u64, usize)>,
 }
 
 /// A queue's shaper and discipline, whose rate is changed and whose counters are read.
@@ -239,6 +241,7 @@ impl<'a> Session<'a> {
             second: Every::new(SECOND_NS),
             bin: job.series_ns.map(Every::new),
             warmup_done: false,
+            stops: job.stops(),
             job,
             clock: Clock { zero_ns },
             flows,
@@ -303,10 +306,12 @@ impl<'a> Session<'a> {
             .iter()
             .filter_map(|shaper| Some(shaper.queue.rate_changes.get(shaper.changes_done)?.0));
         let warmup = (!self.warmup_done).then_some(self.job.warmup_ns);
+        let stop = self.stops.last().map(|(at_ns, _)| *at_ns);
         let regular = [Some(&self.sample), Some(&self.second), self.bin.as_ref()];
         flows
             .chain(changes)
             .chain(warmup)
+            .chain(stop)
             .chain(regular.into_iter().flatten().map(|every| every.next_ns))
             .fold(self.job.duration_ns, u64::min)
     }
@@ -377,6 +382,15 @@ impl<'a> Session<'a> {
             for flow in &mut self.flows {
                 let figures = flow.figures();
                 figures.received_before = figures.received;
+            }
+        }
+        let stopping = self.stops.iter().rev();
+        let stopping = stopping.take_while(|(at_ns, _)| *at_ns <= now_ns).count();
+        if stopping > 0 {
+            self.count(false)?;
+            for (_, flow) in self.stops.split_off(self.stops.len() - stopping) {
+                let figures = self.flows[flow].figures();
+                figures.received_at_stop = Some(figures.received);
             }
         }
         if now_ns < self.job.duration_ns {

@@ -211,3 +211,24 @@ fn a_call_has_half_of_the_base_rtt_each_way() {
     };
     assert_eq!((call.mos, score(70) < score(30)), (Some(score(70)), true));
 }
+
+/// Of 3,000 bytes 500 came before the warm-up ended, and another 2,000 before the flow's stop.
+#[test]
+fn goodput_counts_until_the_stop() {
+    let flow = |received_at_stop| FlowFigures {
+        received: 3000,
+        received_before: 500,
+        received_at_stop,
+        ..FlowFigures::default()
+    };
+    let counted = |at_stop| {
+        let recording = Recording {
+            flows: vec![flow(at_stop)],
+            ..Recording::default()
+        };
+        replayed(&recording).meters[0].received_while_active()
+    };
+    assert_eq!(counted(Some(2500)), 2000);
+    assert_eq!(counted(Some(400)), 0);
+    assert_eq!(counted(None), 2500);
+}
