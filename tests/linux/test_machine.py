@@ -138,7 +138,7 @@ traffic = [
 
 
 def test_goodput_ends_with_a_flows_stop():
-    """Twice the rate for 1 s: as much is queued then as has arrived. The link carries 1472 bytes of payload per 1514."""
+    """Twice the rate for 1 s: as much is queued then as has arrived. The link has 1472 bytes of payload in 1514."""
     datagrams, bulk = steady(make_run(STOPS))["flows"]
     assert datagrams["goodput_bps"] == pytest.approx(12e6 * 1472 / 1514, rel=0.01)
     assert datagrams["received_bytes"] * 8 == pytest.approx(24e6, rel=0.01)

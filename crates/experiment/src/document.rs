@@ -237,11 +237,11 @@ fn name_of(entry: &Node) -> Option<&str> {
 const DEEPEST: usize = 16;
 
 impl Node {
-    /// Sets the value at a dotted key and creates missing tables. Everything after `sweep.` is one key, with or
-    /// without quotes.
+    /// Sets the value at a dotted key and creates missing tables; a table replaces a value that is none, as for `link.rate.trace`
+    /// where the file has a fixed rate. Everything after `sweep.` is one key, with or without quotes.
     ///
     /// # Errors
-    /// The key leads through a value that is not a table, or to an array entry that does not exist.
+    /// The key leads to an array entry that does not exist.
     pub fn set(&mut self, key: &str, value: Self) -> Result<(), String> {
         let segments: Vec<&str> = match key.strip_prefix("sweep.") {
             Some(swept) => vec!["sweep", unquoted(swept)],
@@ -255,6 +255,10 @@ impl Node {
         }
         let mut here = self;
         for (depth, segment) in segments.iter().enumerate() {
+            if !matches!(here.item, Item::Table(_) | Item::Array(_)) {
+                here.item = Item::Table(Table::default());
+                here.origin = value.origin.clone();
+            }
             here = match &mut here.item {
                 Item::Table(table) => table.entry(segment, &value.origin),
                 Item::Array(items) => match index_in(items, segment) {
@@ -271,7 +275,7 @@ impl Node {
                         ));
                     }
                 },
-                _ => return Err(format!("{} is not a table", segments[..depth].join("."))),
+                _ => unreachable!("a value of another kind has become a table"),
             };
         }
         *here = value;
@@ -444,8 +448,10 @@ mod tests {
                 "sweep": {"link.rate": 9},
             })
         );
+        put(&mut root, "link.rate.trace").unwrap();
+        let rate = at(at(&root, "link"), "rate");
+        assert_eq!(rate.item.to_json(), serde_json::json!({"trace": 9}));
         for (key, what) in [
-            ("link.rate.x", "link.rate is not a table"),
             (
                 "queue.1.min",
                 "queue has no entry \"1\"; it has 1, counted from 0",

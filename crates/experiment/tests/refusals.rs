@@ -304,7 +304,11 @@ fn a_bad_override_is_named_as_an_override() {
             "5 ms",
             r#"queue has no entry "x"; it has 1, counted from 0"#,
         ),
-        ("link.rate.now", "5 ms", "link.rate is not a table"),
+        (
+            "link.rate.now",
+            "5 ms",
+            "unknown key; accepted by a trace: trace",
+        ),
         (
             "link..rate",
             "5 ms",
