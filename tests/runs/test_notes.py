@@ -40,6 +40,10 @@ def test_senders_in_phase_are_named() -> None:
             '{ kind = "bulk", rtt = "20 ms", stop = "0.4 s" }, { kind = "ping", rtt = "20 ms" }',
             "bulk: stops at 400 ms, but statistics begin with the end of the warm-up at 500 ms",
         ),
+        (
+            '{ kind = "bulk", rtt = "20 ms", stop = "3 s" }',
+            "bulk: its stop is at 3 s, but the run ends at 2 s, and its traffic with it",
+        ),
     ],
 )
 def test_a_group_that_is_not_measured_is_named(traffic: str, note: str) -> None:
@@ -51,6 +55,9 @@ def test_a_shaper_below_the_link_is_named() -> None:
     (note,) = notes(bulk, 'aqm = "cake", bandwidth = "7 Mbit/s"')
     assert "7 Mbit/s" in note and "10 Mbit/s" in note
     assert notes(bulk, 'aqm = "cake"') == []
+    (note,) = notes(bulk, 'aqm = "policer", rate = "7 Mbit/s"')
+    assert "its own rate of 7 Mbit/s is 0.700 of that" in note
+    assert notes(bulk, 'aqm = "policer"') == []
 
 
 def test_a_rate_that_a_packet_outlasts_is_named() -> None:

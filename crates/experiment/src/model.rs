@@ -161,6 +161,8 @@ pub struct Traffic {
     pub start: (Duration, Duration),
     /// When the flows stop sending; at most the duration.
     pub stop: Duration,
+    /// The given stop, if the run ends before it.
+    pub late_stop: Option<Duration>,
     /// The direction of the data; down is along the route.
     pub direction: Direction,
     /// The DiffServ code point of the flows' packets in both directions: 0 to 63 (RFC 2474).

@@ -63,7 +63,8 @@ fn in_phase(experiment: &Experiment) -> Vec<String> {
     meetings.iter().map(line).collect()
 }
 
-/// Groups whose first data arrives after the end of the run, or of which nothing is sent after the warm-up.
+/// Groups whose first data arrives after the end of the run, of which nothing is sent after the warm-up, or whose stop would
+/// come after the end.
 fn too_short(experiment: &Experiment) -> Vec<String> {
     let line = |(traffic, name): (&Traffic, String)| {
         let arrives = traffic.start.0 + first_arrival(experiment, traffic);
@@ -73,9 +74,15 @@ fn too_short(experiment: &Experiment) -> Vec<String> {
                 "{name}: its first data arrives at {arrives} or later, but the run ends at {duration}"
             ));
         }
-        (traffic.stop <= experiment.warmup).then(|| {
+        if traffic.stop <= experiment.warmup {
             let (stop, warmup) = (traffic.stop, experiment.warmup);
-            format!("{name}: stops at {stop}, but statistics begin with the end of the warm-up at {warmup}")
+            return Some(format!(
+                "{name}: stops at {stop}, but statistics begin with the end of the warm-up at {warmup}"
+            ));
+        }
+        traffic.late_stop.map(|stop| {
+            let duration = experiment.duration;
+            format!("{name}: its stop is at {stop}, but the run ends at {duration}, and its traffic with it")
         })
     };
     let groups = experiment.traffic.iter().zip(group_names(experiment));
@@ -108,8 +115,9 @@ fn shaped_below(experiment: &Experiment) -> Vec<String> {
                     Owner::Link | Owner::Up => place.arm.aqm.as_str(),
                 };
                 notes.push(format!(
-                    "{label}: utilization is the share of the link's {rate} ({}); its own bandwidth of {bandwidth} is {:.3} of that",
+                    "{label}: utilization is the share of the link's {rate} ({}); its own {} of {bandwidth} is {:.3} of that",
                     place.key(),
+                    if place.arm.aqm == "policer" { "rate" } else { "bandwidth" },
                     bandwidth.as_bps() as f64 / rate.as_bps() as f64,
                 ));
             }
@@ -170,9 +178,12 @@ fn outlasted(experiment: &Experiment) -> Vec<String> {
 
 /// The rate to which a discipline shapes.
 fn own_bandwidth(aqm: &str, settings: &[(String, Value)]) -> Option<Rate> {
-    let given = settings
-        .iter()
-        .find(|(key, _)| aqm == "cake" && key == "bandwidth")?;
+    let key = match aqm {
+        "cake" => "bandwidth",
+        "policer" => "rate",
+        _ => return None,
+    };
+    let given = settings.iter().find(|(known, _)| known == key)?;
     match given.1 {
         Value::Rate(rate) => Some(rate),
         _ => None,

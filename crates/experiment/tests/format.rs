@@ -85,6 +85,7 @@ fn the_documented_example_reads_as_described() {
         rtt: ms(100),
         start: (Duration::ZERO, Duration::ZERO),
         stop: Duration::from_secs(60),
+        late_stop: None,
         direction: Direction::Down,
         dscp: 0,
         access: None,
@@ -299,6 +300,7 @@ fn every_key_is_read() {
             rtt: Duration::from_millis(40),
             start: (Duration::from_millis(500), Duration::from_millis(1500)),
             stop: Duration::from_secs(30),
+            late_stop: None,
             direction: Direction::Both,
             dscp: 46,
             access: Some(Rate::from_mbps(100)),
@@ -342,6 +344,7 @@ fn traffic_stops_with_the_run_at_the_latest() {
         &[("traffic.0.stop", "10 s"), ("experiment.duration", "2 s")],
     );
     assert_eq!(shorter.traffic[0].stop, Duration::from_secs(2));
+    assert_eq!(shorter.traffic[0].late_stop, Some(Duration::from_secs(10)));
 }
 
 #[test]

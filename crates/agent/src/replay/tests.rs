@@ -47,6 +47,7 @@ fn experiment() -> Experiment {
             rtt: MS(100),
             start: (Duration::ZERO, Duration::ZERO),
             stop: MS(30),
+            late_stop: None,
             direction: Direction::Down,
             dscp: 0,
             access: None,

@@ -52,6 +52,8 @@ pub(super) fn check(
             check_rtt(&entry, &traffic, &experiment.links)?;
             check_times(&entry, &traffic, duration)?;
             check_unlimited(&entry, &traffic, &experiment.links)?;
+            let is_late = duration < traffic.stop && traffic.stop < Duration::MAX;
+            traffic.late_stop = is_late.then_some(traffic.stop);
             traffic.stop = traffic.stop.min(duration);
             experiment.traffic.push(traffic);
             entries.push(index);

@@ -287,6 +287,7 @@ impl Form for TrafficForm {
                     rtt: load.rtt,
                     start: times.start,
                     stop: times.end(),
+                    late_stop: None,
                     direction: match is_two_way {
                         true => Direction::Both,
                         false => sending.direction,
