@@ -152,6 +152,19 @@ def test_what_a_prompt_shows_of_a_session_a_run_and_its_figures_is_one_line(file
     assert repr(results.plot).startswith("<Plots: cdf, box, ")
 
 
+@pytest.mark.parametrize(("limit", "unit"), [("200 packets", "packets"), ("300 kB", "bytes")])
+def test_a_limit_can_be_set_by_its_number(file: Path, limit: str, unit: str):
+    """Ten packets of 1514 bytes are queued at most from then on, in the unit of the limit."""
+    session = sj.Session(file, set={"queue.0.limit": limit, "queue.0.target": "500 ms", "queue.0.interval": "900 ms"})
+    numbers = {action.key: number for number, action in enumerate(session.space().actions)}
+    action = session.space().actions[numbers["queue.limit"]]
+    assert action.unit == unit and action.low <= 10 < 1500 <= action.high
+    session.step("2 s")
+    session.act(numbers["queue.limit"], 10 if unit == "packets" else 15_140)
+    session.step("1 s")
+    assert 0 < session.observe().queues["down"].backlog_packets <= 10
+
+
 def test_a_snapshot_leads_back_to_its_moment(file: Path):
     session = sj.Session(file)
     space = session.space()

@@ -1,7 +1,7 @@
 //! A run as a controller drives it: numbered keys to act on, and observations in a fixed layout.
 
 use sojourn_aqm::policy::INPUTS;
-use sojourn_aqm::{Discipline, Key, Settings};
+use sojourn_aqm::{Discipline, Key, Limit, Settings};
 use sojourn_experiment::derived::{self, Owner};
 use sojourn_experiment::network::RunError;
 use sojourn_measure::series::Looker;
@@ -32,6 +32,8 @@ enum Target {
     Rate(usize),
     /// A key of the disciplines of these queues.
     Key(&'static str, Vec<usize>),
+    /// The limit of the disciplines of these queues, which is none of their keys.
+    Limit,
 }
 
 /// What a controller may do and sees.
@@ -76,6 +78,13 @@ impl Session {
             let Some(discipline) = catalogue.disciplines.get(&place.arm.aqm) else {
                 continue;
             };
+            let limit = format!("{prefix}.limit");
+            if actions.iter().all(|known| known.key != limit) {
+                let in_bytes = matches!(settings.limit, Some(Limit::Bytes(_)));
+                let kind = if in_bytes { Kind::Bytes } else { Kind::Size };
+                let action = Action::new(limit, kind, Target::Limit);
+                actions.extend(action.accepted("limit", discipline, settings));
+            }
             for Key { name, kind, .. } in discipline.keys() {
                 let key = format!("{prefix}.{name}");
                 let known = actions.iter_mut().find(|known| known.key == key);
