@@ -118,9 +118,33 @@ def test_the_command_writes_a_file_that_runs(sojourn, tmp_path):
 def test_the_command_writes_nothing_of_a_damaged_trace(sojourn, tmp_path):
     (tmp_path / "trace").write_text("1\n5\n3\n")
     wrong(sojourn("link", "import", "trace", "-o", "line.toml"), 'trace:3: got "3"; must be no earlier than')
+    (tmp_path / "sub").mkdir()
+    for out in ((), ("-o", "sub/line.toml")):
+        refused = sojourn("link", "import", CELL, "--up", "trace", *out)
+        assert refused.stderr == 'trace:3: got "3"; must be no earlier than the line above\n'
+        assert refused.returncode == 2
     assert not (tmp_path / "line.toml").exists()
     wrong(
         sojourn("link", "import", FILES / "speedtest.csv", "--hold", "10"), '--hold: got "10"; must be a time above 0'
     )
+    nowhere = sojourn("link", "import", CELL, "-o", "none/line.toml")
+    assert (nowhere.returncode, nowhere.stderr) == (
+        1,
+        "sojourn: none/line.toml: cannot be written: none is no folder\n",
+    )
     wrong(sojourn("link", "import", "none"), "none: cannot be read: No such file")
     wrong(sojourn("link", "import", FILES / "speedtest.csv", "--up", "trace"), "--up: goes with a trace of mahimahi")
+
+
+def test_a_fault_is_that_of_the_recording(sojourn, tmp_path):
+    refused = sojourn("link", "import", CELL, "--duration", "2000000 s")
+    what = 'experiment.duration: got "2000000 s"; must be at most "1000000 s"'
+    assert refused.stderr == f"{CELL}: its experiment would be refused: {what}\n"
+    (tmp_path / "tests.csv").write_text("Sponsor,Ping,Download,Upload\na,9000,1e6,1e6\n")
+    assert 'delay = "4500 ms"' in sojourn("link", "import", "tests.csv").stdout
+
+
+def test_the_file_says_where_its_rtt_is_from(sojourn):
+    assert 'rtt   = "40 ms"   # the recording has none: yours to change' in sojourn("link", "import", CELL).stdout
+    known = sojourn("link", "import", FILES / "rrul.flent.gz").stdout
+    assert 'rtt   = "25 ms"   # twice the recorded delay, at least 10 ms: yours to change' in known

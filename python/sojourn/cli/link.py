@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sojourn import _core
+from sojourn.cli.outcome import FAILED, Stopped
 from sojourn.cli.plot import write
 from sojourn.lines import course, formats, tree
 from sojourn.lines.given import time_s
@@ -59,9 +62,26 @@ def import_(
         found = formats.read(file, up=up, delay=delay, hold_s=hold_s, beside=None if out is None else out.parent)
         text = course.experiment(found, duration_s)
     # What the reader of experiments refuses, such as a damaged trace, is not written.
-    _core.Plan.read_text(text, str(out or "experiment.toml"), [])
+    if out is not None and not out.parent.is_dir():
+        raise Stopped(FAILED, f"{out}: cannot be written: {out.parent} is no folder")
+    name = str(out or "experiment.toml")
+    try:
+        _core.Plan.read_text(text, name, [])
+    except _core.ExperimentError as error:
+        raise _core.ExperimentError(_of_the_recording(str(error), name, [file, *filter(None, [up])])) from None
     if out is None:
         print(text, end="")
         return
     write(out, text.encode())
     print(out)
+
+
+def _of_the_recording(message: str, name: str, given: Sequence[Path]) -> str:
+    """What the reader of experiments says of the one called ``name``, as a fault of what was ``given`` for it."""
+    beside = Path(name).parent
+    for trace in given:
+        _, found, rest = message.partition(f"; {beside / os.path.relpath(trace, beside)}:")
+        if found:
+            return f"{trace}:{rest}"
+    place, _, what = message.partition(": ")
+    return f"{given[0]}: its experiment would be refused: {what if place.startswith(name) else message}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,9 @@ LARGEST_TRACE = 100 * bounded.MEGABYTE
 LONGEST_S = 60.0
 """The longest run of an imported link, unless the user says otherwise."""
 SHORTEST_S = 10.0
+LEAST_RTT_MS = 10
+UNKNOWN_RTT_MS = 40
+"""The base RTT of traffic over a recording without a delay."""
 
 Steps = Sequence[tuple[float, float]]
 """A value from each time in seconds on; the first time is 0."""
@@ -40,12 +44,16 @@ class Course:
         if self.up:
             found["up.rate"] = _rate(self.up)
         if self.delay_ms:
-            found["delay"] = _schedule([(at, f"{value:.3g} ms") for at, value in self.delay_ms])
+            found["delay"] = _schedule(
+                [(at, f"{value:.3g} ms" if value < 1000 else f"{value:.0f} ms") for at, value in self.delay_ms]
+            )
         return found
 
     def rtt_ms(self) -> int:
-        """A base RTT for traffic: at least twice the least delay."""
-        return max(10, *(int(2 * value + 1) for value in [min((delay for _, delay in self.delay_ms), default=20.0)]))
+        """A base RTT for traffic: twice the least delay, rounded up, at least ``LEAST_RTT_MS``."""
+        if not self.delay_ms:
+            return UNKNOWN_RTT_MS
+        return max(LEAST_RTT_MS, math.ceil(2 * min(delay for _, delay in self.delay_ms)))
 
 
 def merged(steps: Sequence[tuple[float, float]]) -> Steps:
@@ -60,13 +68,15 @@ def merged(steps: Sequence[tuple[float, float]]) -> Steps:
 def experiment(course: Course, duration_s: float | None = None) -> str:
     """An experiment file with the link, two queues and bulk TCP; ``sojourn run`` accepts it."""
     long = duration_s or min(max(course.seconds, SHORTEST_S), LONGEST_S)
+    seconds = f"{long:.9f}".rstrip("0").rstrip(".")  # The format has no exponents.
     keys = course.keys()
+    why = f"twice the recorded delay, at least {LEAST_RTT_MS} ms" if course.delay_ms else "the recording has none"
     up = "bulk TCP in both directions" if "up.rate" in keys else "bulk TCP"
     lines = [
         f"# From {course.source}; with {up}. Queues and traffic are yours to change.",
         "[experiment]",
         f"name     = {json.dumps(course.source)}",
-        f'duration = "{long:g} s"',
+        f'duration = "{seconds} s"',
         "",
         "[link]",
         *(f"{key} = {value}" for key, value in keys.items()),
@@ -81,7 +91,7 @@ def experiment(course: Course, duration_s: float | None = None) -> str:
         "[[traffic]]",
         'kind  = "bulk"',
         "flows = 4",
-        f'rtt   = "{course.rtt_ms()} ms"',
+        f'rtt   = "{course.rtt_ms()} ms"   # {why}: yours to change',
         *(['direction = "both"'] if "up.rate" in keys else []),
     ]
     return "\n".join(lines) + "\n"
