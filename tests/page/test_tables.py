@@ -15,11 +15,13 @@ from conftest import EXPERIMENT
 from sojourn.figure import style
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.notes import Note
-from sojourn.frame.statistics import median_interval
+from sojourn.frame.rounding import fixed
+from sojourn.frame.statistics import Interval, median_interval
 from sojourn.frame.swept import quantity, setting_text, words
 from sojourn.page.tables import (
     groups_sheet,
     groups_table,
+    inner_sheet,
     inner_table,
     interval_text,
     overview_table,
@@ -383,6 +385,39 @@ def test_goodputs_of_flows_that_send_at_different_times_have_a_note():
     after = "".join(f'[[traffic]]\nkind = "cbr"\nrate = "8 Mbit/s"\nrtt = "20 ms"\n{part}\n' for part in parts)
     assert "each over the time in which it sends, add up to more than the link carries" in table(after)
     assert "add up to more" not in table(after.replace("8 Mbit/s", "4 Mbit/s"))
+
+
+def test_a_row_names_the_discipline_that_stands_there():
+    """A link has a queue of its own both ways; of the one that is compared, the way back has another."""
+    text = """
+        experiment = { duration = "1 s" }
+        link = [
+            { name = "core", from = "a", to = "b", rate = "9 Mbit/s", queue.aqm = "pie", up.rate = "9 Mbit/s" },
+            { name = "home", from = "b", to = "c", rate = "8 Mbit/s", up = { rate = "5 Mbit/s", queue.aqm = "cake" } },
+        ]
+        queue = [{ aqm = "pfifo" }, { aqm = "fq_codel", label = "mine" }]
+        traffic = [{ kind = "bulk", from = "a", to = "c", rtt = "20 ms" }]
+    """
+
+    def names(results: sj.Results) -> list[tuple[str, str]]:
+        return [row[:2] for row in results_sheet(results).rows]
+
+    results = sj.run_text(text)
+    both = [("core/down", "pie"), ("core/up", "pie"), ("home/down", ""), ("home/up", "cake")]
+    arms = ("pfifo", "mine")
+    assert names(results) == [(f"{own} (with {arm})" if own else arm, place) for arm in arms for place, own in both]
+    inner = inner_sheet(results)
+    assert inner is not None
+    assert {row[0] for row in inner.rows} == {"cake (with pfifo)", "cake (with mine)", "mine"}
+    alone = sj.run_text(text.replace(', { aqm = "fq_codel", label = "mine" }', ""))
+    assert names(alone) == names(results)[: len(both)]
+
+
+def test_halves_are_rounded_away_from_zero():
+    one = Interval(132.5, -132.5, 0.5, 3)
+    assert interval_text(one, 0) == "133\n-133–1"
+    assert fixed(-132.5, 0, "+") == "-133" and fixed(2.5, 0, "+") == "+3"
+    assert (fixed(0.125, 2), fixed(1e20, 1), fixed(math.inf, 1)) == ("0.13", "100000000000000000000.0", "inf")
 
 
 def test_a_ping_alone_has_its_round_trips():

@@ -21,6 +21,7 @@ from sojourn.cli.plot import write
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
 from sojourn.files import extras
+from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import Interval
 from sojourn.lines import formats, household, typed
 from sojourn.lines.advice import MEASURES, Advice, advise
@@ -145,8 +146,8 @@ def every(found: Advice) -> Table:
         first = [
             next(gain for gain in after[setting.label] if gain.activity == activity) for activity in found.home.doing
         ]
-        cells = [f"{gain.after.middle:.{gain.measure.digits}f}" for gain in first]
-        table.add_row(setting.label, *cells, f"{found.cost(setting):.0f}")
+        cells = [fixed(gain.after.middle, gain.measure.digits) for gain in first]
+        table.add_row(setting.label, *cells, fixed(found.cost(setting), 0))
     return table
 
 

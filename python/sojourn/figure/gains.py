@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from sojourn.figure.style import figure, looks_of, style, wrapped
+from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import CONFIDENCE, Interval
 
 WIDTH_IN, PANEL_IN, BAR_IN = 5.2, 0.45, 0.24
@@ -29,7 +30,7 @@ def gains(headline: str, arms: Sequence[tuple[str, str]], panels: Sequence[Panel
                 axes.barh(place, one.middle, 0.7, color=how.color + "55", edgecolor=how.color)
                 axes.errorbar(one.middle, place, xerr=reach, color=how.color, capsize=3, linewidth=1.2)
                 axes.annotate(
-                    f"{one.middle:.{digits}f}", (one.high, place), (4, 0), textcoords="offset points", va="center"
+                    fixed(one.middle, digits), (one.high, place), (4, 0), textcoords="offset points", va="center"
                 )
             axes.set_yticks(range(len(arms)), [label for label, _ in arms])
             axes.invert_yaxis()

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from sojourn.frame.registry import Over, declared
+from sojourn.frame.rounding import fixed
 
 _UNITS = {"_bps": (1e6, "Mbit/s"), "_ms": (1.0, "ms"), "_s": (1.0, "s"), "_bytes": (1e3, "kB")}
 
@@ -67,5 +68,5 @@ def short(value: float) -> str:
     size = math.floor(math.log10(abs(value)))
     if not -4 < size < 9:
         return f"{value:.2e}"
-    text = f"{value:.{max(0, 2 - size)}f}"
+    text = fixed(value, max(0, 2 - size))
     return text.rstrip("0").rstrip(".") if "." in text else text

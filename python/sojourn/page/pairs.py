@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.frame.metrics import Metric, group_metrics, of_queues
 from sojourn.frame.pairs import Difference, differences
+from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import CONFIDENCE
 from sojourn.page.tables import Sheet, groups_sheet, place_heading, swept_keys
 
@@ -86,7 +87,7 @@ def _text(one: Difference) -> str:
         digits = min(digits, 1)
 
     def signed(value: float) -> str:
-        text = f"{value / per:+.{digits}f}"
+        text = fixed(value / per, digits, "+")
         return f"{0:.{digits}f}" if float(text) == 0.0 else text.replace("-", "−")
 
     middle = signed(interval.middle) + ("*" if one.is_clear else "")

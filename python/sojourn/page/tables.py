@@ -27,6 +27,7 @@ from sojourn.frame.metrics import (
     queue_at,
 )
 from sojourn.frame.registry import Declared, declared
+from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import Interval, interval_note, median_interval
 from sojourn.frame.swept import quantity
 
@@ -92,9 +93,10 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
     title = f"{summary['experiment']} ({summary['backend']})"
     if results.partial:
         title += f", stopped early: {len(results.runs)} of {summary['planned_runs']} runs"
+    links = _links(results)
     rows = [
         (
-            arm.label,
+            _discipline(links, arm, place),
             *(str(arm.set.get(key, "")) for key in swept),
             *([place] if len(places) > 1 else []),
             *(_cell(metric, arm, place) for metric in shown),
@@ -111,6 +113,28 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
         tuple(rows),
         len(words),
     )
+
+
+def _discipline(links: Mapping[str, Sequence[Mapping[str, Any]]], arm: Arm, place: str) -> str:
+    """The discipline at a place: the arm, or the link's own, which it has in every arm."""
+    name, _, way = place.rpartition("/")
+    for link in links.get(json.dumps(arm.set), ()):
+        up = link.get("up", {}) if way == "up" else {}
+        if name in ("", link.get("name")) and (own := up.get("queue") or link.get("queue")):
+            return f"{own['label']} (with {arm.label})"
+    return arm.label
+
+
+def _links(results: Results) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """The links of each cell, by what the cell sets; none if they are not known."""
+    try:
+        return {
+            json.dumps(cell["set"]): link if isinstance(link, list) else [link]
+            for cell in json.loads(results.resolved_json or "[]")
+            for link in [cell["link"]]
+        }
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return {}  # Whoever shows the file itself tells that it is damaged.
 
 
 def place_heading(results: Results) -> str:
@@ -187,16 +211,9 @@ def _without_chance(results: Results) -> str:
 
 def _above_capacity(results: Results) -> str:
     """A note on groups of flows that received more than their link carries."""
-    if results.resolved_json is None or results.has_several_links:
+    if results.has_several_links:
         return ""
-    try:
-        links = {
-            json.dumps(cell["set"]): link[0] if isinstance(link, list) else link
-            for cell in json.loads(results.resolved_json)
-            for link in [cell["link"]]
-        }
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return ""  # Whoever shows the file itself tells that it is damaged.
+    links = {of: cell[0] for of, cell in _links(results).items()}
     above: dict[str, bool] = {}
     together = False
     for run in results.runs:
@@ -303,9 +320,10 @@ def inner_sheet(results: Results) -> Sheet | None:
             math.isnan(metric.of(queue_at(arm.runs[0].summary, place)["queues"][name])) for arm, place, name in found
         )
     ]
+    links = _links(results)
     rows = [
         (
-            arm.label,
+            _discipline(links, arm, place),
             *(str(arm.set.get(key, "")) for key in swept),
             *([place] if both else []),
             name,
@@ -483,5 +501,5 @@ def interval_text(interval: Interval, digits: int) -> str:
     elif digits > 0 and 0.0 < interval.middle < 0.095:
         # A small value must not be shown as zero: use two significant digits.
         digits = 1 - math.floor(math.log10(interval.middle))
-    text = f"{interval.middle:.{digits}f}"
-    return text if interval.n < 2 else f"{text}\n{interval.low:.{digits}f}–{interval.high:.{digits}f}"
+    text = fixed(interval.middle, digits)
+    return text if interval.n < 2 else f"{text}\n{fixed(interval.low, digits)}–{fixed(interval.high, digits)}"

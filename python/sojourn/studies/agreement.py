@@ -23,6 +23,7 @@ from sojourn.figure.filenames import FORMATS
 from sojourn.files.storage import Staging
 from sojourn.frame.metrics import METRICS, Metric, group_metrics, has_queue, of_queues
 from sojourn.frame.results import Arm, Direction, Results
+from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import Interval, median_interval
 from sojourn.page.tables import Sheet, as_table
 from sojourn.studies.judging import MOST, Judgement, Sample, Verdict, judge, needed, overall
@@ -323,7 +324,7 @@ def _number(value: float, digits: int) -> str:
     if math.isnan(value):
         return "–"
     # The median of two counts may be a half.
-    return f"{value:.{digits or (0 if value.is_integer() else 1)}f}"
+    return fixed(value, digits or (0 if value.is_integer() else 1))
 
 
 def as_json(named: Named, look: int = 1) -> str:

@@ -1,7 +1,7 @@
 """Texts with measured numbers in them: ``CoDel holds {codel.queue_delay.median[flows=4]:.1f} ms``.
 
 Braces contain a formula of ``relation``; after ``@`` the experiment of the formula, if it differs from the text's;
-after a colon the number's format, as in Python.
+after a colon the number's format, as in Python but for halves, which ``f`` rounds away from zero.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+from sojourn.frame.rounding import fixed
 from sojourn.studies.evaluate import Names, check_names, instances
 from sojourn.studies.grid import AmbiguousPlaceError, Grid
 from sojourn.studies.relation import RelationError
@@ -95,7 +96,7 @@ def short(value: float) -> str:
 
 def _formatter(form: str) -> Callable[[float], str]:
     def show(value: float) -> str:
-        text = format(value, form)
+        text = fixed(value, int(form[1:-1])) if form.endswith("f") and form != "f" else format(value, form)
         return text.removeprefix("-") if not text.strip("-0.%") else text
 
     return show if form else short
