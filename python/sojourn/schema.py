@@ -179,6 +179,7 @@ class Flow(TypedDict):
     lost_packets: NotRequired[int]
     completion_ms: NotRequired[Spread]
     page_load_ms: NotRequired[Spread]
+    frame_ms: NotRequired[Spread]
     video: NotRequired[Video]
 
 
@@ -199,6 +200,7 @@ class Group(TypedDict):
     one_way_ms: NotRequired[Spread]
     completion_ms: NotRequired[Spread]
     page_load_ms: NotRequired[Spread]
+    frame_ms: NotRequired[Spread]
     lost_packets: NotRequired[int]
     """The sum over the flows."""
     mos: NotRequired[float]

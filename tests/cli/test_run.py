@@ -319,3 +319,36 @@ def test_resume_draws_the_figures_that_are_missing(sojourn, tmp_path):
     for arguments in (("--figures", "none"), ("--resume", "--figures", "png")):
         assert sojourn("run", "one.toml", "--out", "out", *arguments).returncode == 0
     assert (tmp_path / "out" / "overview.png").stat().st_size > 1000
+
+
+def test_a_fixed_rate_is_overridden_by_a_trace(sojourn: Cli, tmp_path: Path):
+    """A line is an opportunity to send 1504 bytes: four a millisecond are 48 Mbit/s."""
+    (tmp_path / "one.toml").write_text(
+        'experiment = { duration = "2 s" }\nlink = { rate = "10 Mbit/s" }\nqueue = [{ aqm = "pfifo" }]\n'
+        'traffic = [{ kind = "cbr", rate = "40 Mbit/s", rtt = "20 ms" }]\n'
+    )
+    (tmp_path / "cell").write_text("1\n1\n1\n1\n")
+    ran = sojourn("run", "one.toml", "--set", "link.rate.trace=cell", "--json")
+    assert runs_of(ran)[0]["flows"][0]["goodput_bps"] > 30e6
+    wrong(sojourn("run", "one.toml", "--set", "link.rate.tracé=cell"), "unknown key")
+
+
+def test_goodput_of_a_speed_test_is_not_above_the_rate(sojourn: Cli, tmp_path: Path):
+    """What is queued when the downloads end arrives later, and is none of theirs."""
+    (tmp_path / "test.toml").write_text(
+        'experiment = { duration = "26 s" }\nlink = { rate = "10 Mbit/s", buffer = "700 ms", up.rate = "10 Mbit/s" }\n'
+        'queue = [{ aqm = "pfifo" }]\ntraffic = [{ kind = "speed_test", rtt = "20 ms" }]\n'
+    )
+    ran = sojourn("run", "test.toml", "--json")
+    groups = {group["name"]: group["goodput_bps"] for group in runs_of(ran)[0]["groups"]}
+    assert 8.5e6 < groups["download"] < 9.7e6
+    assert 8.5e6 < groups["upload"] < 9.7e6
+
+
+def test_the_delay_of_a_calls_frames_is_a_metric(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "call.toml").write_text(
+        'experiment = { duration = "5 s", repeat = 6 }\nlink = { rate = "2 Mbit/s" }\nqueue = [{ aqm = "pfifo" }]\n'
+        'traffic = [{ kind = "call", rtt = "20 ms", direction = "down" }]\n'
+    )
+    ran = sojourn("run", "call.toml", "--until", "frame_p95_ms=50%", "--json")
+    assert runs_of(ran)[0]["groups"][0]["frame_ms"]["p95"] > 1.0

@@ -25,6 +25,7 @@ traffic = [
   { kind = "web", rtt = "20 ms" },
   { kind = "voip", count = 2, rtt = "20 ms" },
   { kind = "video", rtt = "20 ms" },
+  { kind = "call", rtt = "20 ms", direction = "down" },
   { kind = "ping", rtt = "20 ms", interval = "100 ms" },
 ]
 """

@@ -50,6 +50,23 @@ def test_of_several_links_the_queue_with_the_widest_interval_counts():
     assert missed("sojourn_p95_ms=0.97%", repeats)["codel"] == pytest.approx(0.00982, rel=0.01)
 
 
+def test_a_figure_of_groups_is_that_of_all_that_have_it_or_of_the_named_one():
+    def run(p95):
+        groups = [
+            {"traffic": 0, "name": "meeting", "kind": "call", "direction": "down", "frame_ms": {"p95": p95}},
+            {"traffic": 1, "name": "lecture", "kind": "call", "direction": "down", "frame_ms": {"p95": 8.0}},
+            {"traffic": 2, "name": "bulk", "kind": "bulk", "direction": "down"},
+        ]
+        return Run({"label": "codel", "set": {}, "groups": groups}, lambda _: None)
+
+    repeats = [run(p95) for p95 in (10.0, 10.1, 9.9, 10.05, 9.95)]
+    for name in ("frame_p95_ms", "meeting.frame_p95_ms"):
+        assert missed(f"{name}=0.99%", repeats) == {}
+        assert missed(f"{name}=0.97%", repeats)["codel"] == pytest.approx(0.00982, rel=0.01)
+    assert missed("lecture.frame_p95_ms=0.1%", repeats) == {}
+    assert "codel" in missed("nobody.frame_p95_ms=9%", repeats)
+
+
 def test_what_is_always_the_same_is_precise_and_what_is_missing_is_not():
     assert missed("goodput_bps=1%", runs(0.0, 0.0, 0.0)) == {}
     assert "codel" in missed("goodput_bps=1%", runs(float("nan"), float("nan")))

@@ -71,6 +71,7 @@ pub fn add(
                 completions: false,
                 page_loads: false,
                 playback: false,
+                frames: false,
                 rows: None,
             },
             codec: None,

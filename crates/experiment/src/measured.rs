@@ -96,6 +96,7 @@ fn measures(experiment: &Experiment, traffic: &Traffic) -> Measures {
         completions: matches!(kind, Kind::Files(_) | Kind::Web(_)) && !page_loads,
         page_loads,
         playback: matches!(kind, Kind::Video(_) | Kind::Call(_)),
+        frames: matches!(kind, Kind::Call(_)),
         rows: record.rtt.then_some(rows_of),
     }
 }

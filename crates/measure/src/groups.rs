@@ -57,6 +57,9 @@ pub struct Pooled {
     #[expect(missing_docs, reason = "as of a flow")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_load_ms: Option<Spread>,
+    #[expect(missing_docs, reason = "as of a flow")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame_ms: Option<Spread>,
 }
 
 /// The groups of a run's flows, which are in the order of the file, and behind them the totals, each of the flows of

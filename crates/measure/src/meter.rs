@@ -22,6 +22,8 @@ pub struct Measures {
     pub page_loads: bool,
     /// The experience of a video player.
     pub playback: bool,
+    /// Delays of the frames of a video call.
+    pub frames: bool,
     /// Whether to record a row per round-trip time, and of what.
     pub rows: Option<RowsOf>,
 }
@@ -54,6 +56,8 @@ pub struct Meter {
     pub completed: Vec<(u64, u64)>,
     /// Load times after the warm-up, of pages.
     pub pages: Option<Box<Delays>>,
+    /// Delays of frames after the warm-up, of video calls.
+    pub frames: Option<Box<Delays>>,
     /// Counts of packets, for traffic without a connection.
     pub packets: Option<Packets>,
     /// One-way measurements of TCP data, if they are recorded.
@@ -65,12 +69,12 @@ pub struct Meter {
     /// Times and round-trip times in nanoseconds, if they are recorded.
     pub recorded: Option<Vec<(u64, u64)>>,
     received_at_warmup: u64,
+    /// Of a flow that stops before the run ends, once it has.
+    received_at_stop: Option<u64>,
     sample: Sample,
     since: Since<Sample>,
 }
 
-    /// Of a flow that stops before the run ends, once it has.
-    received_at_stop: Option<u64>,
 /// Measurements of packets that are not retransmitted.
 #[derive(Default)]
 pub struct Packets {
@@ -178,6 +182,7 @@ impl Meter {
             completions: measures.completions.then(boxed),
             completed: Vec::new(),
             pages: measures.page_loads.then(boxed),
+            frames: measures.frames.then(boxed),
             packets: (!measures.over_tcp).then(|| Packets {
                 one_way: measures.one_way.then(one_way),
                 ..Packets::default()
@@ -187,12 +192,12 @@ impl Meter {
             records_samples: measures.rows == Some(RowsOf::Samples),
             recorded: measures.rows.map(|_| Vec::new()),
             received_at_warmup: 0,
+            received_at_stop: None,
             sample: Sample::default(),
             since: Since::default(),
         }
     }
 
-            received_at_stop: None,
     fn is_steady(&self, now: Time) -> bool {
         now >= self.warmup
     }
@@ -312,6 +317,14 @@ impl Meter {
         let steady = self.is_steady(now);
         if let Some(pages) = self.pages.as_mut().filter(|_| steady) {
             pages.record(after);
+        }
+    }
+
+    /// Notes that a frame of a call is complete, `after` it was taken.
+    pub fn frame_arrived(&mut self, after: Duration, now: Time) {
+        let steady = self.is_steady(now);
+        if let Some(frames) = self.frames.as_mut().filter(|_| steady) {
+            frames.record(after);
         }
     }
 

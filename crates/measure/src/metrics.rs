@@ -172,6 +172,8 @@ pub const METRICS: &[Metric] = {
         time(metric(Group, "completion_p50_ms", &["completion_ms.p50"], "file p50", MS, 2, "median completion time"), "completion_n"),
         time(metric(Group, "completion_p95_ms", &["completion_ms.p95"], "file p95", MS, 2, "p95 of the completion time"), "completion_n"),
         count(metric(Group, "completion_n", &["completion_ms.n"], "files", NUMBER, 0, "finished files")),
+        perceived(metric(Group, "frame_p50_ms", &["frame_ms.p50"], "frame p50", MS, 2, "median delay of video frames")),
+        perceived(metric(Group, "frame_p95_ms", &["frame_ms.p95"], "frame p95", MS, 2, "p95 of the delay of video frames")),
         perceived(metric(Group, "video_rate_bps", &["video.media_rate_bps"], "video", MBIT_PER_S, 2, "video's media rate")),
         perceived(metric(Group, "video_stalled_ms", &["video.stalled_ms"], "stalled", MS, 2, "time of stalls")),
 
@@ -202,6 +204,7 @@ mod tests {
         let every = Pooled {
             one_way_ms: Some(Spread::default()),
             completion_ms: Some(Spread::default()),
+            frame_ms: Some(Spread::default()),
             page_load_ms: Some(Spread::default()),
             ..Pooled::default()
         };

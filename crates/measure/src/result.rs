@@ -271,6 +271,10 @@ pub struct Flow {
     /// Load times of pages completed after the warm-up, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_load_ms: Option<Box<Spread>>,
+    /// Delays of a video call's frames that arrived after the warm-up, in milliseconds: from when a frame is taken to the arrival of
+    /// its last packet, with the wait for the pacer and the part of the base RTT in the links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame_ms: Option<Box<Spread>>,
     /// The figures of a video player.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<Box<Video>>,

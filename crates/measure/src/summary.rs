@@ -129,6 +129,7 @@ fn flow_figures(flow: &scope::Flow, meter: &Meter, counts: FlowCounts) -> Flow {
         lost_packets: meter.packets.as_ref().map(Packets::lost),
         completion_ms: (meter.completions.as_ref()).map(|times| times.spread().into()),
         page_load_ms: meter.pages.as_ref().map(|times| times.spread().into()),
+        frame_ms: (meter.frames.as_ref()).map(|frames| frames.spread().into()),
         video: (meter.video.as_ref()).map(|video| video.figures().into()),
     }
 }
@@ -205,6 +206,7 @@ fn pooled(members: &[usize], meters: &[&mut Meter]) -> Pooled {
         one_way_ms: together(|meter| meter.one_way().map(|one_way| &one_way.delays)),
         completion_ms: together(|meter| meter.completions.as_deref()),
         page_load_ms: together(|meter| meter.pages.as_deref()),
+        frame_ms: together(|meter| meter.frames.as_deref()),
     }
 }
 

@@ -110,6 +110,13 @@ fn a_video_call_finds_the_rate_that_its_link_carries() {
     assert_eq!((video.stalls, flow(&run, 0).lost_packets), (0, Some(0)));
     near(flow(&run, 0).goodput_bps, 1.83e6, 0.1e6);
 
+    // The pacer spreads a frame of 33.3 ms over 13.3 ms: at first in two packets, of which the second is half of that later, and at
+    // the highest rate in nine, the last 8/9 of it later.
+    let frames = flow(&run, 0).frame_ms.as_ref().unwrap();
+    assert_eq!(frames.n, video.segments);
+    near(frames.min.unwrap(), 1000.0 / 30.0 / 2.5 / 2.0, 0.05);
+    near(frames.max.unwrap(), 1000.0 / 30.0 / 2.5 * 8.0 / 9.0, 0.05);
+
     let run = with_queue("1 Mbit/s", "{ aqm = 'pfifo', limit = '50 packets' }", call);
     let flow = flow(&run, 0);
     near(flow.goodput_bps, 0.8e6, 0.12e6);
@@ -470,13 +477,6 @@ fn network_power_is_goodput_over_delay() {
     near(run.power_bps_per_s.unwrap() / expected, 1.0, 1e-6);
 }
 
-#[test]
-fn round_trips_are_recorded_one_by_one_and_per_bin() {
-    let run = &runs(
-        "10 s",
-        "10 Mbit/s",
-        "{ aqm = 'codel' }",
-        "kind = 'ping'\ninterval = '250 ms'\nrtt = '40 ms'",
 /// Frames of 1,500 bytes on a serial line of 12 Mbit/s, one per millisecond from 0 on: 1,000 have arrived before the stop at 1 s,
 /// and over a thousand are queued. Each of two flows has its own stop; one that stops within the warm-up has no goodput.
 #[test]
@@ -515,6 +515,13 @@ queue = [{ aqm = 'pfifo' }]\ntraffic = [{ kind = 'bulk', rtt = '20 ms', stop = '
     assert!(flow(&run, 0).goodput_bps <= carried * 1.001);
 }
 
+#[test]
+fn round_trips_are_recorded_one_by_one_and_per_bin() {
+    let run = &runs(
+        "10 s",
+        "10 Mbit/s",
+        "{ aqm = 'codel' }",
+        "kind = 'ping'\ninterval = '250 ms'\nrtt = '40 ms'",
         "[record]\nrtt = true\nseries = '1 s'",
     )[0];
     let rtts = run.rtts.as_ref().unwrap();

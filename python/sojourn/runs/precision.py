@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sojourn import _core
+from sojourn.frame.groups import shown_groups
 from sojourn.frame.metrics import METRICS, Metric, has_queue, queues
+from sojourn.frame.registry import declared
 from sojourn.frame.results import Run
 from sojourn.frame.statistics import CONFIDENCE, mean_interval
 from sojourn.schema import DIRECTIONS
@@ -40,10 +43,11 @@ class Precision:
             It is not METRIC=SHARE%, or the metric does not exist.
         """
         name, _, share = text.partition("=")
-        metric = next((metric for metric in METRICS if metric.name == name.strip()), None)
+        metric = _metric(name.strip())
         percent = share.strip().removesuffix("%").strip()
         if metric is None or not share.strip().endswith("%") or not _is_share(percent):
-            known = ", ".join(metric.name for metric in METRICS)
+            of_groups = (metric.name for metric in declared("group"))
+            known = ", ".join(dict.fromkeys([*(metric.name for metric in METRICS), *of_groups]))
             raise _core.ExperimentError(
                 f'until: got "{text}"; must be METRIC=SHARE, like goodput_bps=2%, above 0% and below 100%, '
                 f"METRIC one of {known}"
@@ -51,8 +55,15 @@ class Precision:
         return cls(metric, float(percent) / 100.0)
 
     def values(self, run: Run) -> dict[str, float]:
-        """The metric of a run's queues, by place. Of several links, those that no packet passed are left out."""
+        """The metric of a run's queues, by place. Of several links, those that no packet passed are left out.
+
+        One of groups of flows is that of every group that has it, or of the named one.
+        """
         summary = run.summary
+        if self.metric.declared.over == "group":
+            groups = [group for group in shown_groups(summary) if self.metric.group in ("", group["name"])]
+            found = {f"{one['name']} {one['direction']}": self.metric.declared.of(one) for one in groups}
+            return {title: value for title, value in found.items() if not math.isnan(value)} or {"": math.nan}
         places: list[str] = [direction for direction in DIRECTIONS if has_queue(summary, direction)]
         if self.metric.declared.over == "queue" and len(summary["links"]) > 1:
             places = [place for place, queue in queues(summary).items() if queue["delivered_packets"]]
@@ -94,6 +105,13 @@ class Cell:
         """The queues whose interval is still too wide, with its half width as a share of the mean."""
         found = {label: self._precision.reach(values) for label, values in self._values.items()}
         return {label: reach for label, reach in found.items() if reach is not None}
+
+
+def _metric(name: str) -> Metric | None:
+    """The metric of this name: of queues and runs, or of groups of flows, ``mos`` or ``meeting.frame_p95_ms``."""
+    group, _, plain = name.rpartition(".")
+    of_groups = [Metric(one, lambda _run, _place: math.nan, group) for one in declared("group") if one.name == plain]
+    return next((metric for metric in [*METRICS, *of_groups] if metric.name == name), None)
 
 
 def _is_share(percent: str) -> bool:

@@ -360,6 +360,10 @@ def _page_load_ms(run: Run, part: Part) -> Sample:
     return _of_spreads([flow["page_load_ms"] for flow in part.flows(run) if "page_load_ms" in flow])
 
 
+def _frame_ms(run: Run, part: Part) -> Sample:
+    return _of_spreads([flow["frame_ms"] for flow in part.flows(run) if "frame_ms" in flow])
+
+
 def _mos(run: Run, part: Part) -> Sample:
     return Values(np.array([flow["mos"] for flow in part.flows(run) if "mos" in flow], dtype=np.float64))
 
@@ -481,6 +485,7 @@ SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "jitter_ms": _jitter_ms,
     "completion_ms": _completion_ms,
     "page_load_ms": _page_load_ms,
+    "frame_ms": _frame_ms,
     "mos": _mos,
     "qoo": _qoo,
     "download_ms": _download_ms,

@@ -27,6 +27,8 @@ struct Sent {
     at: Time,
     bytes: u32,
     frame: u32,
+    /// When its frame was taken.
+    taken: Time,
     arrived: Option<Time>,
     /// It is the last of its frame, of so many.
     ends: Option<u32>,
@@ -44,8 +46,9 @@ pub struct Call {
     /// When the next frame is taken, and when it is sent.
     due: Time,
     frame_at: Time,
-    /// The packets of frames that wait to be paced, by their sizes, each with its frame and its place at the end.
-    waiting: VecDeque<(u32, u32, Option<u32>)>,
+    /// The packets of frames that wait to be paced, by their sizes, each with its frame, when that was taken, and its place at
+    /// the end.
+    waiting: VecDeque<(u32, u32, Time, Option<u32>)>,
     next_packet: Time,
     sent: VecDeque<Sent>,
     first: u32,
@@ -126,7 +129,7 @@ impl Call {
         for number in 0..packets {
             let share = bytes / packets + u32::from(number < bytes % packets);
             let ends = (number + 1 == packets).then_some(packets);
-            self.waiting.push_back((share, frame, ends));
+            self.waiting.push_back((share, frame, now, ends));
         }
         self.due += self.config.frame();
         self.frame_at = self.jitter.late(self.due);
@@ -136,7 +139,7 @@ impl Call {
     }
 
     fn send_packet(&mut self, now: Time, network: &mut Network) {
-        let Some((bytes, frame, ends)) = self.waiting.pop_front() else {
+        let Some((bytes, frame, taken, ends)) = self.waiting.pop_front() else {
             self.next_packet = Time::MAX;
             return;
         };
@@ -145,6 +148,7 @@ impl Call {
             at: now,
             bytes,
             frame,
+            taken,
             arrived: None,
             ends,
         });
@@ -204,12 +208,13 @@ impl Call {
         self.highest = self.highest.max(number + 1);
         self.meter.received += u64::from(sent.bytes);
         self.meter.record_datagram(number, now - sent.at, now);
-        let (frame, ends) = (sent.frame, sent.ends);
+        let (frame, taken, ends) = (sent.frame, sent.taken, sent.ends);
         if frame != self.arriving.0 {
             self.arriving = (frame, 0);
         }
         self.arriving.1 += 1;
         if ends == Some(self.arriving.1) {
+            self.meter.frame_arrived(now - taken, now);
             self.show(now);
         }
     }
