@@ -89,7 +89,10 @@ def test_the_default_reward_is_goodput_over_delay():
 
 def test_a_wrong_name_is_told_the_right_ones():
     for given, part in (
-        ({"act": ["queue.probabilty"]}, 'act: got "queue.probabilty"; must be one of link.rate, queue.probability'),
+        (
+            {"act": ["queue.probabilty"]},
+            'act: got "queue.probabilty"; must be one of link.rate, queue.limit, queue.probability',
+        ),
         ({"observe": ["down.delay"]}, 'observe: got "down.delay"; must be one of down.packets'),
         ({"queue": "pi"}, 'queue: got "pi"; must be one of policy, pie, codel'),
         ({"interval": "0 ms"}, "interval: got '0 ms'; must be a time above zero"),
