@@ -162,6 +162,10 @@ flows with an RTT of 20 ms share it, besides one flow of 100 kbit/s. Each of {se
 relative to the fair share: the median over the seeds of the least and of the largest, and in brackets the extreme of
 all seeds.
 
+These numbers are the simulator's alone. They are not beside the kernel: the Linux backend's link is a class of HTB, and
+`cake_mq` has to be the root of a device with several transmit queues. Each single queue is the CAKE whose decisions
+[are those of a recorded kernel](../disciplines/cake.md#known-deviations).
+
 - One flow has the whole rate, whatever the number of queues.
 - Where flows are about as many as queues, the hash decides: of eight flows over eight queues the least has 0.67 of the
   fair share on the median of the seeds, and 0.5 in the worst; the largest has 1.33, and 2.
