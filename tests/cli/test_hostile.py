@@ -225,8 +225,8 @@ def test_nobody_needs_to_listen(sojourn: Cli, experiment: Path, tmp_path: Path):
 
 def test_flows_and_groups_are_bounded_in_all(sojourn: Cli, tmp_path: Path):
     many = '\n[[traffic]]\nkind = "bulk"\nrtt = "10 ms"\nflows = 100000\n'
-    (tmp_path / "e.toml").write_text(EXPERIMENT + many * 2, encoding="utf-8")
-    wrong(sojourn("run", "e.toml"), "traffic.2", "200002 flows; must be at most 200000 in all")
+    (tmp_path / "e.toml").write_text(EXPERIMENT + many * 10, encoding="utf-8")
+    wrong(sojourn("run", "e.toml"), "traffic.10", "1000002 flows; must be at most 1000000 in all")
     counted = many.replace("100000", "1\ncount = 10000")
     (tmp_path / "e.toml").write_text(EXPERIMENT + counted * 2, encoding="utf-8")
     wrong(sojourn("run", "e.toml"), "traffic", "at most 20000 tables [[traffic]]")

@@ -318,6 +318,7 @@ impl<P: Packet> Aqm<P> for CoDel {
         Verdict::Pass
     }
 
+    #[inline(always)]
     fn on_dequeue(
         &mut self,
         packet: &P,

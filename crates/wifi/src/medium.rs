@@ -373,6 +373,7 @@ impl<P: Packet> Medium<P> {
     }
 
     /// Called after a member's queues changed: reports their drops, and lets the member contend for its packets.
+    #[inline(always)]
     fn settle(&mut self, member: usize, now: Time, observer: &mut impl Observer<P>) {
         self.note_drops(member, now, observer);
         for access in Access::ALL {

@@ -153,18 +153,21 @@ const fn side(sender: Node) -> usize {
 }
 
 impl Observer<SimPacket> for Seen<'_> {
+    #[inline(always)]
     fn on_arrival(&mut self, sender: Node, packet: &SimPacket, now: Time) {
         let side = side(sender);
         self.counts.backlog[side].add(packet);
         self.watch.probes[self.counts.queue + side].on_arrival(packet, now);
     }
 
+    #[inline(always)]
     fn on_dequeue(&mut self, sender: Node, packet: &SimPacket, now: Time) {
         let side = side(sender);
         self.counts.backlog[side].remove(packet);
         self.watch.probes[self.counts.queue + side].on_departure(packet, now);
     }
 
+    #[inline(always)]
     fn on_departure(&mut self, sender: Node, packet: &SimPacket, now: Time) {
         let queue = self.counts.queue + side(sender);
         let latency = &mut self.counts.latency[station(sender, packet)][side(sender)];

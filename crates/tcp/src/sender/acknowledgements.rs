@@ -132,6 +132,7 @@ impl Sender {
     }
 
     /// True if the acknowledgement may take the fast path: no loss, reordering or ECN signal is pending or reported.
+    #[inline(always)]
     fn takes_fast_path(&self, segment: &Segment) -> bool {
         self.has_fast_path
             && self.state == State::Open

@@ -128,6 +128,7 @@ impl<P: Packet> Medium<P> {
     }
 
     /// True if a packet, a retransmission or a BlockAckReq waits for this category.
+    #[inline(always)]
     fn has_something_to_send(&mut self, member: usize, access: Access) -> bool {
         let stations = self.stations();
         let reach = self.reach(member);

@@ -102,6 +102,7 @@ impl<P: Packet> Medium<P> {
     }
 
     /// Moves received packets out of the medium.
+    #[inline(always)]
     fn pass_up(
         &mut self,
         session: usize,
@@ -118,6 +119,7 @@ impl<P: Packet> Medium<P> {
         }
     }
 
+    #[inline(always)]
     fn leave(&mut self, session: usize, packet: P, now: Time, observer: &mut impl Observer<P>) {
         let (station, way) = ends(self.stations(), session / 4);
         observer.on_departure(Node::sender(station, way), &packet, now);

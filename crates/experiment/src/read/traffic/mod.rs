@@ -196,10 +196,10 @@ impl Times {
     }
 }
 
-/// The most groups of a file, and the most flows in all of them. Larger numbers would exhaust memory and are typing
-/// errors.
+/// The most groups of a file, and the most flows in all of them. A million flows take 5 GB; larger numbers would
+/// exhaust memory and are typing errors.
 const MOST_ENTRIES: usize = 20_000;
-const MOST_FLOWS: u64 = 200_000;
+const MOST_FLOWS: u64 = 1_000_000;
 
 /// All groups, per entry of the file.
 pub(crate) struct TrafficsForm;
