@@ -15,7 +15,11 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates python studies suites -type f -not -name '*.pyc' -not -path '*/target/*' -not -name '*.so' \
 	-not -name sojourn-agent)
 
-.PHONY: help demo test lint bench bench-tools instructions validate studies docs site web web-check web-test install agent
+# For a build that knows from a profile what runs often.
+WITH_PROFILE := RUSTFLAGS="-Cprofile-use=$(CURDIR)/target/profile/sojourn.profdata"
+
+.PHONY: help demo test lint bench bench-tools instructions validate studies docs site web web-check web-test install \
+	profiled agent
 help:
 	@echo "make demo      one home line behind four queues: a table, a picture, what to try next"
 	@echo "make test      all tests, Rust and Python"
@@ -25,6 +29,7 @@ help:
 	@echo "make validate  the simulator against measurements of Linux, Wi-Fi against ns-3: docs/results/fidelity.md, wifi-ns3.md"
 	@echo "make studies   every study in full: published against measured"
 	@echo "make install   into .venv, with the agent, the program that the Linux backend runs"
+	@echo "make profiled  as make install, compiled for what runs often: longer to build, fewer instructions per packet"
 	@echo "make docs      write docs/experiment.md from the schema"
 	@echo "make web       the simulator as a page that opens from disk: target/web/sojourn.html"
 	@echo "make web-test  the page in a browser, the same bytes as natively; make web-check: only the bytes, sooner"
@@ -57,6 +62,8 @@ lint: install $(VENV)/.test $(VENV)/.lint
 
 bench: bench-tools
 	$(RUST) cargo build --release -p sojourn-sim --example run_file
+	$(RUST) tools/profile
+	$(WITH_PROFILE) $(RUST) cargo build --release -p sojourn-sim --example run_file --target-dir target/profile/use
 	$(PYTHON) benches/speed.py
 	$(PYTHON) benches/wifi.py
 	$(PYTHON) benches/aqm.py
@@ -113,6 +120,12 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 $(VENV)/.bindings: $(BIN)/python $(SOURCES)
 	$(RUST) $(BIN)/python -m pip install --quiet '.[plots,report,store]'
 	@touch $@
+
+# As the bindings of make install, compiled twice: the first build counts what runs often.
+profiled: install
+	$(RUST) tools/profile
+	$(WITH_PROFILE) $(RUST) $(BIN)/python -m pip install --quiet --force-reinstall --no-deps .
+	install -m 755 $(AGENT) $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/sojourn/linux/
 
 # The agent of the Linux backend: static, as a virtual machine has no libraries for it. Naming the target keeps the flags
 # from what only the build runs. A folder of its own, so that it need not wait for the bindings.

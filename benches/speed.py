@@ -30,6 +30,8 @@ import ns3
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 OURS = instructions.PROGRAM
+PROFILED = HERE.parent / "target" / "profile" / "use" / "release" / "examples" / "run_file"
+"""The same, built with a profile; counted if it is there."""
 RESULT = ROOT / "docs" / "results" / "speed.md"
 
 
@@ -139,7 +141,7 @@ def main() -> int:
     try:
         if given.counts:
             before, _, _ = RESULT.read_text(encoding="utf-8").partition(COUNTS_BEGIN)
-            RESULT.write_text(before + counts_sections(counted_instructions(), memory()), encoding="utf-8")
+            RESULT.write_text(before + counts_sections(*counted_instructions(), memory()), encoding="utf-8")
             print(f"renewed: {RESULT}")
             return 0
         with tempfile.TemporaryDirectory() as directory:
@@ -148,7 +150,7 @@ def main() -> int:
             speeds = [compare(scenario, program, given.rounds) for scenario in chosen]
         if not given.scenarios:
             RESULT.parent.mkdir(parents=True, exist_ok=True)
-            RESULT.write_text(page(speeds, counted_instructions(), memory()), encoding="utf-8")
+            RESULT.write_text(page(speeds, *counted_instructions(), memory()), encoding="utf-8")
             print(f"written: {RESULT}")
     except (BenchError, instructions.CountError, ns3.BuildError) as error:
         print(error, file=sys.stderr)
@@ -225,15 +227,16 @@ def timed(command: Sequence[str]) -> Measured:
     return Measured(0, usage.ru_utime, 0.0, output=text)
 
 
-def counted_instructions() -> dict[str, float] | None:
-    """Instructions per data packet, by scenario; None without valgrind."""
+def counted_instructions() -> tuple[dict[str, float], dict[str, float]]:
+    """Instructions per data packet, by scenario: of the program, and of that with a profile. Empty without valgrind."""
     if not shutil.which("valgrind"):
         print("valgrind is missing: instructions are not counted; on Debian: apt-get install valgrind", file=sys.stderr)
-        return None
-    found = instructions.count([*instructions.COUNTED_S, instructions.WHOLE])
+        return {}, {}
+    scenarios = [*instructions.COUNTED_S, instructions.WHOLE]
+    found = instructions.count(scenarios)
     for name, count in found.items():
         print(f"{name}: {count:,.0f} instructions", flush=True)
-    return found
+    return found, instructions.count(scenarios, PROFILED) if PROFILED.exists() else {}
 
 
 def memory() -> dict[int, int]:
@@ -259,7 +262,9 @@ def status_of(pid: int) -> str:
         return ""
 
 
-def page(speeds: Sequence[Speed], counted: dict[str, float] | None, peaks: dict[int, int]) -> str:
+def page(
+    speeds: Sequence[Speed], counted: Mapping[str, float], profiled: Mapping[str, float], peaks: dict[int, int]
+) -> str:
     """docs/results/speed.md."""
     lines = [
         "# Speed",
@@ -299,17 +304,17 @@ def page(speeds: Sequence[Speed], counted: dict[str, float] | None, peaks: dict[
         *large_window_lines(speeds),
         "",
     ]
-    return "\n".join(lines) + "\n" + counts_sections(counted, peaks)
+    return "\n".join(lines) + "\n" + counts_sections(counted, profiled, peaks)
 
 
 COUNTS_BEGIN = "## Instructions\n"
 
 
-def counts_sections(counted: dict[str, float] | None, peaks: dict[int, int]) -> str:
+def counts_sections(counted: Mapping[str, float], profiled: Mapping[str, float], peaks: dict[int, int]) -> str:
     """The last two sections of the page."""
     lines = [
         COUNTS_BEGIN,
-        *instruction_lines(counted),
+        *instruction_lines(counted, profiled),
         "",
         "## Memory",
         "",
@@ -335,7 +340,7 @@ def spread(measured: Sequence[Measured], factor: float, suffix: str) -> str:
     return f"{statistics.median(rates):.3g} {suffix} ({min(rates):.3g}–{max(rates):.3g})"
 
 
-def instruction_lines(counted: dict[str, float] | None) -> list[str]:
+def instruction_lines(counted: Mapping[str, float], profiled: Mapping[str, float]) -> list[str]:
     """The section on instructions. The other simulators' were counted in the same way in July 2026."""
     lines = [
         "Per data packet, everything included (its acknowledgement, timers, statistics), by callgrind: the",
@@ -346,7 +351,6 @@ def instruction_lines(counted: dict[str, float] | None) -> list[str]:
         "| --- | --- | --- | --: |",
     ]
     what = {"reno10-pie": ("Reno, SACK", "PIE"), "cubic10-bdp": ("CUBIC, SACK", "drop-tail")}
-    counted = counted or {}
     lines += [f"| Sojourn | {' | '.join(what[name])} | {counted[name]:,.0f} |" for name in COUNTED if name in counted]
     return [
         *lines,
@@ -354,21 +358,25 @@ def instruction_lines(counted: dict[str, float] | None) -> list[str]:
         "| ns-2.35 | Linux's CUBIC, SACK | drop-tail | 6,200 |",
         "| ns-3.37 | Reno, SACK | drop-tail | 160,000 |",
         "| ns-3.37 | Reno, SACK | PIE | 164,000 |",
-        *scenario_lines(counted),
+        *scenario_lines(counted, profiled),
         *further_link_lines(counted),
     ]
 
 
-def scenario_lines(counted: Mapping[str, float]) -> list[str]:
-    """Every scenario's count."""
+def scenario_lines(counted: Mapping[str, float], profiled: Mapping[str, float]) -> list[str]:
+    """Every scenario's count, without a profile and with one, if it was counted."""
+    of_profile = "A build with a profile knows what runs often, as those of `make profiled` and of a release."
+    columns = [counted, profiled] if profiled else [counted]
+    rows = ([f"`{name}`", *(f"{column[name]:,.0f}" for column in columns)] for name in counted)
+    head = ["scenario", "instructions per data packet", "with a profile"][: 1 + len(columns)]
     return [
         "",
-        "By scenario, the files of `benches/scenarios`; `cubic1-second` is a whole run of one second:",
+        f"By scenario, the files of `benches/scenarios`; `{instructions.WHOLE}` is a whole run of one second.",
+        *([of_profile] if profiled else []),
         "",
-        "| scenario | instructions per data packet |",
-        "| --- | --: |",
-        *(f"| `{name}` | {count:,.0f} |" for name, count in counted.items() if name != instructions.WHOLE),
-        *(f"| `{name}`, the whole run | {counted[name]:,.0f} |" for name in [instructions.WHOLE] if name in counted),
+        f"| {' | '.join(head)} |",
+        f"| --- |{' --: |' * (len(head) - 1)}",
+        *(f"| {' | '.join(row)} |" for row in rows),
     ]
 
 
