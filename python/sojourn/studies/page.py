@@ -65,8 +65,8 @@ def summary(judgements: Sequence[Judgement]) -> list[str]:
             lines.append(f"Single runs go either way, and the mean decides, for {len(split)} {verdict}: {_ids(split)}.")
     if wide := [one for one in held if one.wide]:
         lines.append(
-            f"{len(wide)} are reproduced within a tolerance of half of the effect or more, which shows a direction or "
-            f"an order of magnitude, not a size: {_ids(wide)}."
+            f"{_count(wide, 'are')} reproduced within a tolerance of half of the effect or more, which shows a "
+            f"direction or an order of magnitude, not a size: {_ids(wide)}."
         )
     return lines
 
@@ -96,8 +96,9 @@ def _ids(found: Sequence[Judgement]) -> str:
 
 
 def _count(found: Sequence[Judgement], verb: str) -> str:
-    """``1 holds``, ``2 hold``."""
-    return f"{len(found)} {verb}{'s' if len(found) == 1 else ''}"
+    """``1 holds``, ``2 hold``; ``1 is``, ``2 are``."""
+    of_one = "is" if verb == "are" else f"{verb}s"
+    return f"{len(found)} {of_one if len(found) == 1 else verb}"
 
 
 def causes_table(judgements: Sequence[Judgement]) -> list[str]:
