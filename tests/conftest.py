@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
-# Who runs the tests in the background may ignore Ctrl-C; the programs that they start are to hear it.
+# Who runs the tests in the background may ignore signals of the terminal; what the tests start is to hear them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for _number in ("SIGHUP", "SIGQUIT"):
+    if hasattr(signal, _number):
+        signal.signal(getattr(signal, _number), signal.SIG_DFL)
 
 ROOT = Path(__file__).parents[1]
 SOJOURN = Path(sys.executable).with_name("sojourn")

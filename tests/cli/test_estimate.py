@@ -106,8 +106,8 @@ def test_memory_grows_with_flows(sojourn: Cli, tmp_path: Path):
     (tmp_path / "experiment.toml").write_text(EXPERIMENT.replace("flows = 2", "flows = 20_000"))
     few = json.loads(sojourn("run", "experiment.toml", "--dry-run", "--json", "--set", "traffic.0.flows=2").stdout)
     many = json.loads(sojourn("run", "experiment.toml", "--dry-run", "--json", "--jobs", "2").stdout)
-    # Two runs at a time with 10.8 kB per flow, and four summaries of 350 bytes per flow.
-    grown = (2 * 20_000 * 10.8e3 + 4 * 20_000 * 350 * 15) / 1e6
+    # Two runs at a time with 4.9 kB per flow, and four summaries of 350 bytes per flow.
+    grown = (2 * 20_000 * 4.9e3 + 4 * 20_000 * 350 * 15) / 1e6
     assert many["estimate_mb"] - few["estimate_mb"] == pytest.approx(grown, rel=0.1)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from conftest import wrong
+from conftest import Cli, wrong
 from sojourn._core import ExperimentError
 from sojourn.lines import course, formats
 
@@ -85,6 +85,9 @@ DAMAGED = [
     (_log("DATA; 1000000; 0; 9\n"), ":2: damaged DATA line"),
     (_log("DATA; 9000000; 9; 9\n"), ":3: damaged DATA line"),
     ("Sponsor,Ping,Download,Upload\na,1,fast,2\n", ":2: damaged line"),
+    ("Ping,Download,Upload\n9,50,5\n50,5\n", ":3: damaged line; must have 3 fields, as the first has"),
+    ("Ping,Download,Upload\n9,50,5,1\n", ":2: damaged line; must have 3 fields, as the first has"),
+    ("Ping,Download,Upload\n9,93000000,5\n", ":2: damaged line; must have download and upload in Mbit/s"),
     ("Sponsor,Ping,Download,Upload\na,1,0,0\n", "no test with a download"),
     ("0 20 0 1\n", "must be given as --delay"),
 ]
@@ -148,3 +151,11 @@ def test_the_file_says_where_its_rtt_is_from(sojourn):
     assert 'rtt   = "40 ms"   # the recording has none: yours to change' in sojourn("link", "import", CELL).stdout
     known = sojourn("link", "import", FILES / "rrul.flent.gz").stdout
     assert 'rtt   = "25 ms"   # twice the recorded delay, at least 10 ms: yours to change' in known
+
+
+def test_a_recording_is_not_replaced_by_its_experiment(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "line.trace").write_text("1\n2\n3\n")
+    done = sojourn("link", "import", "line.trace", "--out", "line.trace")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == '--out: got "line.trace"; must be another file than what it is made of\n'
+    assert (tmp_path / "line.trace").read_text() == "1\n2\n3\n"

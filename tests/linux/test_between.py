@@ -147,6 +147,32 @@ def test_interfaces_that_cannot_be_used_are_refused(row: Row, file: Path, betwee
 
 
 @needs_root
+def test_interfaces_that_are_no_wire_are_refused(row: Row, file: Path):
+    words = [*SOJOURN, "shell", str(file), "--between"]
+    done = row.done("middle", *words, "eth1,lo", "--", "true")
+    assert done == (2, "", '--between: got "eth1,lo"; lo does not carry frames of Ethernet\n')
+    row._ip("middle", "link", "set", "eth1", "mtu", "9000")
+    try:
+        done = row.done("middle", *words, "eth1,eth2", "--", "true")
+    finally:
+        row._ip("middle", "link", "set", "eth1", "mtu", "1500")
+    mtus = "their MTUs are 9000 and 1500; must be the same: ip link set eth1 mtu 1500"
+    assert done == (2, "", f'--between: got "eth1,eth2"; {mtus}\n')
+    # Without a program a page would be of something else.
+    done = row.done("middle", *SOJOURN, "serve", str(file), "--between", "eth1,eth2")
+    assert done == (2, "", "--between: needs a COMMAND, which says how long: … -- sleep 60\n")
+
+
+@needs_root
+def test_an_interface_carries_one_link(row: Row, file: Path):
+    with row.between(file, "--", "sleep", "1000") as process:
+        status, out, errors = row.done("middle", *SOJOURN, "shell", str(file), "--between", "eth2,eth1", "--", "true")
+        process.kill()
+    assert (status, out) == (1, "")
+    assert errors.startswith("sojourn-agent: opening interface eth2: it carries another link already"), errors
+
+
+@needs_root
 def test_an_interface_that_is_down_is_told(row: Row, file: Path):
     words = [*SOJOURN, "shell", str(file), "--between", "eth1,eth2", "--"]
     row._ip("middle", "link", "set", "eth2", "down")
@@ -166,8 +192,12 @@ def test_an_interface_that_is_down_is_told(row: Row, file: Path):
 def test_nothing_is_left_of_one_that_is_killed(row: Row, file: Path):
     with row.between(file, "--", "sleep", "1000") as process:
         process.kill()
+
+    def processes() -> str:
+        return subprocess.run(["ip", "netns", "pids", row.names["middle"]], capture_output=True, text=True).stdout
+
     until = time.monotonic() + 20
-    while row.is_promiscuous("eth1") and time.monotonic() < until:
+    while (row.is_promiscuous("eth1") or processes()) and time.monotonic() < until:
         time.sleep(0.02)
     assert not row.is_promiscuous("eth1")
-    assert subprocess.run(["ip", "netns", "pids", row.names["middle"]], capture_output=True, text=True).stdout == ""
+    assert processes() == ""

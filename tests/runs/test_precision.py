@@ -114,3 +114,16 @@ def test_too_few_repeats_to_stop_before_the_last_are_refused(sojourn: Cli, exper
     done = sojourn("run", experiment, "--until", "goodput_bps=2%")
     assert done.returncode == 2
     assert done.stderr == "until: experiment.repeat, the maximum number of repeats, must be above 5; got 2\n"
+
+
+def test_a_group_that_is_not_there_is_refused_before_a_run(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT.replace("repeat = 2", "repeat = 6"))
+    done = sojourn("run", "experiment.toml", "--until", "nix.rtt_p95_ms=5%")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'until: got "nix.rtt_p95_ms"; there is no group "nix"; must be one of bulk\n'
+
+
+def test_a_metric_that_no_run_has_is_said_so(sojourn: Cli, tmp_path: Path):
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT.replace("repeat = 2", "repeat = 6"))
+    done = sojourn("run", "experiment.toml", "--until", "bulk.frame_p95_ms=5%")
+    assert "codel: bulk.frame_p95_ms has no value in these runs" in done.stderr + done.stdout

@@ -7,6 +7,9 @@ use sojourn_units::{Duration, Time, Way};
 
 use crate::recording::{Appeared, AppearedKind, Recording};
 
+/// The goodput of a flow is over at least this time.
+const LEAST: Duration = Duration::from_secs(1);
+
 /// An experiment without its traffic, which lasted so long.
 pub fn without_traffic(experiment: &Experiment, length: Duration) -> Experiment {
     Experiment {
@@ -60,7 +63,7 @@ pub fn add(
             },
             way,
             dscp: flow.dscp,
-            active: [flow.span_ns.0, flow.span_ns.1].map(Time::from_nanos),
+            active: active(flow.span_ns),
             rtt: delay * 2,
             link_delay: delay,
             queues: hops.iter().filter_map(queue).collect(),
@@ -86,6 +89,12 @@ pub fn add(
         .iter()
         .map(|old| std::mem::take(&mut figures[*old]))
         .collect();
+}
+
+/// The time over which a flow's goodput is taken. A single packet has none, and few have one that tells nothing of a rate.
+fn active((begin, end): (u64, u64)) -> [Time; 2] {
+    let begin = Time::from_nanos(begin);
+    [begin, Time::from_nanos(end).max(begin + LEAST)]
 }
 
 #[cfg(test)]

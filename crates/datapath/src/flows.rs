@@ -346,7 +346,8 @@ impl Key {
         match self.protocol {
             TCP => format!("tcp {}", end.port()),
             UDP => format!("udp {}", end.port()),
-            1 | 58 => "ping".into(),
+            1 | 58 if self.sender.port() != 0 || self.receiver.port() != 0 => "ping".into(),
+            1 | 58 => "icmp".into(),
             other => format!("protocol {other}"),
         }
     }
@@ -478,6 +479,16 @@ mod tests {
         let datagram = headers(SERVER, CLIENT, UDP, Carried::Datagram { payload: 172 });
         let of = flows.came(&datagram, Way::Down, MS(10));
         flows.delivered(&frame(datagram.carried, of, MS(10)), MS(25));
+        assert_eq!(flows.all[0].key.service(None), "ping");
+        // An error, such as that of a port where nobody listens.
+        let error = headers(
+            "10.0.0.1:0",
+            "10.0.0.2:0",
+            1,
+            Carried::Datagram { payload: 28 },
+        );
+        flows.came(&error, Way::Down, MS(30));
+        assert_eq!(flows.all[2].key.service(None), "icmp");
         assert_eq!((flows.all[0].packets, flows.all[0].received), ((2, 1), 56));
         assert_eq!(flows.all[0].round_trips, [(8_000_000, 7000)]);
         assert_eq!(

@@ -9,6 +9,8 @@
 use std::fs::File;
 use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Read, Result, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use nix::libc::{self, c_int, c_void, socklen_t};
 use nix::net::if_::if_nametoindex;
@@ -56,15 +58,21 @@ const UNTAGGED: [libc::sock_filter; 4] = [
 pub struct Wire {
     socket: File,
     name: String,
+    /// Held as long as this: the interface carries one link.
+    _claim: UnixDatagram,
 }
 
 impl Wire {
     /// Opens an interface of the calling thread's namespace. Until the socket closes, it receives frames for anybody.
     ///
     /// # Errors
-    /// There is no such interface, or the kernel refuses.
+    /// There is no such interface, it carries another link, or the kernel refuses.
     pub fn open(name: &str) -> Result<Self> {
         let index = if_nametoindex(name)? as c_int;
+        let claim = claim(index).map_err(|error| match error.kind() {
+            ErrorKind::AddrInUse => Error::other("it carries another link already"),
+            _ => error,
+        })?;
         // Without a protocol: nothing is received until all is set.
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let own = socket(
@@ -93,6 +101,7 @@ impl Wire {
         Ok(Self {
             socket: own.into(),
             name: name.into(),
+            _claim: claim,
         })
     }
 
@@ -162,6 +171,13 @@ impl AsFd for Wire {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// A socket with a name that is free again as soon as its process ends, in each network namespace (unix(7), abstract names).
+fn claim(index: c_int) -> Result<UnixDatagram> {
+    UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(format!(
+        "sojourn wire {index}"
+    ))?)
 }
 
 /// Sets an option of a socket.

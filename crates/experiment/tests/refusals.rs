@@ -219,6 +219,8 @@ fn a_bad_value_is_named_with_its_line() {
         )),
         (r#"start = "0 s""#, r#"start = "10 s""#,
             r#"19: traffic.0.start: got "10 s"; must be before the end, experiment.duration ("10 s")"#.into()),
+        (r#"start = "0 s""#, "start = \"4 s\"\nstop = \"3 s\"",
+            r#"19: traffic.0.start: got "4 s"; must be before its stop ("3 s")"#.into()),
         (r#"start = "0 s""#, r#"start = "2..1 s""#,
             format!("19: traffic.0.start: got \"2..1 s\"; must be {time} or a range like \"0..1 s\"")),
         // [record]

@@ -69,7 +69,9 @@ pub fn groups(
     flows: &[Flow],
     mut pool: impl FnMut(&[usize]) -> (Pooled, Option<f64>),
 ) -> Vec<Group> {
-    let numbers: Vec<usize> = (0..flows.len()).collect();
+    let numbers: Vec<usize> = (0..flows.len())
+        .filter(|number| flows[*number].has_data())
+        .collect();
     let key = |number: &usize| (flows[*number].traffic, flows[*number].direction);
     let together = |one: &usize, next: &usize| key(one) == key(next);
     let mut of = |members: &[usize]| group(flows, members, pool(members));

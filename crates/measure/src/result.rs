@@ -100,7 +100,7 @@ impl RunResult {
             link.queues.insert(place.way.name(), figures);
         }
         let flows = &self.flows;
-        let over_tcp = |flow: &&Flow| flow.is_over_tcp;
+        let over_tcp = |flow: &&Flow| flow.is_over_tcp && flow.has_data();
         let drop_shares = flows
             .iter()
             .filter(|flow| flow.kind != "ping" && flow.bottleneck_packets > 0)
@@ -278,6 +278,13 @@ pub struct Flow {
     /// The figures of a video player.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<Box<Video>>,
+}
+
+impl Flow {
+    /// False for a direction of a program's connection that has only acknowledged.
+    pub fn has_data(&self) -> bool {
+        self.kind != "tcp" || self.sent_bytes > 0
+    }
 }
 
 /// The figures of a player of adaptive video, over the whole run.

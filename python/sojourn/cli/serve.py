@@ -62,6 +62,8 @@ def command(
         where.check(plan)
         spec = plan[0]
     else:
+        if between is not None:
+            raise _core.ExperimentError("--between: needs a COMMAND, which says how long: … -- sleep 60")
         where = Datapath(feed) if backend == Datapath.name else Paced(feed, speed)
         plan = read_plan(words[0], overrides(set), backend=where)
         spec = one_of(plan, queue)

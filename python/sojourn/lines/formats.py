@@ -237,14 +237,21 @@ def _speed_tests(file: Path, text: str, hold_s: float) -> Course:
     tests: list[tuple[float, float, float]] = []
     try:
         for row in reader:
+            if None in row or None in row.values():
+                raise ExperimentError(
+                    f"{file}:{reader.line_num}: damaged line; must have {len(names)} fields, as the first has"
+                )
             down, up = (float(row[names[name]]) * per for name in ("download", "upload"))
             delay = float(row[ping]) / 2 if ping is not None and row[ping] else 0.0
             if not (0 <= down < FASTEST_BPS and 0 <= up < FASTEST_BPS and 0 <= delay < 1e5):
                 raise ValueError
             if down and up:  # A failed test has zeros.
                 tests.append((down, up, delay))
+    except ExperimentError:
+        raise
     except (TypeError, ValueError, csv.Error):
-        must = "must have numbers for download, upload and ping"
+        unit = {8.0: "bytes/s", 1.0: "bit/s"}.get(per, "Mbit/s")
+        must = f"must have download and upload in {unit}, from 0 to below 1 Tbit/s, and ping in ms"
         raise ExperimentError(f"{file}:{reader.line_num}: damaged line; {must}") from None
     if not tests:
         raise ExperimentError(f"{file}: has no test with a download and an upload")

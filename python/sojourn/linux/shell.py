@@ -27,8 +27,8 @@ if sys.platform != "win32":
     """Signals that a terminal sends to all processes: they are the program's alone."""
     _PASSED_ON = {signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
 _INTERFACES = Path("/sys/class/net")
-_UP = 1
-"""IFF_UP of netdevice(7)."""
+_UP, _ETHERNET = 1, 1
+"""IFF_UP of netdevice(7), ARPHRD_ETHER of linux/if_arp.h."""
 POLL_S = 0.5
 """Wall time after which the agent is looked at, although no signal has come."""
 
@@ -104,8 +104,18 @@ def _check_interfaces(between: tuple[str, str]) -> None:
             raise _core.ExperimentError(f"{given}; there is no interface {name}; must be two of {', '.join(known)}")
         if not int((_INTERFACES / name / "flags").read_text(), 16) & _UP:
             raise _core.ExperimentError(f"{given}; {name} is down: ip link set {name} up")
+        if _of(name, "type") != _ETHERNET:
+            raise _core.ExperimentError(f"{given}; {name} does not carry frames of Ethernet")
         if (_INTERFACES / name / "master").exists():
             raise _core.ExperimentError(f"{given}; {name} is part of a bridge or bond: ip link set {name} nomaster")
+    mtus = [_of(name, "mtu") for name in between]
+    if mtus[0] != mtus[1]:
+        remedy = f"ip link set {between[mtus.index(max(mtus))]} mtu {min(mtus)}"
+        raise _core.ExperimentError(f"{given}; their MTUs are {mtus[0]} and {mtus[1]}; must be the same: {remedy}")
+
+
+def _of(interface: str, name: str) -> int:
+    return int((_INTERFACES / interface / name).read_text())
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -130,6 +131,16 @@ class Rounds:
     def __init__(self, plan: _core.Plan, precision: Precision) -> None:
         """Raises ExperimentError if the plan has too few repeats to stop before its last."""
         self._precision = precision
+        if precision.metric.group:
+            cells = {cell: plan[index] for index, (cell, _, _, _) in enumerate(plan.jobs)}
+            known = dict.fromkeys(
+                flow["name"] for one in cells.values() for flow in json.loads(one.parts_json)["flows"]
+            )
+            if precision.metric.group not in known:
+                raise _core.ExperimentError(
+                    f'until: got "{precision.metric.name}"; there is no group "{precision.metric.group}"; '
+                    f"must be one of {', '.join(known)}"
+                )
         self._waiting: dict[int, list[list[int]]] = {}
         by_seed: dict[tuple[int, int], list[int]] = defaultdict(list)
         for index, (cell, _, seed, _) in enumerate(plan.jobs):
@@ -160,6 +171,9 @@ class Rounds:
         for cell in self._repeated.values():
             place = "".join(f", {key} {value}" for key, value in cell.set.items())
             for label, reach in cell.missed().items():
+                if math.isnan(reach):
+                    lines.append(f"{label}{place}: {self._precision.metric.name} has no value in these runs")
+                    continue
                 lines.append(
                     f"{label}{place}: the {CONFIDENCE:.0%} interval of {self._precision.metric.name} is "
                     f"±{100 * reach:.3g}% of its mean, not {100 * self._precision.share:g}%, "

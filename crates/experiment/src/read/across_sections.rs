@@ -124,7 +124,10 @@ fn check_rtt(entry: &Entry<'_>, traffic: &Traffic, links: &[Link]) -> Result<(),
 fn check_times(entry: &Entry<'_>, traffic: &Traffic, duration: Duration) -> Result<(), ReadError> {
     let latest = traffic.start.1;
     if latest >= traffic.stop.min(duration) {
-        let before = format!("before the end, experiment.duration (\"{duration}\")");
+        let before = match traffic.stop < duration {
+            true => format!("before its stop (\"{}\")", traffic.stop),
+            false => format!("before the end, experiment.duration (\"{duration}\")"),
+        };
         return Err(match entry.at("start") {
             start if start.path != entry.path => start.refuse(before),
             // A test such as rrul, whose load starts later than its probes.
