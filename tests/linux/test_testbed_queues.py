@@ -42,7 +42,7 @@ folder.mkdir()
 bed = testbed.build(folder)
 try:
     before = bed.state()
-    process = bed.sojourn("run", "/tmp/work/file.toml", "--backend", "linux", "--on", "lab.toml", "--json")
+    process = bed.sojourn("run", str(Path("file.toml").resolve()), "--backend", "linux", "--on", "lab.toml", "--json")
     out, errors = process.communicate()
     same = bed.state() == before
 finally:

@@ -24,9 +24,10 @@ RUNS = 36
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The sweep as a file, or that of the test's module, if it has one."""
     path = tmp_path / "grid.toml"
-    path.write_text(EXPERIMENT)
+    path.write_text(getattr(request.module, "EXPERIMENT", EXPERIMENT))
     return path
 
 

@@ -39,13 +39,6 @@ RUNS = 12
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "grid.toml"
-    path.write_text(EXPERIMENT)
-    return path
-
-
-@pytest.fixture
 def finished(file: Path, tmp_path: Path) -> StoredPlan:
     """A sweep whose batches are all done, but not merged."""
     plan = Store.make(tmp_path / "store").add(file, [], _core.Sweep.read_file(str(file), []), 1)

@@ -7,7 +7,7 @@ use sojourn_units::{Duration, Time, Way};
 
 use crate::recording::{Appeared, AppearedKind, Recording};
 
-/// The goodput of a flow is over at least this time.
+/// The goodput of datagrams is over at least this time.
 const LEAST: Duration = Duration::from_secs(1);
 
 /// An experiment without its traffic, which lasted so long.
@@ -63,7 +63,7 @@ pub fn add(
             },
             way,
             dscp: flow.dscp,
-            active: active(flow.span_ns),
+            active: active(flow),
             rtt: delay * 2,
             link_delay: delay,
             queues: hops.iter().filter_map(queue).collect(),
@@ -91,10 +91,13 @@ pub fn add(
         .collect();
 }
 
-/// The time over which a flow's goodput is taken. A single packet has none, and few have one that tells nothing of a rate.
-fn active((begin, end): (u64, u64)) -> [Time; 2] {
-    let begin = Time::from_nanos(begin);
-    [begin, Time::from_nanos(end).max(begin + LEAST)]
+/// The time over which a flow's goodput is taken. That of a few datagrams says nothing of a rate.
+fn active(flow: &Appeared) -> [Time; 2] {
+    let [begin, end] = [flow.span_ns.0, flow.span_ns.1].map(Time::from_nanos);
+    match flow.kind {
+        AppearedKind::Tcp => [begin, end],
+        AppearedKind::Ping | AppearedKind::Udp => [begin, end.max(begin + LEAST)],
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +115,19 @@ mod tests {
             dscp: 0,
             span_ns: (1_000_000_000, 3_000_000_000),
         }
+    }
+
+    #[test]
+    fn the_goodput_of_a_datagram_is_over_a_second() {
+        let short = |kind| Appeared {
+            kind,
+            span_ns: (2_000_000_000, 2_010_000_000),
+            ..flow("53", false)
+        };
+        let until = |kind| active(&short(kind))[1];
+        assert_eq!(until(AppearedKind::Tcp), Time::from_millis(2010));
+        assert_eq!(until(AppearedKind::Udp), Time::from_secs(3));
+        assert_eq!(until(AppearedKind::Ping), Time::from_secs(3));
     }
 
     /// A download, a call's packets, another download: the downloads are one group.
