@@ -594,6 +594,17 @@ def linux_notes(plan: Plan) -> list[str]:
 def linux_parts(job: str, prefix: str, machines: str) -> list[str]:
     """The parts of a job on several machines, all as JSON; the machines as the tables of a testbed's file."""
 
+@final
+class Decider:
+    """The algorithms in Python of one run whose queues are in another process, which asks at a socket."""
+
+    @staticmethod
+    def begin(spec: RunSpec, socket: str, monitor: Monitor) -> Decider | None:
+        """Listens at a socket; None if the run has no such algorithm. An exception of one cancels the monitor."""
+
+    def end(self) -> None:
+        """Ends it after the other process; RunError if an algorithm has raised an exception."""
+
 def path_check(plan: Plan) -> None:
     """ExperimentError, with the file's line, if real packets cannot make one of a plan's runs."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import sojourn as sj
 from sojourn import _core
 from sojourn.linux import datapath, programs
 
@@ -85,7 +87,7 @@ def test_a_shell_needs_a_program(path: Path):
     assert "no program; must be sojourn shell FILE -- COMMAND" in done.stderr
 
 
-def test_wifi_and_own_disciplines_do_not_carry_real_packets():
+def test_wifi_does_not_carry_real_packets():
     wifi = """
     experiment = { duration = "2 s" }
     link = [{ name = "air", kind = "wifi", standard = "802.11n", from = "ap", to = ["pc"] }]
@@ -176,6 +178,74 @@ def test_the_kernels_tcp_passes_the_path(path: Path):
     fifo = summary["runs"][1]["bottleneck"]["down"]
     assert fifo["dropped_overflow"] > 0
     assert fifo["dropped_aqm"] == 0
+
+
+OWN = """
+import sojourn as sj
+
+@sj.aqm("sixth")
+class Sixth:
+    "Drops every sixth arrival, and from an instant on none: then it raises an exception, if that is wanted."
+
+    update_interval = 0.5
+
+    def __init__(self, until="1 min", fails=False):
+        self.seen, self.until, self.fails, self.updates = 0, until, fails, 0
+
+    def enqueue(self, packet, queue, now):
+        self.seen += 1
+        assert packet.bytes <= 1514 and packet.flow[4] in (1, 6)
+        if now > self.until:
+            if self.fails:
+                raise RuntimeError(f"at packet {self.seen}")
+            return "pass"
+        return "drop" if self.seen % 6 == 0 else "pass"
+
+    def update(self, queue, now):
+        self.updates += 1
+
+    def state(self):
+        return {"probability": self.updates / 1000}
+"""
+
+
+@real
+def test_a_discipline_in_python_decides_about_real_packets(path: Path, tmp_path: Path):
+    (tmp_path / "own.py").write_text(OWN)
+    path.write_text(
+        PATH.replace('"fq_codel"', '"sixth", until = "1 s", label = "sixth"') + TRAFFIC.split(", {")[0] + "]\n"
+    )
+    load = ["--load", tmp_path / "own.py", "run", path, "--backend", "datapath"]
+    done = sojourn(*load, "--json", "--set", 'record.series="100 ms"', "--out", tmp_path / "out")
+    sixth, fifo = (run["bottleneck"]["down"] for run in json.loads(done.stdout)["runs"])
+    # Every sixth of a second's packets: with such losses there are few.
+    assert 20 <= sixth["dropped_aqm"] <= 400
+    assert sixth["dropped_aqm"] / sixth["delivered_packets"] < 1 / 5
+    assert fifo["dropped_aqm"] == 0
+    # The updates of 2 s, as the series has them at its end.
+    shown = sj.load(tmp_path / "out").runs[0].queue_series()["probability"].to_pylist()
+    assert shown[-1] == pytest.approx(0.003, abs=0.001)
+    assert shown == sorted(shown)
+
+
+@real
+@pytest.mark.parametrize("command", ["run", "shell"])
+def test_an_exception_of_a_discipline_ends_a_run_of_real_packets(path: Path, tmp_path: Path, command: str):
+    (tmp_path / "own.py").write_text(OWN)
+    alone = PATH.split(", { aqm")[0].replace("2 s", "20 s") + "]\n"
+    alone = alone.replace('"fq_codel"', '"sixth", until = "100 ms", fails = true')
+    path.write_text(alone + ("" if command == "shell" else TRAFFIC))
+    # A program fetches 500 kB; it is ended, too.
+    rest = (
+        ["--backend", "datapath"]
+        if command == "run"
+        else ["--server", f'{sys.executable} -c "{SERVE}"', "--", sys.executable, "-c", FETCH]
+    )
+    began = time.monotonic()
+    done = sojourn("--load", tmp_path / "own.py", command, path, *rest)
+    assert done.returncode == 1
+    assert re.search(r"RuntimeError: at packet \d+ \(.*own\.py:18\)", done.stderr), done.stderr
+    assert time.monotonic() - began < 15.0
 
 
 @real

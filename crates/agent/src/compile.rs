@@ -137,6 +137,8 @@ pub fn path_job(
         },
         document,
         congestion_controls,
+        foreign: Vec::new(),
+        decider: None,
         watcher: None,
     })
 }

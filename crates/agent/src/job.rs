@@ -10,6 +10,7 @@ use sojourn_experiment::model::{Direction, Kind};
 use sojourn_traffic::Identity;
 use sojourn_units::{Duration, Time};
 
+use crate::decision::Foreign;
 use crate::shaper::Scheduler;
 
 /// The first port of the flows. Flow `n` sends to this port + `n`, so that a packet identifies its flow.
@@ -61,6 +62,10 @@ pub struct PathJob {
     pub document: String,
     /// The congestion controls that the document names.
     pub congestion_controls: Vec<String>,
+    /// The disciplines of another process that the document names.
+    pub foreign: Vec<Foreign>,
+    /// The socket at which that process decides.
+    pub decider: Option<PathBuf>,
     /// The socket of whoever watches the run.
     pub watcher: Option<PathBuf>,
 }
@@ -74,6 +79,10 @@ pub struct ShellJob {
     pub document: String,
     /// As of [`PathJob`].
     pub congestion_controls: Vec<String>,
+    /// As of [`PathJob`].
+    pub foreign: Vec<Foreign>,
+    /// As of [`PathJob`].
+    pub decider: Option<PathBuf>,
     /// Commands for a shell, each a server at the other end of the path.
     pub servers: Vec<String>,
     /// The interfaces of this machine between which the path lies, from the first down to the second; `None`: it lies before the

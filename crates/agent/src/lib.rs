@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | [`compile`] | compiles an experiment's arm to a [`Job`], or refuses what Linux cannot run |
 //! | `job` | the input of the agent |
+//! | [`decision`] | the messages between a queue and its algorithm in another process |
 //! | [`disciplines`] | disciplines as options of the kernel, and their counters |
 //! | [`shaper`], `netem` | HTB and netem, which make a link |
 //! | [`topology`] | the network as steps that build it |
@@ -27,6 +28,7 @@
 mod appeared;
 mod capture;
 pub mod compile;
+pub mod decision;
 pub mod disciplines;
 #[cfg(target_os = "linux")]
 pub mod executor;
@@ -49,4 +51,6 @@ pub use compile::{
 pub use disciplines::Refusal;
 pub use job::{Job, PathJob, ShellJob};
 pub use recording::Recording;
+#[cfg(target_os = "linux")]
+pub use sojourn_datapath::scheduling;
 pub use summary::{LinuxRun, summarise};

@@ -72,7 +72,7 @@ pub use aqm::{Algorithm, Aqm, Backlog, Verdict};
 pub use catalogue::Catalogue;
 pub use classify::Hashing;
 pub use datagram::Datagram;
-pub use discipline::{Built, Discipline};
+pub use discipline::{Built, Discipline, Make};
 pub use environment::{DropReason, Environment};
 pub use fq::Fair;
 pub use key::{Key, SettingError};

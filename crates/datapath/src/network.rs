@@ -240,8 +240,8 @@ impl Observer<Packet> for Watch {
     }
 }
 
-/// The names that a run's document may use: the built-in disciplines, and these congestion controls.
-pub fn names(congestion_controls: Vec<String>) -> Names {
+/// The names that a run's document may use: the built-in disciplines, these of another process, and these congestion controls.
+pub fn names(foreign: Vec<DisciplineKeys>, congestion_controls: Vec<String>) -> Names {
     let disciplines = Catalogue::<Packet>::new();
     let keys = |discipline: &sojourn_aqm::Discipline<Packet>| DisciplineKeys {
         name: discipline.name.into(),
@@ -255,7 +255,7 @@ pub fn names(congestion_controls: Vec<String>) -> Names {
             .collect(),
     };
     Names {
-        disciplines: disciplines.iter().map(keys).collect(),
+        disciplines: disciplines.iter().map(keys).chain(foreign).collect(),
         congestion_controls,
     }
 }
@@ -271,10 +271,15 @@ impl<'e> Plan<'e> {
     /// The queues and wires of arm number `queue`.
     ///
     /// # Errors
-    /// A discipline is not built in, or refuses its settings.
-    pub fn new(experiment: &'e Experiment, queue: usize, seed: u64) -> Result<Self, RunError> {
+    /// A discipline is not in the catalogue, or refuses its settings.
+    pub fn new(
+        experiment: &'e Experiment,
+        queue: usize,
+        seed: u64,
+        catalogue: &Catalogue<Packet>,
+    ) -> Result<Self, RunError> {
         let mut builder = Builder::new();
-        for (qdisc, config) in network::links(experiment, queue, seed, &Catalogue::new())? {
+        for (qdisc, config) in network::links(experiment, queue, seed, catalogue)? {
             builder.add_link(qdisc, config);
         }
         let mut watch = Watch::default();

@@ -21,6 +21,11 @@ pub enum Priority {
 pub fn ask_for_real_time(priority: Priority) -> Option<String> {
     let _ = set_timerslack(1);
     let _ = mlockall(MlockAllFlags::MCL_CURRENT);
+    ask_for_fifo(priority)
+}
+
+/// As [`ask_for_real_time`], but only asks for SCHED_FIFO.
+pub fn ask_for_fifo(priority: Priority) -> Option<String> {
     let parameters = sched_param {
         sched_priority: priority as i32,
     };

@@ -48,6 +48,9 @@ mod _core {
         congestion_controls_json, design_json, disciplines_json, metrics_json, quantity,
         schema_json, traffic_json,
     };
+    #[cfg(unix)]
+    #[pymodule_export]
+    use own::Decider;
     #[pymodule_export]
     use own::{
         AckView, Algorithm, PacketView, QueueView, SampleView, WindowView, register_aqm,

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sojourn_agent::{
-    Job, Recording, Refusal, ShellJob, check_parts, compile_job, compile_notes, compile_path_job,
-    parts, summarise,
+    Job, PathJob, Recording, Refusal, ShellJob, check_parts, compile_job, compile_notes,
+    compile_path_job, parts, summarise,
 };
 use sojourn_experiment::model::Experiment;
 
-use crate::errors::{ExperimentError, RunError, wrong_input};
+use crate::errors::{RunError, wrong_input};
 use crate::own;
 use crate::plan::Plan;
 use crate::run::Run;
@@ -94,7 +94,11 @@ pub fn path_job(spec: &RunSpec) -> PyResult<String> {
     let document = spec.written()?.0.clone();
     let compiled = compile_path_job(&inner.experiment, inner.queue, inner.seed, document)
         .map_err(|refusal| failed(format!("{}: {}", refusal.key, refusal.must)))?;
-    serde_json::to_string(&compiled).map_err(failed)
+    let told = PathJob {
+        foreign: own::foreign(inner),
+        ..compiled
+    };
+    serde_json::to_string(&told).map_err(failed)
 }
 
 /// Fails with the file's line if real packets cannot make one of a plan's runs.
@@ -114,21 +118,7 @@ pub fn path_check(plan: &Plan) -> PyResult<()> {
             job(&cell.experiment).map_err(|refusal| wrong_input(&refused(refusal)))?;
         }
     }
-    for spec in plan.plan.specs() {
-        refuse_own(&spec)?;
-    }
     Ok(())
-}
-
-/// Disciplines in Python belong to this process, not to the agent's.
-fn refuse_own(spec: &sojourn_experiment::RunSpec) -> PyResult<()> {
-    match own::digests(spec).into_iter().next() {
-        Some((name, _)) => Err(ExperimentError::new_err(format!(
-            "queue: got the discipline \"{name}\", which is defined in Python; real packets pass built-in disciplines; \
-             backends that have it: sim"
-        ))),
-        None => Ok(()),
-    }
 }
 
 /// The agent's job for programs behind the path of a run, as JSON.
@@ -138,13 +128,14 @@ pub fn shell_job(
     servers: Vec<String>,
     between: Option<[String; 2]>,
 ) -> PyResult<String> {
-    refuse_own(&spec.inner)?;
     let kinds = spec.inner.experiment.traffic.iter().map(|of| &of.kind);
     let controls = kinds.filter_map(|kind| Some(kind.tcp()?.congestion_control.clone()));
     let job = ShellJob {
         version: env!("CARGO_PKG_VERSION").into(),
         document: spec.written()?.0.clone(),
         congestion_controls: controls.collect(),
+        foreign: own::foreign(&spec.inner),
+        decider: None,
         servers,
         between,
         watcher: None,

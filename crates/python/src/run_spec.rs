@@ -255,7 +255,7 @@ impl Monitor {
     }
 
     /// Stops the run soon.
-    fn cancel(&self) {
+    pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 

@@ -110,7 +110,7 @@ class Datapath:
         """
         began = time.monotonic()
         told = _core.path_job(spec)
-        with host.alone(monitor, _lock()), prepared(told, self.feed) as folder:
+        with host.alone(monitor, _lock()), prepared(told, spec, monitor, self.feed) as folder:
             command = [*apart(folder), "path", str(folder / "job.json"), str(folder / "recording")]
             host.run_agent(command, folder / "said", monitor)
             recording = (folder / "recording").read_bytes()
@@ -123,17 +123,24 @@ def _lock() -> Path:
 
 
 @contextmanager
-def prepared(told: str, feed: Feed | None = None) -> Iterator[Path]:
-    """A folder with a job and the agent. If there is a feed, it hears of the run.
+def prepared(told: str, spec: _core.RunSpec, monitor: _core.Monitor, feed: Feed | None = None) -> Iterator[Path]:
+    """A folder with a run's job and the agent. If there is a feed, it hears of the run.
 
     Raises
     ------
+    RunError
+        A discipline in Python has raised an exception.
     LinuxError
         The agent was not built, or the folder cannot be written.
     """
     try:
         agent = programs.require_agent().read_bytes()
         with scratch() as folder, ExitStack() as stack:
+            decider = _core.Decider.begin(spec, str(folder / "decide"), monitor)
+            if decider is not None:
+                told = json.dumps({**json.loads(told), "decider": str(folder / "decide")})
+                # Behind the exception that an ended run raises is the cause.
+                stack.callback(decider.end)
             if feed is not None:
                 told = json.dumps({**json.loads(told), "watcher": stack.enter_context(_watched(folder, feed))})
             (folder / "job.json").write_text(told, encoding="utf-8")

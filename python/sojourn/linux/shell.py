@@ -77,7 +77,8 @@ class Shell:
             The agent cannot be started, or it has failed and said why.
         """
         began = time.monotonic()
-        with prepared(_core.shell_job(spec, list(self.servers), self.between), self.feed) as folder:
+        told = _core.shell_job(spec, list(self.servers), self.between)
+        with prepared(told, spec, monitor, self.feed) as folder:
             recording = folder / "recording"
             mode = "shell" if self.between is None else "between"
             command = [*apart(folder), mode, str(folder / "job.json"), str(recording), *self.program]
@@ -86,6 +87,8 @@ class Shell:
                     came = signal.sigtimedwait(held, POLL_S)
                     if came is not None and came.si_signo in _PASSED_ON:
                         agent.send_signal(came.si_signo)
+                    if monitor.cancelled:
+                        agent.terminate()
             _take_terminal_back()
             self.status = agent.returncode if agent.returncode >= 0 else 128 - agent.returncode
             if not recording.exists():

@@ -19,7 +19,9 @@ use sojourn_experiment::RunSpec;
 use sojourn_experiment::change::Changes;
 use sojourn_units::{Duration, Time};
 
+use super::foreign::catalogue;
 use super::{Context, Failure};
+use crate::decision::Foreign;
 
 /// The time between two samples.
 const EVERY: Duration = Duration::from_millis(100);
@@ -66,7 +68,7 @@ impl Live {
     ///
     /// # Errors
     /// There is none.
-    pub fn at(socket: &Path, spec: &RunSpec) -> Result<Self, Failure> {
+    pub fn at(socket: &Path, spec: &RunSpec, foreign: &[Foreign]) -> Result<Self, Failure> {
         let calling = || format!("{}: calling the watcher", socket.display());
         let own = UnixDatagram::bind(socket.with_extension("agent")).context(calling)?;
         own.connect(socket).context(calling)?;
@@ -75,7 +77,7 @@ impl Live {
             socket: own,
             spec: spec.clone(),
             changes: Changes::of(spec),
-            catalogue: Catalogue::new(),
+            catalogue: catalogue(foreign, None),
             next: Time::ZERO + EVERY,
             rows: 0,
             flows: Vec::new(),

@@ -20,6 +20,7 @@
 
 mod clock;
 mod diag;
+mod foreign;
 mod generic;
 pub mod init;
 mod link;

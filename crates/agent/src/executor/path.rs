@@ -18,10 +18,12 @@ use sojourn_experiment::derived;
 use sojourn_path::Route;
 use sojourn_units::{Time, Way};
 
+use super::foreign::catalogue;
 use super::live::{self, Live, Watched};
 use super::setup::Network;
 use super::tap::{flow_of_echo, flow_of_ports};
 use super::{Context, Failure, allow_files, release, session};
+use crate::decision::Foreign;
 use crate::disciplines::Counters;
 use crate::job::{Action, PathJob};
 use crate::recording::{Fate, Lateness, PacketRow, PathFigures, QueueFigures, Recording};
@@ -97,7 +99,7 @@ struct Running {
 pub fn execute(told: &PathJob, progress: &mut dyn FnMut(u64)) -> Result<Recording, Failure> {
     let job = &told.job;
     allow_files(&job.flows)?;
-    let spec = read_run(&told.document, &told.congestion_controls)?;
+    let spec = read_run(&told.document, &told.foreign, &told.congestion_controls)?;
     let mut hosts = Network::build(job)?;
     let mut running = None;
     let begin = |zero_ns| {
@@ -127,8 +129,13 @@ pub fn execute(told: &PathJob, progress: &mut dyn FnMut(u64)) -> Result<Recordin
 }
 
 /// A run from its document.
-pub fn read_run(document: &str, congestion_controls: &[String]) -> Result<RunSpec, Failure> {
-    let names = network::names(congestion_controls.to_vec());
+pub fn read_run(
+    document: &str,
+    foreign: &[Foreign],
+    congestion_controls: &[String],
+) -> Result<RunSpec, Failure> {
+    let foreign = foreign.iter().map(Foreign::keys).collect();
+    let names = network::names(foreign, congestion_controls.to_vec());
     RunSpec::read(document, &names).map_err(|error| Failure(error.to_string()))
 }
 
@@ -140,8 +147,11 @@ fn begin(
 ) -> Result<Running, Failure> {
     let (job, experiment) = (&told.job, &spec.experiment);
     let watcher = told.watcher.as_deref();
-    let mut live = watcher.map(|socket| Live::at(socket, spec)).transpose()?;
-    let mut plan = network::Plan::new(experiment, spec.queue, spec.seed)
+    let mut live = watcher
+        .map(|socket| Live::at(socket, spec, &told.foreign))
+        .transpose()?;
+    let disciplines = catalogue(&told.foreign, told.decider.as_deref());
+    let mut plan = network::Plan::new(experiment, spec.queue, spec.seed, &disciplines)
         .map_err(|error| Failure(error.to_string()))?;
     let named = |step: &crate::job::Step| match &step.action {
         Action::Tun(port) => Some(port.namespace.clone()),

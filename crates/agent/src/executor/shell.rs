@@ -31,6 +31,7 @@ use sojourn_experiment::derived;
 use sojourn_path::Route;
 use sojourn_units::{Time, Way};
 
+use super::foreign::catalogue;
 use super::link::Link;
 use super::live::{self, Live, Watched};
 use super::namespace::within;
@@ -211,10 +212,11 @@ pub fn execute(
     user: (u32, u32),
     program: &[OsString],
 ) -> Result<(u8, Recording), Failure> {
-    let spec = read_run(&told.document, &told.congestion_controls)?;
+    let spec = read_run(&told.document, &told.foreign, &told.congestion_controls)?;
     let experiment = &spec.experiment;
-    let mut plan =
-        Plan::new(experiment, spec.queue, spec.seed).map_err(|error| Failure(error.to_string()))?;
+    let disciplines = catalogue(&told.foreign, told.decider.as_deref());
+    let mut plan = Plan::new(experiment, spec.queue, spec.seed, &disciplines)
+        .map_err(|error| Failure(error.to_string()))?;
     let routes = plan.routes_over(&derived::whole_route(experiment).map_err(Failure)?);
     let (ends, ports) = match &told.between {
         None => before(derived::mtu(experiment))?,
@@ -247,7 +249,9 @@ pub fn execute(
         experiment.record.series,
     );
     let watcher = told.watcher.as_deref();
-    let mut live = watcher.map(|socket| Live::at(socket, &spec)).transpose()?;
+    let mut live = watcher
+        .map(|socket| Live::at(socket, &spec, &told.foreign))
+        .transpose()?;
     let status = loop {
         live::carry(&mut path, &mut live, signals.as_fd(), Time::MAX)?;
         if let Some(status) = attend(&signals, child)? {

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+#[cfg(unix)]
+use sojourn_agent::decision::Occasion;
 use sojourn_aqm::{Algorithm, Aqm, Backlog, Environment, Packet, Verdict};
 use sojourn_units::{Duration, Time};
 
@@ -90,6 +92,22 @@ impl PythonAqm {
             aqm.schedule(object.py(), Time::ZERO)?;
         }
         Ok(aqm)
+    }
+
+    /// The occasions at which the class wants to be asked.
+    #[cfg(unix)]
+    pub fn occasions(&self) -> Vec<Occasion> {
+        let methods = &self.methods;
+        let has = [
+            (&methods.enqueue, Occasion::Enqueue),
+            (&methods.dequeue, Occasion::Dequeue),
+            (&methods.overflow, Occasion::Overflow),
+            (&methods.empty, Occasion::Empty),
+            (&methods.update, Occasion::Timer),
+            (&methods.state, Occasion::State),
+        ];
+        let has = has.into_iter().filter(|(method, _)| method.is_some());
+        has.map(|(_, occasion)| occasion).collect()
     }
 
     fn schedule(&mut self, py: Python<'_>, now: Time) -> PyResult<()> {

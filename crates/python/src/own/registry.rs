@@ -5,8 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
-use sojourn_aqm::{Built, Discipline, Key, Limit, Packet, SettingError, Settings, Single};
-use sojourn_experiment::{Names, RunSpec};
+use sojourn_agent::decision::Foreign;
+#[cfg(unix)]
+use sojourn_agent::decision::Seen;
+use sojourn_aqm::{Discipline, Key, Limit, Make, Packet, SettingError, Settings, Single};
+use sojourn_experiment::{DisciplineKeys, Names, RunSpec};
 use sojourn_sim::Catalogue;
 use sojourn_tcp::cc;
 use sojourn_units::Value;
@@ -192,16 +195,68 @@ fn unregister(caller: &str, name: &str, is_meant: fn(&What) -> bool) -> PyResult
     Ok(())
 }
 
+/// The registered disciplines that a run uses, as another process reads them in its document.
+pub fn foreign(spec: &RunSpec) -> Vec<Foreign> {
+    let used = digests(spec);
+    let is_used = |discipline: &&DisciplineKeys| used.contains_key(&discipline.name);
+    let names = names();
+    let disciplines = names.disciplines.iter().filter(is_used);
+    // Only built-in disciplines have keys of other kinds.
+    disciplines.filter_map(Foreign::new).collect()
+}
+
 /// The built-in disciplines and the registered ones. Their exceptions are recorded in `failure`.
 pub fn disciplines<P: Packet + Send + 'static>(failure: &Failure) -> sojourn_aqm::Catalogue<P> {
     let mut catalogue = sojourn_aqm::Catalogue::new();
-    for registered in registry()
-        .iter()
-        .filter(|known| matches!(known.what, What::Aqm(_)))
-    {
-        catalogue.add(discipline(Arc::clone(registered), failure.clone()));
+    for registered in registered_disciplines() {
+        let (known, failure) = (Arc::clone(&registered), failure.clone());
+        let make = move |settings: &Settings| build(&known, settings, &failure);
+        catalogue.add(discipline(registered, Box::new(make)));
     }
     catalogue
+}
+
+/// Algorithms in the order in which their queues were built.
+#[cfg(unix)]
+#[derive(Clone, Default)]
+pub struct Built(Arc<Mutex<Vec<PythonAqm>>>);
+
+#[cfg(unix)]
+impl Built {
+    /// Takes them.
+    pub fn take(&self) -> Vec<PythonAqm> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// As [`disciplines`], but the algorithms of registered ones are kept aside, not in their queues.
+#[cfg(unix)]
+pub fn collecting(failure: &Failure, built: &Built) -> sojourn_aqm::Catalogue<Seen> {
+    let mut catalogue = sojourn_aqm::Catalogue::new();
+    for registered in registered_disciplines() {
+        let (known, failure, built) = (Arc::clone(&registered), failure.clone(), built.clone());
+        let make = move |settings: &Settings| -> sojourn_aqm::Built<Seen> {
+            let aqm = algorithm(&known, settings, &failure)?;
+            built
+                .0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(aqm);
+            let empty = sojourn_aqm::Catalogue::new();
+            let fifo = empty.get("pfifo").ok_or_else(SettingError::unchangeable)?;
+            fifo.build(&Settings::new(settings.rate, settings.mtu))
+        };
+        catalogue.add(discipline(registered, Box::new(make)));
+    }
+    catalogue
+}
+
+fn registered_disciplines() -> Vec<Arc<Registered>> {
+    let registry = registry();
+    let disciplines = registry
+        .iter()
+        .filter(|known| matches!(known.what, What::Aqm(_)));
+    disciplines.map(Arc::clone).collect()
 }
 
 /// All built-in algorithms and the registered ones. Their exceptions are recorded in `failure`.
@@ -250,10 +305,7 @@ pub fn names() -> Names {
     sojourn_sim::names_in(&catalogue(&Failure::default()))
 }
 
-fn discipline<P: Packet + Send + 'static>(
-    registered: Arc<Registered>,
-    failure: Failure,
-) -> Discipline<P> {
+fn discipline<P>(registered: Arc<Registered>, make: Make<P>) -> Discipline<P> {
     Discipline {
         name: registered.name,
         summary: registered.summary,
@@ -262,7 +314,7 @@ fn discipline<P: Packet + Send + 'static>(
             let registered = Arc::clone(&registered);
             Box::new(move || keys(&registered))
         },
-        make: Box::new(move |settings| build(&registered, settings, &failure)),
+        make,
     }
 }
 
@@ -302,8 +354,20 @@ fn build<P: Packet + Send + 'static>(
     registered: &Registered,
     settings: &Settings,
     failure: &Failure,
-) -> Built<P> {
+) -> sojourn_aqm::Built<P> {
     let limit = settings.limit_or(Limit::Packets(1000));
+    Ok(Box::new(Single::new(
+        algorithm(registered, settings, failure)?,
+        limit,
+    )))
+}
+
+/// An object of the class.
+fn algorithm(
+    registered: &Registered,
+    settings: &Settings,
+    failure: &Failure,
+) -> Result<PythonAqm, SettingError> {
     let ecn_by_default = parameters(registered).iter().any(|parameter| {
         matches!(parameter, Parameter::Key(key, Value::Flag(true)) if key.name == "ecn")
     });
@@ -316,12 +380,11 @@ fn build<P: Packet + Send + 'static>(
         let object = registered.class.bind(py).call((), Some(&arguments))?;
         PythonAqm::new(&object, marks, failure.clone())
     });
-    let aqm = aqm.map_err(|error| {
+    aqm.map_err(|error| {
         let message = format!("cannot be built: {error}");
         if Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
             failure.note(error);
         }
         SettingError::new("aqm", message)
-    })?;
-    Ok(Box::new(Single::new(aqm, limit)))
+    })
 }
