@@ -250,6 +250,7 @@ class Run(TypedDict):
     kernel: NotRequired[str]
     """Linux and real packets only: the kernel's release."""
     lateness_ms: NotRequired[Lateness]
+    path_cpu_s: NotRequired[float]
     """Real packets only."""
     notes: NotRequired[list[str]]
     """What the user should know; absent if there is nothing."""

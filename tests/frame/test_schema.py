@@ -29,7 +29,7 @@ traffic = [
   { kind = "ping", rtt = "20 ms", interval = "100 ms" },
 ]
 """
-LINUX_ONLY = {"kernel", "invalid", "lateness_ms", "notes"}
+LINUX_ONLY = {"kernel", "invalid", "lateness_ms", "notes", "path_cpu_s"}
 """Of runs on Linux, and of real packets."""
 OF_THE_COMMAND = {"partial", "planned_runs", "until"}
 

@@ -87,15 +87,21 @@ def test_a_shell_needs_a_program(path: Path):
     assert "no program; must be sojourn shell FILE -- COMMAND" in done.stderr
 
 
-def test_wifi_does_not_carry_real_packets():
-    wifi = """
-    experiment = { duration = "2 s" }
-    link = [{ name = "air", kind = "wifi", standard = "802.11n", from = "ap", to = ["pc"] }]
-    queue = [{ aqm = "fq_codel" }]
-    traffic = [{ kind = "bulk", rtt = "10 ms", from = "ap", to = "pc" }]
-    """
-    with pytest.raises(_core.ExperimentError, match="a Wi-Fi link needs sim"):
-        _core.path_check(_core.Plan.read_text(wifi, "wifi.toml", []))
+WIFI = """
+experiment = { duration = "4 s", warmup = "1 s" }
+link = [{ name = "air", kind = "wifi", standard = "802.11n", from = "ap", to = ["near", "far"], streams = 2,
+          station = { near = { rate = "65 Mbit/s" }, far = { rate = "6.5 Mbit/s" } } }]
+queue = [{ aqm = "fq_codel" }]
+traffic = [
+    { kind = "bulk", rtt = "20 ms", from = "ap", to = "near" },
+    { kind = "bulk", rtt = "20 ms", from = "ap", to = "far" },
+]
+"""
+
+
+def test_transmissions_of_real_packets_are_not_recorded():
+    with pytest.raises(_core.ExperimentError, match=r"--set record\.medium: .*must be left out for real packets"):
+        _core.path_check(_core.Plan.read_text(WIFI, "wifi.toml", [("record.medium", "true")]))
 
 
 @pytest.mark.parametrize(
@@ -149,6 +155,7 @@ def test_a_download_is_measured(path: Path, tmp_path: Path):
     assert queue["delivered_packets"] >= 346
     assert queue["delivered_packets"] + queue["dropped_aqm"] + queue["dropped_overflow"] <= 400 + flow["retransmits"]
     assert run["lateness_ms"]["n"] >= queue["delivered_packets"]
+    assert 0.0 < run["path_cpu_s"] < run["wall_s"]
 
 
 @real
@@ -178,6 +185,31 @@ def test_the_kernels_tcp_passes_the_path(path: Path):
     fifo = summary["runs"][1]["bottleneck"]["down"]
     assert fifo["dropped_overflow"] > 0
     assert fifo["dropped_aqm"] == 0
+
+
+@real
+def test_a_cell_of_wifi_carries_real_packets(path: Path):
+    path.write_text(WIFI)
+    (real_run,), (simulated,) = (
+        json.loads(sojourn("run", path, "--backend", backend, "--json").stdout)["runs"]
+        for backend in ("datapath", "sim")
+    )
+    for run in (real_run, simulated):
+        stations = run["links"]["air"]["stations"]
+        # Airtime is shared, and not goodput: the modes differ by ten.
+        assert stations["near"]["airtime_share"] == pytest.approx(stations["far"]["airtime_share"], rel=0.2)
+        assert stations["near"]["goodput_bps"] > 5 * stations["far"]["goodput_bps"]
+        assert stations["near"]["aggregate_frames"] > 2
+    for name in ("near", "far"):
+        ours, theirs = (run["links"]["air"]["stations"][name] for run in (real_run, simulated))
+        assert ours["goodput_bps"] == pytest.approx(theirs["goodput_bps"], rel=0.2)
+        # Of a few seconds, some windows long: 26 to 42 ms and 38 to 68 were seen for the far station.
+        assert theirs["latency_ms"]["p50"] / 3 < ours["latency_ms"]["p50"] < theirs["latency_ms"]["p50"] * 4
+    queues = [run["links"]["air"]["down"] for run in (real_run, simulated)]
+    assert queues[0]["utilization"] == pytest.approx(queues[1]["utilization"], abs=0.1)
+    assert queues[0]["delivered_packets"] == pytest.approx(queues[1]["delivered_packets"], rel=0.2)
+    rtts = [run["flows"][0]["rtt_ms"]["p50"] for run in (real_run, simulated)]
+    assert rtts[0] == pytest.approx(rtts[1], rel=0.3)
 
 
 OWN = """

@@ -153,6 +153,7 @@ mod tests {
         let row = |flow| PacketRow {
             entered_ns: 1,
             settled_ns: 2,
+            air_us: 0,
             flow,
             bytes: 1514,
             queue: 0,

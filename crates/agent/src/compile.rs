@@ -148,11 +148,10 @@ pub fn path_job(
 /// # Errors
 /// As [`job`].
 pub fn check_links(experiment: &Experiment) -> Result<(), Refusal> {
-    let places = derived::queues(experiment, 0);
-    if let Some(place) = places.iter().find(|place| place.link.wifi.is_some()) {
+    if experiment.record.medium {
         return refuse(
-            format!("{}.kind", place.link_key()),
-            "must be left out for real packets; a Wi-Fi link needs sim",
+            "record.medium",
+            "must be left out for real packets; backends that have it: sim",
         );
     }
     if experiment.record.pcap.is_some() {

@@ -7,15 +7,16 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sojourn_measure::cell::Cell;
 use sojourn_measure::playback::Playback;
 
 use crate::disciplines::Counters;
 
-const MAGIC: &[u8; 8] = b"SOJOURN3";
+const MAGIC: &[u8; 8] = b"SOJOURN4";
 /// The magic and the three lengths.
 const HEAD: usize = 32;
 /// Bytes of a packet's row.
-const ROW: usize = 28;
+const ROW: usize = 32;
 
 /// The recording of one run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -53,10 +54,16 @@ pub struct Recording {
 pub struct PathFigures {
     /// How late packets were delivered.
     pub lateness: Lateness,
+    /// The CPU time of the thread that carried the packets.
+    pub cpu_s: f64,
     /// What the user should know.
     pub notes: Vec<String>,
     /// The length of a run that its traffic ends, and the flows that appeared in it.
     pub appeared: Option<(u64, Vec<Appeared>)>,
+    /// The figures of Wi-Fi cells, each with the number of its link.
+    pub cells: Vec<(usize, Cell)>,
+    /// The share of the medium that a queue's frames took, by the number of the queue; only of cells.
+    pub used: Vec<(usize, f64)>,
 }
 
 /// A distribution of delays in milliseconds: from the instant at which a packet should have arrived to that at which it was
@@ -163,15 +170,18 @@ pub enum Fate {
     Dropped,
     /// It was queued when the run ended.
     Waiting,
+    /// It left the queue, and was lost on the air.
+    Lost,
 }
 
-const FATES: [Fate; 6] = [
+const FATES: [Fate; 7] = [
     Fate::Delivered,
     Fate::Marked,
     Fate::DroppedAqm,
     Fate::DroppedOverflow,
     Fate::Dropped,
     Fate::Waiting,
+    Fate::Lost,
 ];
 
 /// A packet at a queue.
@@ -179,8 +189,10 @@ const FATES: [Fate; 6] = [
 pub struct PacketRow {
     /// When it entered, in nanoseconds since the run began.
     pub entered_ns: u64,
-    /// When its fate was decided, or when the run ended.
+    /// When its fate at the queue was decided, or when the run ended.
     pub settled_ns: u64,
+    /// How long it was on the air afterwards, in microseconds.
+    pub air_us: u32,
     /// The flow's number.
     pub flow: u32,
     /// Bytes with the Ethernet header.
@@ -224,6 +236,7 @@ impl Recording {
         for row in &self.packets {
             bytes.extend(row.entered_ns.to_le_bytes());
             bytes.extend(row.settled_ns.to_le_bytes());
+            bytes.extend(row.air_us.to_le_bytes());
             bytes.extend(row.flow.to_le_bytes());
             bytes.extend(row.bytes.to_le_bytes());
             let flags = [
@@ -279,7 +292,12 @@ impl PacketRow {
         matches!(self.fate, Fate::Delivered | Fate::Marked)
     }
 
-    /// True if it was dropped.
+    /// When it was received, or lost on the air.
+    pub const fn received_ns(&self) -> u64 {
+        self.settled_ns + self.air_us as u64 * 1000
+    }
+
+    /// True if it was dropped, or lost on the air.
     pub const fn is_dropped(&self) -> bool {
         !self.is_delivered() && !matches!(self.fate, Fate::Waiting)
     }
@@ -291,6 +309,7 @@ impl PacketRow {
 
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let (entered_ns, settled_ns) = (reader.u64()?, reader.u64()?);
+        let air_us = reader.u32()?;
         let (flow, bytes) = (reader.u32()?, reader.u32()?);
         let &[queue, returning, fate, refused] = reader.take(4)? else {
             return None;
@@ -298,6 +317,7 @@ impl PacketRow {
         Some(Self {
             entered_ns,
             settled_ns,
+            air_us,
             flow,
             bytes,
             queue,
@@ -348,6 +368,7 @@ mod tests {
             packets: vec![PacketRow {
                 entered_ns: 1,
                 settled_ns: u64::MAX,
+                air_us: 0,
                 flow: 3,
                 bytes: 1514,
                 queue: 1,

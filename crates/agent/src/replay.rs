@@ -150,7 +150,9 @@ impl<'a> Queue<'a> {
         }
         self.marked += u64::from(row.fate == Fate::Marked);
         let reason = match row.fate {
-            Fate::Delivered | Fate::Marked => return self.probe.on_departure(&packet, now),
+            Fate::Delivered | Fate::Marked | Fate::Lost => {
+                return self.probe.on_departure(&packet, now);
+            }
             Fate::DroppedAqm => Reason::Aqm,
             Fate::DroppedOverflow => Reason::Overflow,
             Fate::Dropped => Reason::Unknown,
@@ -187,6 +189,7 @@ impl<'a> Queue<'a> {
 enum Step {
     Enters,
     Settled,
+    Lost,
 }
 
 /// Replays the packets. An event at the end of a bin belongs to the next one.
@@ -202,6 +205,9 @@ fn replay_packets(
     for (number, row) in packets.iter().enumerate() {
         steps.push((row.entered_ns, Step::Enters, number));
         steps.push((row.settled_ns, Step::Settled, number));
+        if row.fate == Fate::Lost {
+            steps.push((row.received_ns(), Step::Lost, number));
+        }
     }
     steps.sort_unstable();
     let mut ends = ends.iter().copied().enumerate().peekable();
@@ -222,15 +228,20 @@ fn replay_packets(
         };
         match step {
             Step::Enters => queue.enter(row),
+            Step::Lost => queue
+                .probe
+                .on_loss(&queue.seen(row), Time::from_nanos(at_ns)),
             Step::Settled => {
                 queue.settle(row);
                 let of = row.flow as usize;
                 if let (Some(flow), Some(meter)) = (scope.flows.get(of), meters.get_mut(of)) {
                     let data = !row.returning && row.bytes > ACKNOWLEDGEMENT;
                     if data && row.is_delivered() {
-                        // Virtual Ethernet has no delay: behind the queue there is only the links' own delay.
-                        let one_way = Duration::from_nanos(row.sojourn_ns()) + flow.link_delay;
-                        let arrives = Time::from_nanos(row.settled_ns) + flow.link_delay;
+                        // Virtual Ethernet has no delay: behind the queue there are only the air and the links' own delay.
+                        let arrived_ns = row.received_ns();
+                        let one_way =
+                            Duration::from_nanos(arrived_ns - row.entered_ns) + flow.link_delay;
+                        let arrives = Time::from_nanos(arrived_ns) + flow.link_delay;
                         meter.record_segment(one_way, arrives);
                     }
                 }

@@ -26,6 +26,9 @@ pub struct LinuxRun {
     /// How late packets were delivered, in milliseconds; only where they passed Sojourn's own path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_ms: Option<Lateness>,
+    /// The CPU time of the thread that carried the packets; only there, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_cpu_s: Option<f64>,
     /// What the user should know about the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -89,7 +92,11 @@ pub fn summarise(
             let rows = recording.packets.iter();
             rows.filter(move |row| usize::from(row.queue) == index)
         };
-        let used = utilization(experiment, place, rows().filter(|row| row.is_delivered()));
+        let of_cell = path.used.iter().find(|(of, _)| *of == index);
+        let used = of_cell.map_or_else(
+            || utilization(experiment, place, rows().filter(|row| row.is_delivered())),
+            |(_, share)| *share,
+        );
         let seen = || rows().filter(|row| row.fate == Fate::Marked).count() as u64;
         // The discipline's own counters, because the kernel may not give the reason of each drop.
         let figures = Bottleneck {
@@ -108,7 +115,7 @@ pub fn summarise(
     let measured = Measured {
         queues: queues.collect(),
         probes,
-        cells: Vec::new(),
+        cells: path.cells,
         media: None,
         meters: meters.iter_mut().collect(),
         series,
@@ -127,6 +134,7 @@ pub fn summarise(
     };
     LinuxRun {
         lateness_ms: (path.lateness.n > 0).then_some(path.lateness),
+        path_cpu_s: (path.lateness.n > 0).then_some(path.cpu_s),
         notes: path.notes,
         kernel: recording.kernel,
         invalid,

@@ -7,13 +7,14 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::time::{ClockId, clock_gettime};
+use sojourn_experiment::cells::Cell;
 use sojourn_path::{Hosts, Route};
 use sojourn_units::{Duration, Time};
 
 use crate::gso::HEADER;
 use crate::ip::{Above, ETHERNET, Headers, unpadded};
 use crate::lateness::Lateness;
-use crate::network::{Frame, Network, Packet, QueueState, arrived, packet, states};
+use crate::network::{Frame, Network, Packet, QueueState, Watch, arrived, packet, states};
 use crate::port::{Came, Port};
 
 /// The largest packet of IP, with the headers before it.
@@ -54,6 +55,15 @@ impl Clock {
     }
 }
 
+/// The CPU time of the calling thread.
+///
+/// # Errors
+/// There is no such clock.
+pub fn cpu_time() -> Result<Duration> {
+    let used = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?;
+    Ok(Duration::from_nanos(used.num_nanoseconds() as u64))
+}
+
 fn monotonic() -> Result<u64> {
     Ok(clock_gettime(ClockId::CLOCK_MONOTONIC)?.num_nanoseconds() as u64)
 }
@@ -92,6 +102,8 @@ pub struct Datapath<E> {
     overhead: u32,
     buffer: Vec<u8>,
     bins: Option<Bins>,
+    /// When the warm-up ends, unless it has.
+    warmup: Option<Time>,
 }
 
 /// The devices, and how late packets are written to them.
@@ -115,7 +127,7 @@ struct Delivery<'a, E> {
     ends: &'a mut E,
 }
 
-impl<E: Ends> Hosts<Packet, crate::network::Watch> for Delivery<'_, E> {
+impl<E: Ends> Hosts<Packet, Watch, Cell<Packet>> for Delivery<'_, E> {
     fn deliver(&mut self, mut packet: Packet, now: Time, _: &mut Network) {
         let outside = &mut *self.outside;
         let late = outside.clock.now().map(|at| at.saturating_since(now));
@@ -134,14 +146,14 @@ impl<E: Ends> Hosts<Packet, crate::network::Watch> for Delivery<'_, E> {
 }
 
 impl<E: Ends> Datapath<E> {
-    /// A network between devices. `series`: the width of the bins of a series, if there is one.
+    /// A network between devices. `measured`: the warm-up, and the width of the bins of a series, if there is one.
     pub fn new(
         network: Network,
         ends: E,
         ports: Vec<Port>,
         clock: Clock,
         overhead: u32,
-        series: Option<Duration>,
+        (warmup, series): (Duration, Option<Duration>),
     ) -> Self {
         Self {
             network,
@@ -159,6 +171,7 @@ impl<E: Ends> Datapath<E> {
                 next: Time::ZERO + width,
                 states: Vec::new(),
             }),
+            warmup: Some(Time::ZERO + warmup),
         }
     }
 
@@ -236,6 +249,11 @@ impl<E: Ends> Datapath<E> {
         loop {
             let (place, at) = self.network.next_before(Time::MAX);
             let at = if place.is_some() { at } else { Time::MAX };
+            if let Some(end) = self.warmup.take_if(|end| *end <= now.min(at)) {
+                for cell in self.network.media_mut() {
+                    cell.mark_warmup(end);
+                }
+            }
             if let Some(bins) = self.bins.as_mut().filter(|bins| bins.next <= now.min(at)) {
                 bins.next += bins.width;
                 bins.states.push(states(&self.network));

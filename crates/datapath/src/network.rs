@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use sojourn_aqm::{Catalogue, Datagram, DropReason, Ecn, Qdisc};
+use sojourn_experiment::cells::{self, Cell};
 use sojourn_experiment::derived;
 use sojourn_experiment::model::{Experiment, Hop, Route as Hops, Traffic, Way};
 use sojourn_experiment::network::{self, RunError, Topology};
@@ -17,7 +18,7 @@ use crate::ip::{self, Carried, Headers, Link};
 /// A packet on its way.
 pub type Packet = Datagram<Frame>;
 /// The network that it passes.
-pub type Network = sojourn_path::Network<Packet, Watch>;
+pub type Network = sojourn_path::Network<Packet, Watch, Cell<Packet>>;
 
 /// Bytes of Ethernet's header, which a packet counts in a row whatever the link's overhead.
 const ETHERNET: u32 = ip::ETHERNET as u32;
@@ -94,6 +95,8 @@ pub enum Fate {
     Dropped(DropReason),
     /// It is still queued.
     Waiting,
+    /// It left, and was lost on the air.
+    Lost,
 }
 
 /// A packet at a queue.
@@ -103,6 +106,8 @@ pub struct Row {
     pub entered: Time,
     /// When its fate was decided; of one that waits, the latest instant that is known.
     pub settled: Time,
+    /// How long it was on the air afterwards.
+    pub air: Duration,
     /// Its flow.
     pub flow: u32,
     /// Bytes with Ethernet's header.
@@ -133,6 +138,10 @@ pub struct Watch {
     pub rows: Vec<Row>,
     /// The packets in the queues, by queue, flow and direction: when each entered, and its bytes.
     waiting: HashMap<(u8, u32, bool), VecDeque<(Time, u32)>>,
+    /// Packets on the air, as those in the queues: when each entered its queue, and when it left it.
+    on_air: HashMap<(u8, u32, bool), VecDeque<(Time, Time)>>,
+    /// The names of the stations of each cell, with the number of its link.
+    pub cells: Vec<(usize, Vec<String>)>,
     /// By queue.
     pub dropped: Vec<Dropped>,
     /// By impairment: packets lost, and packets copied.
@@ -153,6 +162,7 @@ impl Watch {
             still.extend(waiting.into_iter().map(|(entered, bytes)| Row {
                 entered,
                 settled: entered,
+                air: Duration::ZERO,
                 flow,
                 bytes,
                 queue,
@@ -172,12 +182,32 @@ impl Watch {
     }
 
     fn note(&mut self, queue: usize, packet: &Packet, fate: Fate, now: Time) {
+        self.forget(queue, packet, now);
+        self.add(queue, packet, fate, (now, Duration::ZERO));
+    }
+
+    /// A packet does not wait any more.
+    fn forget(&mut self, queue: usize, packet: &Packet, now: Time) {
         if let Some(waiting) = self.waiting.get_mut(&place(queue, packet)) {
             // One that is refused may not have been told when it entered.
             let entered = |at| waiting.iter().position(|one: &(Time, u32)| one.0 == at);
             let this = entered(packet.enqueued).or_else(|| entered(now));
             this.map(|at| waiting.remove(at));
         }
+    }
+
+    /// A packet was on the air until `now`.
+    fn land(&mut self, queue: usize, packet: &Packet, fate: Fate, now: Time) {
+        let flying = self.on_air.get_mut(&place(queue, packet));
+        let left = flying.and_then(|flying| {
+            let this = flying.iter().position(|one| one.0 == packet.enqueued)?;
+            flying.remove(this)
+        });
+        let left = left.map_or(now, |(_, left)| left);
+        self.add(queue, packet, fate, (left, now - left));
+    }
+
+    fn add(&mut self, queue: usize, packet: &Packet, fate: Fate, (settled, air): (Time, Duration)) {
         if self.rows.len() == MOST_ROWS {
             self.unrecorded += 1;
             return;
@@ -185,13 +215,14 @@ impl Watch {
         let frame = &packet.payload;
         self.rows.push(Row {
             entered: packet.enqueued,
-            settled: now,
+            settled,
+            air,
             flow: frame.flow,
             bytes: on_wire(packet),
             queue: queue as u8,
             returning: frame.returning,
             fate,
-            refused: matches!(fate, Fate::Dropped(_)) && packet.enqueued == now,
+            refused: matches!(fate, Fate::Dropped(_)) && packet.enqueued == settled,
         });
     }
 }
@@ -212,11 +243,7 @@ impl Observer<Packet> for Watch {
     }
 
     fn on_dequeue(&mut self, link: usize, packet: &mut Packet, now: Time) {
-        let fate = match packet.ecn {
-            Ecn::Ce => Fate::Marked,
-            _ => Fate::Delivered,
-        };
-        self.note(link, packet, fate, now);
+        self.note(link, packet, left(packet), now);
     }
 
     fn on_pass(&mut self, link: usize, packet: &mut Packet, now: Time) {
@@ -237,6 +264,45 @@ impl Observer<Packet> for Watch {
 
     fn on_duplicate(&mut self, impairment: usize, _: &Packet, _: Time) {
         self.impaired[impairment].2 += 1;
+    }
+}
+
+impl cells::Watch<Packet> for Watch {
+    fn on_arrival(&mut self, queue: usize, packet: &Packet, now: Time) {
+        Observer::on_arrival(self, queue, packet, now);
+    }
+
+    fn on_dequeue(&mut self, queue: usize, packet: &Packet, now: Time) {
+        self.forget(queue, packet, now);
+        let flying = self.on_air.entry(place(queue, packet)).or_default();
+        flying.push_back((packet.enqueued, now));
+    }
+
+    fn on_departure(&mut self, queue: usize, packet: &Packet, now: Time) {
+        self.land(queue, packet, left(packet), now);
+    }
+
+    fn on_drop(
+        &mut self,
+        queue: usize,
+        packet: Packet,
+        why: DropReason,
+        queued: Duration,
+        now: Time,
+    ) {
+        Observer::on_drop(self, queue, packet, why, queued, now);
+    }
+
+    fn on_loss(&mut self, queue: usize, packet: Packet, now: Time) {
+        self.land(queue, &packet, Fate::Lost, now);
+    }
+}
+
+/// The fate of a packet that leaves a queue.
+fn left(packet: &Packet) -> Fate {
+    match packet.ecn {
+        Ecn::Ce => Fate::Marked,
+        _ => Fate::Delivered,
     }
 }
 
@@ -265,6 +331,7 @@ pub struct Plan<'e> {
     builder: Builder<Packet>,
     topology: Topology<'e>,
     watch: Watch,
+    cells: Vec<Cell<Packet>>,
 }
 
 impl<'e> Plan<'e> {
@@ -287,18 +354,29 @@ impl<'e> Plan<'e> {
             builder.add_impairment(impair, seed, Packet::clone);
             watch.impaired.push((hop, 0, 0));
         }
+        let built = cells::cells(experiment, queue, seed, catalogue)?;
+        let stations = |link: usize| {
+            let nodes = experiment.links[link].nodes.as_ref();
+            nodes.map_or(Vec::new(), |nodes| nodes.to.clone())
+        };
+        let named = built.iter().map(|cell| (cell.link, stations(cell.link)));
+        watch.cells = named.collect();
         let places = derived::queues(experiment, queue);
         watch.dropped = vec![Dropped::default(); places.len()];
         let topology = Topology {
             links: &experiment.links,
             queues: places.iter().map(|place| place.hop).collect(),
-            cells: Vec::new(),
+            cells: built.iter().map(|cell| cell.link).collect(),
             impaired: watch.impaired.iter().map(|(hop, ..)| *hop).collect(),
         };
+        let cells = built.into_iter();
         Ok(Self {
             builder,
             topology,
             watch,
+            cells: cells
+                .map(|cell| Cell::new(cell.medium, cell.queue, false))
+                .collect(),
         })
     }
 
@@ -319,7 +397,7 @@ impl<'e> Plan<'e> {
 
     /// The network.
     pub fn build(self) -> Network {
-        self.builder.build(self.watch)
+        self.builder.build_with_media(self.watch, self.cells)
     }
 }
 
@@ -353,7 +431,18 @@ pub fn states(network: &Network) -> Vec<QueueState> {
             probability,
         }
     };
-    network.links().iter().enumerate().map(state).collect()
+    let mut states: Vec<QueueState> = network.links().iter().enumerate().map(state).collect();
+    for cell in network.media() {
+        for way in [Way::Down, Way::Up] {
+            states.push(QueueState {
+                dropped: network.observer.dropped[states.len()],
+                marked: cell.marked(way),
+                backlog_packets: cell.backlog(way).packets,
+                probability: None,
+            });
+        }
+    }
+    states
 }
 
 #[cfg(test)]
@@ -398,5 +487,30 @@ mod tests {
         );
         assert_eq!((rows[2].entered, rows[2].settled), (MS(2), MS(5)));
         assert_eq!(rows[2].bytes, second.payload.bytes.len() as u32 + ETHERNET);
+    }
+
+    #[test]
+    fn packets_of_a_cell_are_on_the_air_until_they_are_received_or_lost() {
+        let mut watch = Watch::default();
+        let [received, lost] = [(0, 1), (0, 2)].map(|(flow, ms)| {
+            let packet = packet_of(flow, MS(ms));
+            cells::Watch::on_arrival(&mut watch, 0, &packet, MS(ms));
+            packet
+        });
+        for (packet, left) in [(&received, 3), (&lost, 4)] {
+            cells::Watch::on_dequeue(&mut watch, 0, packet, MS(left));
+        }
+        cells::Watch::on_departure(&mut watch, 0, &received, MS(7));
+        cells::Watch::on_loss(&mut watch, 0, lost, MS(9));
+        let rows = watch.take_rows();
+        let seen = rows
+            .iter()
+            .map(|row| (row.entered, row.settled, row.air, row.fate));
+        let air = Duration::from_millis;
+        let expected = [
+            (MS(1), MS(3), air(4), Fate::Delivered),
+            (MS(2), MS(4), air(5), Fate::Lost),
+        ];
+        assert_eq!(seen.collect::<Vec<_>>(), expected);
     }
 }

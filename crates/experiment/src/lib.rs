@@ -21,6 +21,7 @@
 //! | [`measured`] | what a run measures |
 //! | [`derived`] | values derived alike for every backend: flows with their start times, limits |
 //! | [`network`] | links and routes as parts of a network of `sojourn-path` |
+//! | [`cells`] | Wi-Fi cells as parts of such a network |
 //! | [`change`] | keys that change while a run goes on |
 //! | [`parts`] | the queues and flows of a run, described |
 //! | [`topology`] | links, nodes, and the routes of traffic over them |
@@ -34,6 +35,7 @@
 mod axes;
 mod axis;
 mod cases;
+pub mod cells;
 pub mod change;
 mod context;
 mod counted;

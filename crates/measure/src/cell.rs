@@ -1,22 +1,25 @@
 //! The figures of a Wi-Fi cell besides those of its queues.
 
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::distribution::Quantiles;
 
 /// The figures of a cell.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Cell {
     /// By station, in the order of the file. Serialises to a map.
-    #[serde(serialize_with = "by_name")]
+    #[serde(serialize_with = "by_name", deserialize_with = "in_order")]
     pub stations: Vec<(String, Station)>,
     /// The other uses of the medium.
     pub medium: Medium,
 }
 
 /// A station's figures: both directions together, and each direction.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Station {
     /// Both directions.
     #[serde(flatten)]
@@ -28,7 +31,7 @@ pub struct Station {
 }
 
 /// The exchanges between a station and the access point.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Exchanged {
     /// Share of the time after the warm-up that its frames and their acknowledgements took, including frames received
     /// in error but not collisions.
@@ -47,7 +50,7 @@ pub struct Exchanged {
 }
 
 /// The uses of the medium besides the stations' exchanges. All shares, those of the stations included, add up to one.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Medium {
     /// Share of the time after the warm-up without transmission: interframe spaces, back-off, and nothing to send.
     pub idle_share: f64,
@@ -66,4 +69,26 @@ fn by_name<S: Serializer>(
         map.serialize_entry(name, station)?;
     }
     map.end()
+}
+
+fn in_order<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, Station)>, D::Error> {
+    struct InOrder;
+
+    impl<'de> Visitor<'de> for InOrder {
+        type Value = Vec<(String, Station)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("stations by name")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut stations = Vec::new();
+            while let Some(station) = map.next_entry()? {
+                stations.push(station);
+            }
+            Ok(stations)
+        }
+    }
+
+    from.deserialize_map(InOrder)
 }

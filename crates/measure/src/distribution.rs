@@ -2,7 +2,7 @@
 //!
 //! `crate::percentile` computes the percentiles.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use sojourn_units::Hop;
 
@@ -13,7 +13,7 @@ use crate::result::{Column, Table, place_columns};
 macro_rules! distribution {
     ($(#[$doc:meta])* $name:ident { $($quantile:ident: $share:literal),+ }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[expect(missing_docs, reason = "p99_9 is the 99.9th percentile")]
         pub struct $name {
             pub n: u64,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
+use sojourn_experiment::cells::{self, Built, Cell};
 use sojourn_experiment::derived::{self, Host, Owner, QueuePlace};
 use sojourn_experiment::measured;
 use sojourn_experiment::model::{CapturePoint, Experiment, Hop, Kind, Way};
@@ -21,7 +22,6 @@ use crate::network::{ImpairedPackets, Watch};
 use crate::packet::{Packets, SimPacket};
 use crate::simulation::Simulation;
 use crate::traffic::{Identity, Source, Transports};
-use crate::wifi;
 
 /// Checks that arm number `queue` can be built. It finds what the file reader cannot check.
 ///
@@ -74,7 +74,7 @@ pub fn check_queues(
     catalogue: &Catalogue,
 ) -> Result<(), RunError> {
     links(experiment, queue, 0, &catalogue.disciplines).map(drop)?;
-    build_cells(experiment, queue, 0, catalogue).map(drop)
+    cells::cells(experiment, queue, 0, &catalogue.disciplines).map(drop)
 }
 
 /// The values that an experiment's disciplines use, defaults included, as their constructors request them.
@@ -83,7 +83,7 @@ pub fn check_queues(
 /// As [`check`].
 pub fn in_use(experiment: &Experiment, catalogue: &Catalogue) -> Result<InUse, RunError> {
     let values = |place: &QueuePlace<'_>, queue| -> Result<Values, RunError> {
-        if let Some(values) = wifi::in_use(experiment, queue, place)? {
+        if let Some(values) = cells::in_use(experiment, queue, place)? {
             return Ok(values);
         }
         let discipline = discipline(place.arm, &catalogue.disciplines)?;
@@ -136,42 +136,6 @@ pub fn document(spec: &RunSpec, catalogue: &Catalogue) -> Result<Json, RunError>
 
 // ---- Building ------------------------------------------------------------------------------------------
 
-/// A built Wi-Fi cell.
-struct BuiltCell {
-    /// The number of the cell's link.
-    link: usize,
-    /// The number of the access point's queue; the stations' queue is the next.
-    queue: usize,
-    medium: sojourn_wifi::Medium<SimPacket>,
-    /// The names of the inner queues: downlink, uplink.
-    inner: [&'static [&'static str]; 2],
-}
-
-/// Builds the Wi-Fi cells of arm number `queue`.
-fn build_cells(
-    experiment: &Experiment,
-    queue: usize,
-    seed: u64,
-    catalogue: &Catalogue,
-) -> Result<Vec<BuiltCell>, RunError> {
-    let places = derived::queues(experiment, queue);
-    let of_links = places.iter().filter(|place| place.link.wifi.is_none());
-    let first = of_links.count();
-    let mut cells = Vec::new();
-    // A cell has two queues: the access point's and the stations'.
-    for (number, pair) in places[first..].chunks_exact(2).enumerate() {
-        let (medium, inner) =
-            wifi::build(experiment, queue, seed, catalogue, [&pair[0], &pair[1]])?;
-        cells.push(BuiltCell {
-            link: pair[0].hop.link,
-            queue: first + 2 * number,
-            medium,
-            inner,
-        });
-    }
-    Ok(cells)
-}
-
 /// The congestion control of a traffic group. A group without TCP ignores it, so any will do.
 fn algorithm<'a>(kind: &Kind, catalogue: &'a Catalogue) -> Result<&'a cc::Algorithm, RunError> {
     let name = kind.tcp().map_or("cubic", |tcp| &tcp.congestion_control);
@@ -190,7 +154,7 @@ pub(crate) fn build(
     catalogue: &Catalogue,
 ) -> Result<Simulation, RunError> {
     let queues = links(experiment, queue, seed, &catalogue.disciplines)?;
-    let cells = build_cells(experiment, queue, seed, catalogue)?;
+    let cells = cells::cells(experiment, queue, seed, &catalogue.disciplines)?;
     let places = derived::queues(experiment, queue);
     let scope = measured::scope(experiment, queue, seed);
     let mut builder = Builder::new();
@@ -268,7 +232,7 @@ pub(crate) fn build(
         impaired,
         lost: Vec::new(),
     };
-    let stations = |cell: &BuiltCell| {
+    let stations = |cell: &Built<SimPacket>| {
         let nodes = experiment.links[cell.link].nodes.as_ref();
         (
             cell.link,
@@ -278,7 +242,7 @@ pub(crate) fn build(
     let named = cells.iter().map(stations).collect();
     let media = cells
         .into_iter()
-        .map(|cell| wifi::Cell::new(cell.medium, cell.queue, experiment.record.medium));
+        .map(|cell| Cell::new(cell.medium, cell.queue, experiment.record.medium));
     let network = builder.build_with_media(watch, media.collect());
     Ok(Simulation::new(scope, named, network, sources))
 }

@@ -15,7 +15,6 @@
 //! | [`path_from_toml`] | the link of a file, around packets of one's own |
 //! | `simulation` | the event loop: decides whether the network or a host's timer acts next |
 //! | `network` | the network of `sojourn-path` with probes and captures; how hosts send over it |
-//! | `wifi/` | Wi-Fi cells as parts of that network |
 //! | `sampler` | the time series |
 //! | `traffic/` | what the hosts do: datagrams, echoes, and in `traffic/tcp/` connections |
 //! | `timers` | the hosts' timers |
@@ -40,7 +39,6 @@ mod simulation;
 mod summary;
 mod timers;
 mod traffic;
-mod wifi;
 
 pub use build::{check, check_queues, document, in_use, is_refused, refusal};
 pub use catalogue::{Catalogue, catalogue};

@@ -1,16 +1,16 @@
 //! The simulator's network: its probes and captures, and how hosts send over it.
 
 use sojourn_aqm::DropReason;
+use sojourn_experiment::cells::{self, Cell};
 use sojourn_measure::probe::{QueueProbe, Reason};
 use sojourn_path::{Observer, Route};
 use sojourn_units::{Duration, Hop, Time, cold_path};
 
 use crate::capture::{Capture, Stage};
 use crate::packet::{Kind, Packets, SimPacket};
-use crate::wifi::Cell;
 
 /// Links, delay lines, Wi-Fi cells and routes, observed by [`Watch`].
-pub type Network = sojourn_path::Network<SimPacket, Watch, Cell>;
+pub type Network = sojourn_path::Network<SimPacket, Watch, Cell<SimPacket>>;
 
 /// Observes packets: queue probes and the capture. Holds the packet pool too.
 pub struct Watch {
@@ -117,6 +117,39 @@ impl Observer<SimPacket> for Watch {
 
     fn on_duplicate(&mut self, impairment: usize, _copy: &SimPacket, _now: Time) {
         self.impaired[impairment].duplicated += 1;
+    }
+}
+
+impl cells::Watch<SimPacket> for Watch {
+    #[inline(always)]
+    fn on_arrival(&mut self, queue: usize, packet: &SimPacket, now: Time) {
+        self.probes[queue].on_arrival(packet, now);
+    }
+
+    #[inline(always)]
+    fn on_dequeue(&mut self, queue: usize, packet: &SimPacket, now: Time) {
+        self.probes[queue].on_departure(packet, now);
+    }
+
+    #[inline(always)]
+    fn on_departure(&mut self, queue: usize, packet: &SimPacket, now: Time) {
+        Observer::on_departure(self, queue, packet, now);
+    }
+
+    fn on_drop(
+        &mut self,
+        queue: usize,
+        packet: SimPacket,
+        why: DropReason,
+        queued: Duration,
+        now: Time,
+    ) {
+        Observer::on_drop(self, queue, packet, why, queued, now);
+    }
+
+    fn on_loss(&mut self, queue: usize, packet: SimPacket, now: Time) {
+        self.probes[queue].on_loss(&packet, now);
+        self.discard(packet);
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 
+use sojourn_experiment::cells::Backlog;
 use sojourn_measure::scope::Scope;
 use sojourn_measure::series::{FlowSample, Looker, QueueSample, Series};
 use sojourn_units::{Duration, Time, Way};
 
 use crate::network::Network;
 use crate::traffic::Source;
-use crate::wifi::Backlog;
 
 /// The sampling times and the samples.
 pub struct Sampler {

@@ -1,5 +1,6 @@
 //! The event loop: decides which component acts next.
 
+use sojourn_experiment::cells::Cell;
 use sojourn_measure::scope::Scope;
 use sojourn_path::{Hosts, Place};
 use sojourn_traffic::Side;
@@ -11,7 +12,6 @@ use crate::packet::SimPacket;
 use crate::sampler::Sampler;
 use crate::timers::Timers;
 use crate::traffic::Source;
-use crate::wifi::Cell;
 
 /// A run under way.
 pub struct Simulation {
@@ -36,7 +36,7 @@ pub struct Endpoints {
     timers: Timers,
 }
 
-impl Hosts<SimPacket, Watch, Cell> for Endpoints {
+impl Hosts<SimPacket, Watch, Cell<SimPacket>> for Endpoints {
     /// Hands a packet to its destination host.
     fn deliver(&mut self, packet: SimPacket, now: Time, network: &mut Network) {
         if network.observer.capture.is_some() {

@@ -175,6 +175,7 @@ impl Waiting {
         Some(PacketRow {
             entered_ns: u64::try_from(self.entered_ns).ok()?,
             settled_ns: u64::try_from(time_ns).ok()?,
+            air_us: 0,
             flow: self.label.flow,
             bytes: self.bytes,
             queue: self.queue,

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
 
 use sojourn_aqm::DropReason;
-use sojourn_datapath::datapath::Ends;
+use sojourn_datapath::datapath::{Ends, cpu_time};
 use sojourn_datapath::flows::{Flow, Flows, Kind};
 use sojourn_datapath::ip::{Carried, Headers};
 use sojourn_datapath::network::{Frame, QueueState, Row, states};
@@ -16,7 +16,7 @@ use sojourn_datapath::{Clock, Datapath, network};
 use sojourn_experiment::RunSpec;
 use sojourn_experiment::derived;
 use sojourn_path::Route;
-use sojourn_units::{Time, Way};
+use sojourn_units::{Duration, Time, Way};
 
 use super::foreign::catalogue;
 use super::live::{self, Live, Watched};
@@ -181,14 +181,14 @@ fn begin(
             .collect(),
         Clock::since(zero_ns),
         experiment.links[0].overhead,
-        experiment.record.series,
+        (experiment.warmup, experiment.record.series),
     );
     let end = Time::ZERO + experiment.duration;
     let run = move || {
         let note = ask_for_real_time(Priority::Path);
         let carrying = || "carrying packets".to_owned();
         live::carry(&mut path, &mut live, stopped.as_fd(), end).context(carrying)?;
-        Ok(record(&mut path, note))
+        Ok(record(&mut path, note, end))
     };
     let thread = thread::Builder::new().name("path".into()).spawn(run);
     let thread = thread.context(|| "starting the path's thread".into())?;
@@ -196,7 +196,7 @@ fn begin(
 }
 
 /// What a path has recorded. `note`: what the user should know.
-pub fn record<E: Ends>(path: &mut Datapath<E>, note: Option<String>) -> Recording {
+pub fn record<E: Ends>(path: &mut Datapath<E>, note: Option<String>, end: Time) -> Recording {
     let bins = path.take_bins();
     let at_end = states(&path.network);
     let queue = |(number, state): (usize, &QueueState)| QueueFigures {
@@ -204,6 +204,17 @@ pub fn record<E: Ends>(path: &mut Datapath<E>, note: Option<String>) -> Recordin
         series: bins.iter().map(|bin| counters(&bin[number])).collect(),
     };
     let late = path.lateness();
+    let media = path.network.media();
+    let cells = path.network.observer.cells.iter().zip(media);
+    let cells = cells.map(|((link, names), cell)| (*link, cell.figures(names, end)));
+    let ways = [Way::Down, Way::Up];
+    let used = media
+        .iter()
+        .flat_map(|cell| ways.map(|way| cell.utilization(way, end)));
+    let (cells, used) = (
+        cells.collect(),
+        (path.network.links().len()..).zip(used).collect(),
+    );
     let watch = &mut path.network.observer;
     let mut faults: Vec<String> = late.fault().into_iter().collect();
     if watch.unrecorded > 0 {
@@ -228,8 +239,12 @@ pub fn record<E: Ends>(path: &mut Datapath<E>, note: Option<String>) -> Recordin
                 p99_9: late.p99_9,
                 max: late.max,
             },
+            // Of this thread: it has carried the packets.
+            cpu_s: cpu_time().map_or(0.0, Duration::as_secs_f64),
             notes: note.into_iter().collect(),
             appeared: None,
+            cells,
+            used,
         }),
         packets: watch.take_rows().into_iter().map(packet).collect(),
         ..Recording::default()
@@ -250,6 +265,7 @@ fn packet(row: Row) -> PacketRow {
     PacketRow {
         entered_ns: row.entered.as_nanos(),
         settled_ns: row.settled.as_nanos(),
+        air_us: row.air.as_micros().min(u32::MAX.into()) as u32,
         flow: row.flow,
         bytes: row.bytes,
         queue: row.queue,
@@ -260,6 +276,7 @@ fn packet(row: Row) -> PacketRow {
             network::Fate::Dropped(DropReason::Overflow) => Fate::DroppedOverflow,
             network::Fate::Dropped(_) => Fate::DroppedAqm,
             network::Fate::Waiting => Fate::Waiting,
+            network::Fate::Lost => Fate::Lost,
         },
         refused: row.refused,
     }

@@ -246,7 +246,7 @@ pub fn execute(
         ports,
         clock,
         overhead,
-        experiment.record.series,
+        (sojourn_units::Duration::ZERO, experiment.record.series),
     );
     let watcher = told.watcher.as_deref();
     let mut live = watcher
@@ -259,7 +259,7 @@ pub fn execute(
         }
     };
     let length = clock.now()?;
-    let mut recording = record(&mut path, note);
+    let mut recording = record(&mut path, note, length);
     let flows = std::mem::take(&mut path.ends.flows.all);
     if let Some(figures) = &mut recording.path {
         figures.appeared = Some((

@@ -69,6 +69,7 @@ fn row(entered: u64, settled: u64, fate: Fate) -> PacketRow {
     PacketRow {
         entered_ns: entered * 1_000_000,
         settled_ns: settled * 1_000_000,
+        air_us: 0,
         flow: 0,
         bytes: 1000,
         queue: 0,
@@ -232,4 +233,20 @@ fn goodput_counts_until_the_stop() {
     assert_eq!(counted(Some(2500)), 2000);
     assert_eq!(counted(Some(400)), 0);
     assert_eq!(counted(None), 2500);
+}
+
+/// A packet of Wi-Fi leaves the queue, and is lost on the air: its flow lacks it, the queue has not dropped it.
+#[test]
+fn a_packet_that_is_lost_on_the_air_has_left_the_queue() {
+    let lost = PacketRow {
+        air_us: 3000,
+        ..row(1, 5, Fate::Lost)
+    };
+    let replayed = replayed(&Recording {
+        packets: vec![lost, row(2, 6, Fate::Delivered)],
+        ..Recording::default()
+    });
+    let figures = replayed.probes[0].figures(0.0, 0);
+    assert_eq!((figures.delivered_packets, figures.dropped_aqm), (2, 0));
+    assert_eq!(replayed.probes[0].flows[0].dropped, 1);
 }

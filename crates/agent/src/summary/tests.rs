@@ -5,6 +5,7 @@ fn row(entered_ms: u64, settled_ms: u64, fate: Fate) -> PacketRow {
     PacketRow {
         entered_ns: entered_ms * 1_000_000,
         settled_ns: settled_ms * 1_000_000,
+        air_us: 0,
         flow: 0,
         bytes: 1000,
         queue: 0,

@@ -1,29 +1,43 @@
-//! Wi-Fi cells as parts of the network.
+//! The Wi-Fi cells of an experiment as parts of a network of `sojourn-path`, for every backend that carries packets itself.
 //!
 //! | module | what is there |
 //! | --- | --- |
 //! | `build` | builds a cell from its link |
 //! | `figures` | the figures of a cell |
-//! | `medium` | the recorded table of its transmissions |
+//! | `table` | the recorded table of its transmissions |
 
 mod build;
 mod figures;
-mod medium;
+mod table;
 
+use sojourn_aqm::DropReason;
 use sojourn_measure::delays::{Delays, Precision};
-use sojourn_measure::probe::Packet as _;
 use sojourn_units::{Duration, Time, Way};
-use sojourn_wifi::{Airtime, Loss, Medium, Node, Observer, Transmitted};
+use sojourn_wifi::{Airtime, Loss, Medium, Node, Observer, Packet, Transmitted};
 
-use crate::capture::Stage;
-use crate::network::{Watch, reason};
-use crate::packet::SimPacket;
+pub use build::{Built, cells, in_use};
 
-pub use build::{build, in_use};
+/// Sees what happens to packets at the queues of cells, by the queues' numbers.
+pub trait Watch<P> {
+    /// A packet arrives at a queue.
+    fn on_arrival(&mut self, queue: usize, packet: &P, now: Time);
+
+    /// A packet leaves a queue for the medium.
+    fn on_dequeue(&mut self, queue: usize, packet: &P, now: Time);
+
+    /// A packet was received behind a queue.
+    fn on_departure(&mut self, _queue: usize, _packet: &P, _now: Time) {}
+
+    /// A queue drops a packet that was `queued` for so long.
+    fn on_drop(&mut self, queue: usize, packet: P, why: DropReason, queued: Duration, now: Time);
+
+    /// A packet that had left a queue is lost on the air.
+    fn on_loss(&mut self, queue: usize, packet: P, now: Time);
+}
 
 /// A cell and its counters.
-pub struct Cell {
-    medium: Medium<SimPacket>,
+pub struct Cell<P> {
+    medium: Medium<P>,
     counts: Counts,
     /// The use of the medium up to the end of the warm-up.
     at_warmup: Airtime,
@@ -53,20 +67,20 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    fn add(&mut self, packet: &SimPacket) {
+    fn add(&mut self, packet: &impl Packet) {
         self.packets += 1;
         self.bytes += u64::from(packet.bytes());
     }
 
-    fn remove(&mut self, packet: &SimPacket) {
+    fn remove(&mut self, packet: &impl Packet) {
         self.packets -= 1;
         self.bytes -= u64::from(packet.bytes());
     }
 }
 
-impl Cell {
+impl<P: Packet> Cell<P> {
     /// A cell whose access point's queue has this number among the probes, and whose stations' queue has the next.
-    pub fn new(medium: Medium<SimPacket>, queue: usize, records_medium: bool) -> Self {
+    pub fn new(medium: Medium<P>, queue: usize, records_medium: bool) -> Self {
         Self {
             at_warmup: medium.airtime().clone(),
             counts: Counts {
@@ -97,8 +111,8 @@ impl Cell {
     }
 }
 
-impl sojourn_path::Medium<SimPacket, Watch> for Cell {
-    fn enter(&mut self, entry: u16, packet: SimPacket, now: Time, watch: &mut Watch) {
+impl<P: Packet, O: Watch<P>> sojourn_path::Medium<P, O> for Cell<P> {
+    fn enter(&mut self, entry: u16, packet: P, now: Time, watch: &mut O) {
         let way = if entry % 2 == Way::Down as u16 {
             Way::Down
         } else {
@@ -113,12 +127,12 @@ impl sojourn_path::Medium<SimPacket, Watch> for Cell {
         self.medium.next_event()
     }
 
-    fn act(&mut self, now: Time, watch: &mut Watch) {
+    fn act(&mut self, now: Time, watch: &mut O) {
         let counts = &mut self.counts;
         self.medium.act(now, &mut Seen { watch, counts });
     }
 
-    fn leaves(&mut self) -> Option<SimPacket> {
+    fn leaves(&mut self) -> Option<P> {
         self.medium.poll().map(|departed| departed.packet)
     }
 
@@ -132,16 +146,16 @@ fn latencies(stations: usize) -> Vec<[Delays; 2]> {
 }
 
 /// The station that a node's packet goes to or comes from.
-fn station(sender: Node, packet: &SimPacket) -> usize {
+fn station(sender: Node, packet: &impl Packet) -> usize {
     usize::from(match sender {
-        Node::AccessPoint => sojourn_wifi::Packet::station(packet),
+        Node::AccessPoint => packet.station(),
         Node::Station(station) => station,
     })
 }
 
 /// Observes the packets of a cell.
-struct Seen<'a> {
-    watch: &'a mut Watch,
+struct Seen<'a, O> {
+    watch: &'a mut O,
     counts: &'a mut Counts,
 }
 
@@ -152,45 +166,42 @@ const fn side(sender: Node) -> usize {
     }
 }
 
-impl Observer<SimPacket> for Seen<'_> {
+impl<P: Packet, O: Watch<P>> Observer<P> for Seen<'_, O> {
     #[inline(always)]
-    fn on_arrival(&mut self, sender: Node, packet: &SimPacket, now: Time) {
+    fn on_arrival(&mut self, sender: Node, packet: &P, now: Time) {
         let side = side(sender);
         self.counts.backlog[side].add(packet);
-        self.watch.probes[self.counts.queue + side].on_arrival(packet, now);
+        self.watch.on_arrival(self.counts.queue + side, packet, now);
     }
 
     #[inline(always)]
-    fn on_dequeue(&mut self, sender: Node, packet: &SimPacket, now: Time) {
+    fn on_dequeue(&mut self, sender: Node, packet: &P, now: Time) {
         let side = side(sender);
         self.counts.backlog[side].remove(packet);
-        self.watch.probes[self.counts.queue + side].on_departure(packet, now);
+        self.watch.on_dequeue(self.counts.queue + side, packet, now);
     }
 
     #[inline(always)]
-    fn on_departure(&mut self, sender: Node, packet: &SimPacket, now: Time) {
+    fn on_departure(&mut self, sender: Node, packet: &P, now: Time) {
         let queue = self.counts.queue + side(sender);
         let latency = &mut self.counts.latency[station(sender, packet)][side(sender)];
-        latency.record(now - packet.entered());
-        if self.watch.capture.is_some() {
-            self.watch.capture(Stage::Left { queue }, packet, now);
-        }
+        latency.record(now - packet.enqueued());
+        self.watch.on_departure(queue, packet, now);
     }
 
-    fn on_drop(&mut self, sender: Node, packet: SimPacket, why: Loss, queued: Duration, now: Time) {
+    fn on_drop(&mut self, sender: Node, packet: P, why: Loss, queued: Duration, now: Time) {
         let side = side(sender);
-        let probe = &mut self.watch.probes[self.counts.queue + side];
+        let queue = self.counts.queue + side;
         match why {
             Loss::Queue(why) => {
                 self.counts.backlog[side].remove(&packet);
-                probe.on_drop(&packet, reason(why), queued, now);
+                self.watch.on_drop(queue, packet, why, queued, now);
             }
             Loss::Retries | Loss::Late => {
-                probe.on_loss(&packet, now);
                 self.counts.lost[station(sender, &packet)][side] += 1;
+                self.watch.on_loss(queue, packet, now);
             }
         }
-        self.watch.discard(packet);
     }
 
     fn on_air(&mut self, transmitted: &Transmitted) {

@@ -3,8 +3,8 @@
 use sojourn_measure::cell::{Cell as Figures, Exchanged, Medium, Station};
 use sojourn_measure::delays::{Delays, Precision};
 use sojourn_units::{Duration, Time, Way};
-use sojourn_wifi::Airtime;
 use sojourn_wifi::airtime::Account;
+use sojourn_wifi::{Airtime, Packet};
 
 use super::Cell;
 
@@ -69,7 +69,7 @@ impl Used<'_> {
     }
 }
 
-impl Cell {
+impl<P: Packet> Cell<P> {
     /// The figures of a cell whose stations have these names, at the end of a run.
     pub fn figures(&self, names: &[String], end: Time) -> Figures {
         let airtime = self.medium.airtime_until(end);

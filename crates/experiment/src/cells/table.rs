@@ -5,7 +5,7 @@ use sojourn_wifi::{Node, Transmitted, Use};
 
 use super::Cell;
 
-impl Cell {
+impl<P> Cell<P> {
     /// The table of the link with this number; `None` if it was not recorded.
     pub fn medium_table(&self, link: usize) -> Option<Table> {
         let rows = self.counts.transmitted.as_ref()?;

@@ -1,19 +1,17 @@
 //! Builds a cell from its link.
 
-use sojourn_aqm::{Limit, Settings};
-use sojourn_experiment::Values;
-use sojourn_experiment::derived::QueuePlace;
-use sojourn_experiment::model::Experiment;
-use sojourn_experiment::network::{RunError, at, discipline, settings};
-use sojourn_experiment::wifi::{Queueing, Standard, Wifi};
+use sojourn_aqm::{Catalogue, Limit, Settings};
 use sojourn_path::link::BoxedQdisc;
 use sojourn_traffic::streams;
 use sojourn_units::Value;
 use sojourn_wifi::queues::mac80211::{self, FqSettings};
-use sojourn_wifi::{Medium, Protection, Station, modes};
+use sojourn_wifi::{Medium, Packet, Protection, Station, modes};
 
-use crate::catalogue::Catalogue;
-use crate::packet::SimPacket;
+use crate::derived::{self, QueuePlace};
+use crate::model::Experiment;
+use crate::network::{RunError, at, discipline, settings};
+use crate::resolved::Values;
+use crate::wifi::{Queueing, Standard, Wifi};
 
 /// Categories of a station, each with a queue of its own in mac80211.
 const CATEGORIES: usize = 4;
@@ -21,18 +19,56 @@ const CATEGORIES: usize = 4;
 /// The discipline built into mac80211.
 const OWN: &str = "fq_codel";
 
-/// Builds the cell of a link. `places` are its queues: the access point's and the stations'. Also returns the names of the
-/// inner queues of both.
+/// A built cell.
+pub struct Built<P> {
+    /// The number of its link.
+    pub link: usize,
+    /// The number of the access point's queue; the stations' queue is the next.
+    pub queue: usize,
+    /// The cell.
+    pub medium: Medium<P>,
+    /// The names of the inner queues: down, up.
+    pub inner: [&'static [&'static str]; 2],
+}
+
+/// The cells of arm number `queue`, in the order in which they are added to a network, behind its links.
 ///
 /// # Errors
-/// A discipline refuses its settings, or cannot be used where the experiment puts it.
-pub fn build(
+/// A discipline is unknown, refuses its settings, or cannot be used where the experiment puts it.
+pub fn cells<P: Packet + Send + 'static>(
     experiment: &Experiment,
     queue: usize,
     seed: u64,
-    catalogue: &Catalogue,
+    catalogue: &Catalogue<P>,
+) -> Result<Vec<Built<P>>, RunError> {
+    let places = derived::queues(experiment, queue);
+    let of_links = places.iter().filter(|place| place.link.wifi.is_none());
+    let first = of_links.count();
+    let mut cells = Vec::new();
+    // A cell has two queues: the access point's and the stations'.
+    for (number, pair) in places[first..].chunks_exact(2).enumerate() {
+        let (medium, inner) = build(experiment, queue, seed, catalogue, [&pair[0], &pair[1]])?;
+        cells.push(Built {
+            link: pair[0].hop.link,
+            queue: first + 2 * number,
+            medium,
+            inner,
+        });
+    }
+    Ok(cells)
+}
+
+/// A cell, and the names of the inner queues of both directions.
+type Made<P> = (Medium<P>, [&'static [&'static str]; 2]);
+
+/// Builds the cell of a link. `places` are its queues: the access point's and the stations'.
+fn build<P: Packet + Send + 'static>(
+    experiment: &Experiment,
+    queue: usize,
+    seed: u64,
+    catalogue: &Catalogue<P>,
     places: [&QueuePlace<'_>; 2],
-) -> Result<(Medium<SimPacket>, [&'static [&'static str]; 2]), RunError> {
+) -> Result<Made<P>, RunError> {
     let [down, up] = places;
     let link = down.link;
     let wifi = link.wifi.as_ref().expect("it is a cell");
@@ -69,7 +105,7 @@ pub fn build(
 /// The values that mac80211's own FQ-CoDel uses at a place; `None` if the place has another discipline.
 ///
 /// # Errors
-/// As [`build`].
+/// As [`cells`].
 pub fn in_use(
     experiment: &Experiment,
     queue: usize,
@@ -152,19 +188,19 @@ fn check(queue: usize, place: &QueuePlace<'_>, wifi: &Wifi) -> Result<(), RunErr
 }
 
 /// Makes the queues of a cell's nodes.
-struct Maker<'a> {
+struct Maker<'a, P> {
     experiment: &'a Experiment,
     queue: usize,
-    catalogue: &'a Catalogue,
+    catalogue: &'a Catalogue<P>,
     place: &'a QueuePlace<'a>,
     wifi: &'a Wifi,
     /// The names of the discipline's inner queues.
     inner: &'static [&'static str],
 }
 
-impl Maker<'_> {
+impl<P: Packet + Send + 'static> Maker<'_, P> {
     /// Makes the queues of a node with this number of peers.
-    fn queueing(&mut self, peers: usize) -> Result<sojourn_wifi::Queueing<SimPacket>, RunError> {
+    fn queueing(&mut self, peers: usize) -> Result<sojourn_wifi::Queueing<P>, RunError> {
         check(self.queue, self.place, self.wifi)?;
         let (major, minor) = self.wifi.kernel;
         let mut rules = mac80211::Settings::of_kernel(major, minor);
@@ -197,8 +233,8 @@ impl Maker<'_> {
         Ok(sojourn_wifi::Queueing::PerStation(rules, Box::new(make)))
     }
 
-    fn discipline(&mut self) -> Result<BoxedQdisc<SimPacket>, RunError> {
-        let discipline = discipline(self.place.arm, &self.catalogue.disciplines)?;
+    fn discipline(&mut self) -> Result<BoxedQdisc<P>, RunError> {
+        let discipline = discipline(self.place.arm, self.catalogue)?;
         let qdisc = discipline
             .build(&settings(self.experiment, self.place))
             .map_err(at(self.place, self.queue))?;
