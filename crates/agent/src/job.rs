@@ -88,6 +88,8 @@ pub struct ShellJob {
     /// The interfaces of this machine between which the path lies, from the first down to the second; `None`: it lies before the
     /// program.
     pub between: Option<[String; 2]>,
+    /// Where to write what takes the place of `/etc/resolv.conf`, if the program reaches the outside.
+    pub outside: Option<PathBuf>,
     /// As of [`PathJob`].
     pub watcher: Option<PathBuf>,
 }

@@ -13,7 +13,7 @@ use sojourn_agent::Recording;
 use sojourn_agent::executor::{Failure, execute, init, interrupts, machine, path, sandbox, shell};
 
 const USAGE: &str = "usage: sojourn-agent run JOB RECORDING (as root), or as the init of a virtual machine; \
-    sojourn-agent machine INTERFACE …; sojourn-agent apart PARENT path JOB RECORDING; sojourn-agent apart PARENT shell|between JOB RECORDING PROGRAM …";
+    sojourn-agent machine INTERFACE …; sojourn-agent apart PARENT path JOB RECORDING; sojourn-agent apart PARENT shell JOB RECORDING PROGRAM …";
 
 fn main() -> ExitCode {
     // A program's arguments need not be text.
@@ -37,20 +37,10 @@ fn main() -> ExitCode {
         ["apart", parent, ..] => {
             number(parent).and_then(|parent| sandbox::apart(parent, &given[2..]))
         }
-        ["inside", line, _, _, "path", job, recording] => sandbox::inside(line)
+        ["inside", line, _, _, sandbox::PATH, job, recording] => sandbox::inside(line)
             .and_then(|()| carry(job, recording))
             .map(|()| 0),
-        [
-            "inside",
-            line,
-            user,
-            group,
-            "shell" | sandbox::BETWEEN,
-            job,
-            recording,
-            _,
-            ..,
-        ] => sandbox::inside(line)
+        ["inside", line, user, group, "shell", job, recording, _, ..] => sandbox::inside(line)
             .and_then(|()| Ok((number(user)?, number(group)?)))
             .and_then(|user| run_program(job, recording, user, &given[7..])),
         ["plain", user, group, _, ..] => {

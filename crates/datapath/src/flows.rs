@@ -332,11 +332,11 @@ impl Key {
         }
     }
 
-    /// The protocol and the port of the service, as in `tcp 443`: the port of the end at `server`; without one, the lower port,
-    /// since clients have high ones (RFC 6335, section 6).
-    pub fn service(&self, server: Option<IpAddr>) -> String {
-        let is_senders = server.map_or(self.sender.port() < self.receiver.port(), |server| {
-            self.sender.ip() == server
+    /// The protocol and the port of the service, as in `tcp 443`: the port of the end that is not at `program`; without one, the
+    /// lower port, since clients have high ones (RFC 6335, section 6).
+    pub fn service(&self, program: Option<IpAddr>) -> String {
+        let is_senders = program.map_or(self.sender.port() < self.receiver.port(), |program| {
+            self.sender.ip() != program
         });
         let end = if is_senders {
             self.sender
@@ -420,9 +420,9 @@ mod tests {
         );
         assert_eq!(down.round_trips, [(40_000_000, 30_000)]);
         assert_eq!((up.way, up.sent, up.received), (Way::Up, 100, 0));
-        for server in ["10.0.0.1".parse().ok(), None] {
-            assert_eq!(down.key.service(server), "tcp 443");
-            assert_eq!(up.key.service(server), "tcp 443");
+        for program in ["10.0.0.2".parse().ok(), None] {
+            assert_eq!(down.key.service(program), "tcp 443");
+            assert_eq!(up.key.service(program), "tcp 443");
         }
     }
 

@@ -138,6 +138,7 @@ pub fn shell_job(
         decider: None,
         servers,
         between,
+        outside: None,
         watcher: None,
     };
     serde_json::to_string(&job).map_err(failed)

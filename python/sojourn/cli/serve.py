@@ -11,7 +11,7 @@ import typer
 from sojourn import _core
 from sojourn.cli.options import Set, overrides
 from sojourn.cli.outcome import complain
-from sojourn.cli.shell import Between, interfaces, prepared, results_of, show_aside
+from sojourn.cli.shell import Between, Outside, interfaces, prepared, results_of, show_aside
 from sojourn.linux import Datapath
 from sojourn.linux.shell import Shell
 from sojourn.live import Feed, served
@@ -38,6 +38,7 @@ def command(
         typer.Option(metavar="COMMAND", help="With COMMAND: start a server at the other end first; may be repeated."),
     ] = None,
     between: Between = None,
+    outside: Outside = None,
     speed: Annotated[float, typer.Option(help="With sim: simulated seconds in a second.")] = 1.0,
     host: Annotated[str, typer.Option(help="The address to listen on. Beyond this machine a token is needed.")] = (
         "127.0.0.1"
@@ -58,12 +59,18 @@ def command(
     feed = Feed({})
     if len(words) > 1:
         plan, program = prepared(words, queue=queue, set=set)
-        where: Shell | Datapath | Paced = Shell(program, server or (), interfaces(between, server), feed)
+        where: Shell | Datapath | Paced = Shell(
+            program, server or (), interfaces(between, server, outside), feed, outside
+        )
         where.check(plan)
+        for note in where.notes(plan):
+            complain(f"note: {note}")
         spec = plan[0]
     else:
         if between is not None:
             raise _core.ExperimentError("--between: needs a COMMAND, which says how long: … -- sleep 60")
+        if outside is not None:
+            raise _core.ExperimentError("--outside: needs a COMMAND, which reaches it")
         where = Datapath(feed) if backend == Datapath.name else Paced(feed, speed)
         plan = read_plan(words[0], overrides(set), backend=where)
         spec = one_of(plan, queue)

@@ -35,6 +35,14 @@ Between = Annotated[
     ),
 ]
 
+Outside = Annotated[
+    bool | None,
+    typer.Option(
+        "--outside/--no-outside",
+        help="Let the program reach the outside, by pasta; default: if it is installed and there is no --server.",
+    ),
+]
+
 
 def command(
     words: Annotated[
@@ -58,6 +66,7 @@ def command(
         ),
     ] = None,
     between: Between = None,
+    outside: Outside = None,
     set: Set = None,
     out: Out = None,
     figures: Figures = BY_DEFAULT,
@@ -70,8 +79,10 @@ def command(
     formats = formats_of(figures)
     plan, program = prepared(words, rate=rate, up=up, delay=delay, aqm=aqm, queue=queue, set=set)
     backend_of(Datapath.name)  # Refuses a system that is not Linux.
-    shell = Shell(program, server or (), interfaces(between, server))
+    shell = Shell(program, server or (), interfaces(between, server, outside), outside=outside)
     shell.check(plan)
+    for note in shell.notes(plan):
+        complain(f"note: {note}")
 
     def runner(
         keep: Callable[[Run], Run] | None = None, journal: Journal | None = None
@@ -117,13 +128,15 @@ def prepared(
     return _core.Plan.for_programs(text, name, replaced, queue), program
 
 
-def interfaces(between: str | None, server: list[str] | None = None) -> tuple[str, str] | None:
+def interfaces(
+    between: str | None, server: list[str] | None = None, outside: bool | None = None
+) -> tuple[str, str] | None:
     """The two interfaces of ``--between``.
 
     Raises
     ------
     ExperimentError
-        They are not two, or there are servers, which would be at no end.
+        They are not two, or other options are only for a path of its own.
     """
     if between is None:
         return None
@@ -134,6 +147,8 @@ def interfaces(between: str | None, server: list[str] | None = None) -> tuple[st
         raise _core.ExperimentError(
             "--server: cannot be given with --between: the hosts behind the interfaces have servers"
         )
+    if outside is not None:
+        raise _core.ExperimentError("--outside: cannot be given with --between: programs have the machine's network")
     return names[0], names[1]
 
 

@@ -123,8 +123,12 @@ def _lock() -> Path:
 
 
 @contextmanager
-def prepared(told: str, spec: _core.RunSpec, monitor: _core.Monitor, feed: Feed | None = None) -> Iterator[Path]:
-    """A folder with a run's job and the agent. If there is a feed, it hears of the run.
+def prepared(
+    told: str, spec: _core.RunSpec, monitor: _core.Monitor, feed: Feed | None = None, *, outside: bool = False
+) -> Iterator[Path]:
+    """A folder with a run's job and the agent.
+
+    If there is a feed, it hears of the run. ``outside``: its program reaches it.
 
     Raises
     ------
@@ -136,14 +140,17 @@ def prepared(told: str, spec: _core.RunSpec, monitor: _core.Monitor, feed: Feed 
     try:
         agent = programs.require_agent().read_bytes()
         with scratch() as folder, ExitStack() as stack:
+            job = json.loads(told)
             decider = _core.Decider.begin(spec, str(folder / "decide"), monitor)
             if decider is not None:
-                told = json.dumps({**json.loads(told), "decider": str(folder / "decide")})
+                job["decider"] = str(folder / "decide")
                 # Behind the exception that an ended run raises is the cause.
                 stack.callback(decider.end)
             if feed is not None:
-                told = json.dumps({**json.loads(told), "watcher": stack.enter_context(_watched(folder, feed))})
-            (folder / "job.json").write_text(told, encoding="utf-8")
+                job["watcher"] = stack.enter_context(_watched(folder, feed))
+            if outside:
+                job["outside"] = str(folder / "resolv.conf")
+            (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
             # Packages do not always keep a file executable.
             (folder / "sojourn-agent").write_bytes(agent)
             (folder / "sojourn-agent").chmod(0o755)

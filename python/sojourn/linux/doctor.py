@@ -11,6 +11,12 @@ MACHINES = "the virtual machine and the host"
 BUILT = "runs in a built kernel, the default if there is one"
 EMULATED = "the emulated machine, the default if there is no built kernel"
 
+_PURPOSES = {
+    programs.QEMU: EMULATED,
+    programs.SSH: "--on lab.toml only",
+    programs.PASTA: "the outside of sojourn shell",
+}
+
 
 @dataclass(frozen=True)
 class Check:
@@ -32,7 +38,7 @@ def checks() -> list[Check]:
             program,
             None if path is None else str(path),
             f"apt-get install {programs.PACKAGE_OF[program]}",
-            EMULATED if program == programs.QEMU else "--on lab.toml only",
+            _PURPOSES[program],
         )
         for program, path in found.items()
     ]

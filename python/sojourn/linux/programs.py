@@ -12,7 +12,8 @@ from sojourn.linux.errors import LinuxError
 
 QEMU = "qemu-system-x86_64"
 SSH = "ssh"
-PACKAGE_OF = {QEMU: "qemu-system-x86", SSH: "openssh-client"}
+PASTA = "pasta"
+PACKAGE_OF = {QEMU: "qemu-system-x86", SSH: "openssh-client", PASTA: "passt"}
 """Debian's package of each program."""
 
 _ADMINISTRATION = os.pathsep.join(["/usr/local/sbin", "/usr/sbin", "/sbin"])

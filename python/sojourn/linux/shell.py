@@ -29,6 +29,7 @@ if sys.platform != "win32":
 _INTERFACES = Path("/sys/class/net")
 _UP, _ETHERNET = 1, 1
 """IFF_UP of netdevice(7), ARPHRD_ETHER of linux/if_arp.h."""
+NO_PASTA = f"{programs.PASTA} is missing; apt-get install {programs.PACKAGE_OF[programs.PASTA]}"
 POLL_S = 0.5
 """Wall time after which the agent is looked at, although no signal has come."""
 
@@ -44,6 +45,8 @@ class Shell:
     """The interfaces between which the path lies while the program runs, from the first down to the second."""
     feed: Feed | None = None
     """Hears of the run."""
+    outside: bool | None = None
+    """Whether the program reaches the outside, beyond the servers' end. None: if it can and there are no servers."""
     status: int | None = field(default=None, repr=False)
     """The program's exit status, once it has ended; 128 and the signal's number if a signal has ended it."""
     name: ClassVar[str] = "datapath"
@@ -60,13 +63,23 @@ class Shell:
         """
         if self.between is None:
             require()
+            if self.outside and not programs.find(programs.PASTA):
+                raise LinuxError(f"--outside: {NO_PASTA}")
         else:
             programs.require_agent()
             _check_interfaces(self.between)
 
+    @property
+    def reaches_outside(self) -> bool:
+        """Whether the program will reach the outside."""
+        if self.between is not None or self.outside is False or programs.find(programs.PASTA) is None:
+            return False
+        return self.outside or not self.servers
+
     def notes(self, plan: _core.Plan) -> list[str]:
-        """Nothing: the program brings its own traffic."""
-        return []
+        """That the outside is missing where it is expected; the program brings its own traffic."""
+        expected = self.between is None and self.outside is None and not self.servers
+        return [f"the program reaches nothing outside: {NO_PASTA}"] if expected and not self.reaches_outside else []
 
     def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
         """Runs the program to its end, and returns what was measured.
@@ -78,10 +91,9 @@ class Shell:
         """
         began = time.monotonic()
         told = _core.shell_job(spec, list(self.servers), self.between)
-        with prepared(told, spec, monitor, self.feed) as folder:
+        with prepared(told, spec, monitor, self.feed, outside=self.reaches_outside) as folder:
             recording = folder / "recording"
-            mode = "shell" if self.between is None else "between"
-            command = [*apart(folder), mode, str(folder / "job.json"), str(recording), *self.program]
+            command = [*apart(folder), "shell", str(folder / "job.json"), str(recording), *self.program]
             with _signals_held() as held, subprocess.Popen(command) as agent:
                 while agent.poll() is None:
                     came = signal.sigtimedwait(held, POLL_S)

@@ -22,6 +22,7 @@ const NEW_LINK: u16 = 16;
 const DELETE_LINK: u16 = 17;
 const NEW_ADDRESS: u16 = 20;
 const NEW_ROUTE: u16 = 24;
+const NEW_RULE: u16 = 32;
 const NEW_NEIGHBOUR: u16 = 28;
 const NEW_QDISC: u16 = 36;
 const GET_QDISC: u16 = 38;
@@ -48,6 +49,10 @@ const PERMANENT: u16 = 0x80;
 const MAIN: u8 = 254;
 const BOOT: u8 = 3;
 const UNICAST: u8 = 1;
+/// RTN_LOCAL, RT_SCOPE_HOST, FR_ACT_TO_TBL.
+const LOCAL: u8 = 2;
+const HOST: u8 = 254;
+const TO_TABLE: u8 = 1;
 /// Length of the networks' prefixes, in bits.
 pub const PREFIX: u8 = 24;
 
@@ -163,6 +168,28 @@ impl Link {
     pub fn route(&self, route: &Route) -> Result<(), Failure> {
         self.ask(NEW_ROUTE, CREATE, &route_body(route))
             .context(|| format!("adding a route by {}", route.via))
+    }
+
+    /// Adds a route to a table by which packets for all addresses are this namespace's own.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn take_all(&self, table: u8) -> Result<(), Failure> {
+        let mut body = vec![AF_INET, 0, 0, 0, table, BOOT, HOST, LOCAL, 0, 0, 0, 0];
+        // RTA_OIF.
+        body.extend(Attributes::new().u32(4, LOOPBACK).as_bytes());
+        self.ask(NEW_ROUTE, CREATE, &body)
+    }
+
+    /// Looks up the packets of a protocol that come from a device in a table: fib_rule_hdr, FRA_IIFNAME and FRA_IP_PROTO.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn look_up(&self, table: u8, from: &str, protocol: u8) -> Result<(), Failure> {
+        let mut body = vec![AF_INET, 0, 0, 0, table, 0, 0, TO_TABLE, 0, 0, 0, 0];
+        let attributes = Attributes::new().text(3, from).put(22, &[protocol]);
+        body.extend(attributes.as_bytes());
+        self.ask(NEW_RULE, CREATE, &body)
     }
 
     /// Adds a discipline or class to a device of this namespace.

@@ -29,6 +29,7 @@ mod load;
 pub mod machine;
 mod namespace;
 mod nl80211;
+mod outside;
 mod packets;
 pub mod path;
 mod radio;

@@ -25,8 +25,8 @@ use nix::unistd::{Pid, getegid, geteuid, getppid, pipe};
 
 use super::{Context, Failure};
 
-/// The first argument of a path between interfaces of the machine.
-pub const BETWEEN: &str = "between";
+/// The first argument of a job with traffic of its own.
+pub const PATH: &str = "path";
 /// This program.
 const SELF: &str = "/proc/self/exe";
 /// A shell's exit status of a process that a signal has ended is this, plus the signal's number.
@@ -63,7 +63,7 @@ pub fn status_of(status: WaitStatus) -> Option<u8> {
 }
 
 /// Runs this program with `arguments` in namespaces of its own; returns its exit status. `parent`: the process that started this
-/// one, without which it ends. With [`BETWEEN`] it keeps the network of the machine.
+/// one, without which it ends. Without [`PATH`] it keeps the network of the machine for now.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -85,7 +85,7 @@ pub fn apart(parent: i32, arguments: &[OsString]) -> Result<u8, Failure> {
     let mut own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID;
     own.set(
         CloneFlags::CLONE_NEWNET,
-        arguments.first().is_none_or(|first| first != BETWEEN),
+        arguments.first().is_some_and(|first| first == PATH),
     );
     unshare(own).context(|| "creating namespaces".into())?;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;

@@ -14,6 +14,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -35,6 +36,7 @@ use super::foreign::catalogue;
 use super::link::Link;
 use super::live::{self, Live, Watched};
 use super::namespace::within;
+use super::outside::{self, Outside, Waiting};
 use super::path::{read_run, record};
 use super::sandbox::{PASSED_ON, as_plain, handled, network_namespace, status_of};
 use super::setup::tun;
@@ -43,9 +45,11 @@ use crate::job::{Interface, Route as To, ShellJob};
 use crate::recording::{Appeared, AppearedKind, FlowFigures, Recording};
 
 /// The addresses of the servers' end and of the program's, in the network set aside for providers (RFC 6598).
-const ENDS: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 64, 0, 1), Ipv4Addr::new(100, 64, 0, 2)];
+pub(super) const ENDS: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 64, 0, 1), Ipv4Addr::new(100, 64, 0, 2)];
 /// The variable that names the servers' address to the program.
 const SERVER: &str = "SOJOURN_SERVER";
+/// The device of each.
+pub(super) const DEVICE: &str = "sojourn0";
 /// How long servers may take to listen.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -53,8 +57,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 struct Appearing {
     flows: Flows,
     routes: [Route; 2],
-    /// The address of the servers, if they are ours.
-    server: Option<IpAddr>,
+    /// The address of the program, if it is at an end of our own.
+    program: Option<IpAddr>,
+    outside: Option<Outside>,
 }
 
 impl Ends for Appearing {
@@ -65,12 +70,18 @@ impl Ends for Appearing {
         now: Time,
     ) -> Option<(u32, bool, Route, u16)> {
         let way = [Way::Down, Way::Up][port];
+        if let Some(outside) = &mut self.outside
+            && way == Way::Up
+            && headers.destination.ip() != ENDS[0]
+        {
+            outside.came(headers);
+        }
         let (flow, returning) = self.flows.came(headers, way, now);
         Some((flow, returning, self.routes[port], 1 - port as u16))
     }
 
     fn beside(&self, port: usize) -> Option<usize> {
-        self.server.is_none().then_some(1 - port)
+        self.program.is_none().then_some(1 - port)
     }
 
     fn delivered(&mut self, frame: &Frame, now: Time) {
@@ -92,7 +103,7 @@ impl Watched for Appearing {
     }
 
     fn described(&self) -> Json {
-        let one = |flow: &Flow| json!({ "name": flow.key.service(self.server), "direction": flow.way.name() });
+        let one = |flow: &Flow| json!({ "name": flow.key.service(self.program), "direction": flow.way.name() });
         let all = self.flows.all.iter();
         all.take(live::MOST_FLOWS).map(one).collect()
     }
@@ -100,7 +111,7 @@ impl Watched for Appearing {
 
 /// Where a program runs: in a namespace at an end of the path, or in the agent's own.
 struct End {
-    _file: Option<OwnedFd>,
+    file: Option<OwnedFd>,
     /// A name under which the agent finds it.
     name: Option<String>,
 }
@@ -110,7 +121,7 @@ impl End {
         let file = network_namespace()?;
         let name = format!("/proc/self/fd/{}", file.as_raw_fd());
         Ok(Self {
-            _file: Some(file),
+            file: Some(file),
             name: Some(name),
         })
     }
@@ -121,7 +132,7 @@ impl End {
         Link::open(name)?.loopback_up()?;
         let port = Interface {
             namespace: name.unwrap_or_default().into(),
-            device: "sojourn0".into(),
+            device: DEVICE.into(),
             address,
             mac: [0; 6],
             mtu,
@@ -142,10 +153,11 @@ impl End {
         Ok(Port::Tun(made))
     }
 
-    fn start(&self, user: (u32, u32), program: &[OsString]) -> Result<Pid, Failure> {
+    fn start(&self, user: (u32, u32), program: &[OsString], outside: bool) -> Result<Pid, Failure> {
         within(self.name.as_deref(), || {
             let child = as_plain(user, program)
                 .env(SERVER, ENDS[0].to_string())
+                .envs(outside.then(|| (outside::HOST, outside::MACHINE.to_string())))
                 .spawn();
             let child = child.context(|| "starting a program".into())?;
             Ok(Pid::from_raw(child.id() as i32))
@@ -182,11 +194,10 @@ impl End {
 
 /// The two ends of a path of our own, and their devices.
 fn before(mtu: u32) -> Result<([End; 2], Vec<Port>), Failure> {
+    unshare(CloneFlags::CLONE_NEWNET).context(|| "creating a network namespace".into())?;
     let ends = [End::new()?, End::new()?];
     let ports = vec![ends[0].set_up(ENDS[0], mtu)?, ends[1].set_up(ENDS[1], mtu)?];
-    for (end, other) in [(0, 1), (1, 0)] {
-        Link::open(ends[end].name.as_deref())?.route(&To::new(None, ENDS[other]))?;
-    }
+    Link::open(ends[1].name.as_deref())?.route(&To::new(None, ENDS[0]))?;
     Ok((ends, ports))
 }
 
@@ -197,7 +208,7 @@ fn between(wires: &[String; 2]) -> Result<([End; 2], Vec<Port>), Failure> {
         Ok(Port::Wire(opened))
     };
     let here = || End {
-        _file: None,
+        file: None,
         name: None,
     };
     Ok(([here(), here()], vec![open(&wires[0])?, open(&wires[1])?]))
@@ -218,26 +229,39 @@ pub fn execute(
     let mut plan = Plan::new(experiment, spec.queue, spec.seed, &disciplines)
         .map_err(|error| Failure(error.to_string()))?;
     let routes = plan.routes_over(&derived::whole_route(experiment).map_err(Failure)?);
+    let waiting = told.outside.as_ref().map(|_| Waiting::start());
     let (ends, ports) = match &told.between {
         None => before(derived::mtu(experiment))?,
         Some(wires) => between(wires)?,
     };
-    let server = told.between.is_none().then_some(ENDS[0].into());
+    let outside = match (waiting.transpose()?, &told.outside, &ends[0]) {
+        (
+            Some(waiting),
+            Some(resolver),
+            End {
+                file: Some(file),
+                name: Some(name),
+            },
+        ) => Some(waiting.attach((name, file.as_raw_fd()), resolver)?),
+        _ => None,
+    };
+    let ours = told.between.is_none().then_some(ENDS[1].into());
     let signals = SignalFd::with_flags(&handled(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
         .context(|| "opening signals".into())?;
     for server in &told.servers {
         let words = ["/bin/sh", "-c", server].map(OsString::from);
-        ends[0].start(user, &words)?;
+        ends[0].start(user, &words, false)?;
     }
     ends[0].await_listeners(told.servers.len())?;
-    let child = ends[1].start(user, program)?;
+    let child = ends[1].start(user, program, outside.is_some())?;
     // Programs are started before, so that they have the usual scheduling.
     let note = ask_for_real_time(Priority::Path);
     let clock = Clock::begin()?;
     let flows = Appearing {
         flows: Flows::default(),
         routes,
-        server,
+        program: ours,
+        outside,
     };
     let overhead = experiment.links[0].overhead;
     let mut path = Datapath::new(
@@ -264,7 +288,7 @@ pub fn execute(
     if let Some(figures) = &mut recording.path {
         figures.appeared = Some((
             length.as_nanos(),
-            flows.iter().map(|flow| appeared(flow, server)).collect(),
+            flows.iter().map(|flow| appeared(flow, ours)).collect(),
         ));
     }
     recording.flows = flows.into_iter().map(figures).collect();
@@ -298,9 +322,9 @@ fn attend(signals: &SignalFd, child: Pid) -> Result<Option<u8>, Failure> {
     }
 }
 
-fn appeared(flow: &Flow, server: Option<IpAddr>) -> Appeared {
+fn appeared(flow: &Flow, program: Option<IpAddr>) -> Appeared {
     Appeared {
-        service: flow.key.service(server),
+        service: flow.key.service(program),
         kind: match flow.kind {
             Kind::Tcp => AppearedKind::Tcp,
             Kind::Echo => AppearedKind::Ping,
