@@ -84,6 +84,9 @@ pub struct Link<P> {
     queued: u64,
     /// Packets that left as they came, until [`Link::serve`] returns them at the same instant.
     departed: VecDeque<P>,
+    /// A packet that needs further opportunities of a trace, and when it has them.
+    transit: Option<(Time, P)>,
+    is_trace: bool,
     wake: Time,
     /// The discipline has a timer, and is asked for it.
     has_timer: bool,
@@ -127,6 +130,8 @@ impl<P: Packet> Link<P> {
                 && config.device_queue == 0
                 && config.request_grant.is_none(),
             grants: (config.request_grant).map(|every| Grants::new(every, config.first_grant)),
+            is_trace: shaper.is_trace(),
+            transit: None,
             shaper,
             device: VecDeque::new(),
             device_limit: config.device_queue as usize,
@@ -196,7 +201,7 @@ impl<P: Packet> Link<P> {
 
     /// Packets in the discipline, in the device queue and about to leave.
     pub fn packets(&self) -> u64 {
-        self.queued + self.departed.len() as u64
+        self.queued + self.departed.len() as u64 + u64::from(self.transit.is_some())
     }
 
     /// True if an arrival makes the link send, as on Linux each transmission enqueues and then runs the discipline: the
@@ -252,6 +257,21 @@ impl<P: Packet> Link<P> {
         debug_assert!(!self.environment.has_dropped(), "one came, one leaves");
         observer.on_pass(number, &mut packet, now);
         self.shaper.charge(packet.bytes(), now);
+        self.let_go(packet, now)
+    }
+
+    /// A packet that was charged; kept as long as it needs further opportunities of a trace.
+    #[inline(always)]
+    fn let_go(&mut self, packet: P, now: Time) -> Option<P> {
+        if self.is_trace {
+            cold_path();
+            let at = self.shaper.left_at(now);
+            if at > now {
+                self.wake = if self.departed.is_empty() { at } else { now };
+                self.transit = Some((at, packet));
+                return None;
+            }
+        }
         Some(packet)
     }
 
@@ -307,6 +327,11 @@ impl<P: Packet> Link<P> {
                 if self.departed.is_empty() {
                     self.wake = self.next_wake(now);
                 }
+                return Some(packet);
+            }
+            if let Some((_, packet)) = self.transit.take_if(|(at, _)| *at <= now) {
+                cold_path();
+                self.wake = self.next_wake(now);
                 return Some(packet);
             }
             if let Some(packet) = self.advance(now, number, observer) {
@@ -365,6 +390,7 @@ impl<P: Packet> Link<P> {
         if let Some(grants) = &mut self.grants {
             grants.charge(packet.bytes());
         }
+        let packet = self.let_go(packet, now)?;
         self.wake = self.next_wake(now);
         Some(packet)
     }
@@ -372,6 +398,10 @@ impl<P: Packet> Link<P> {
     /// When [`Link::serve`] has something to do next.
     #[inline(always)]
     fn next_wake(&mut self, now: Time) -> Time {
+        if let Some((at, _)) = self.transit {
+            cold_path();
+            return at;
+        }
         if !self.is_line && self.queued == 0 {
             return Time::MAX;
         }

@@ -68,6 +68,14 @@ impl Shaper {
         }
     }
 
+    /// When a packet that was charged has left: a trace's by the last opportunity that it takes, others at once.
+    pub fn left_at(&mut self, now: Time) -> Time {
+        match self {
+            Self::Bucket(_) => now,
+            Self::Opportunities(opportunities) => opportunities.left_at(),
+        }
+    }
+
     /// Sets the rate from now on. Returns false for a trace.
     pub fn set_rate(&mut self, rate: Rate, now: Time) -> bool {
         match self {
@@ -98,6 +106,11 @@ impl Shaper {
     /// True for a serial line, which sends packet after packet.
     pub const fn is_line(&self) -> bool {
         matches!(self, Self::Bucket(Bucket { burst: 0, .. }))
+    }
+
+    /// True for a trace.
+    pub const fn is_trace(&self) -> bool {
+        matches!(self, Self::Opportunities(_))
     }
 }
 
@@ -202,7 +215,7 @@ impl Bucket {
 }
 
 /// The opportunities of a trace. At each the link may send 1500 bytes and their overhead, at that instant only. A larger
-/// packet also uses the opportunities that follow.
+/// packet also uses the opportunities that follow, and has left with the last of them.
 pub struct Opportunities {
     instants: Instants,
     mean_rate: Rate,
@@ -261,15 +274,26 @@ impl Opportunities {
     #[cold]
     fn free_at(&mut self, now: Time) -> Time {
         while self.at < now || self.left <= 0 {
-            let Some((at, count)) = self.instants.next() else {
-                return Time::MAX; // not reached: a trace has no end
-            };
-            self.at = Time::ZERO + at;
-            let (owed, worth) = ((-self.left).max(0), i64::from(count) * self.worth);
-            self.carry(owed.min(worth));
-            self.left = worth - owed;
+            self.go_on();
         }
         self.at
+    }
+
+    #[cold]
+    fn left_at(&mut self) -> Time {
+        while self.left < 0 {
+            self.go_on();
+        }
+        self.at
+    }
+
+    /// Goes on to the next instant; a trace has no end.
+    fn go_on(&mut self) {
+        let (at, count) = self.instants.next().unwrap_or((Duration::MAX, u32::MAX));
+        self.at = Time::ZERO + at;
+        let (owed, worth) = ((-self.left).max(0), i64::from(count) * self.worth);
+        self.carry(owed.min(worth));
+        self.left = worth - owed;
     }
 }
 
