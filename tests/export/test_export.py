@@ -219,7 +219,7 @@ def test_the_same_results_give_the_same_files(sojourn: Cli, recorded: Path):
 def test_a_wrong_export_is_refused(sojourn: Cli, tmp_path: Path):
     (tmp_path / "empty").mkdir()
     wrong(sojourn("export", "empty", "--format", "csv"), "empty", "sojourn run --out")
-    wrong(sojourn("export", "empty", "--format", "xls"), "xls", "csv, events, flent, latex, parquet")
+    wrong(sojourn("export", "empty", "--format", "xls"), "xls", "csv, events, flent, latex, mahimahi, parquet")
     wrong(sojourn("export", "empty"), "--format")
     (tmp_path / "empty" / "summary.json").write_text("{", encoding="utf-8")
     wrong(sojourn("export", "empty", "--format", "csv"), "damaged")

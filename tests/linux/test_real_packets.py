@@ -159,6 +159,37 @@ def test_a_download_is_measured(path: Path, tmp_path: Path):
 
 
 @real
+def test_the_panel_is_a_line_a_second(path: Path, tmp_path: Path):
+    served = f'{sys.executable} -c "{SERVE}"'
+    words = ["--set", 'link.rate="2 Mbit/s"', "--panel", "--server", served, "--", sys.executable, "-c", FETCH]
+    done = sojourn("shell", path, *words)
+    assert (done.returncode, done.stdout) == (0, "500000\n"), done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("down: ")]
+    # 500 kB at 2 Mbit/s take 2 s, and the first lines come after one and two.
+    assert len(lines) in (2, 3), done.stderr
+    found = re.fullmatch(r"down: (\d+\.\d\d) Mbit/s, \d+ packets, \d+\.\d ms, \d+ dropped", lines[1])
+    assert found is not None
+    assert abs(float(found[1]) - 2.0) < 0.1
+
+
+@real
+def test_a_terminal_has_the_panel_as_its_title(path: Path):
+    said = b""
+    words = [*SOJOURN, "shell", str(path), "--panel", "--no-outside", "--", "sleep", "1.5"]
+    here, there = os.openpty()
+    with (
+        os.fdopen(here, "rb", buffering=0) as terminal,
+        subprocess.Popen(words, stderr=there, stdout=subprocess.DEVNULL) as shell,
+    ):
+        os.close(there)
+        while b"\033[23;2t" not in said:
+            said += terminal.read(4096)
+        shell.wait()
+    title = re.search(rb"\033\[22;2t\033\]2;down: 0.00 Mbit/s, 0 packets, 0.0 ms, 0 dropped\007", said)
+    assert title is not None, said
+
+
+@real
 def test_a_signal_to_the_shell_reaches_the_program(path: Path, tmp_path: Path):
     ready = tmp_path / "ready"
     words = f"trap 'exit 5' TERM; : > {ready}; while :; do sleep 0.05; done"

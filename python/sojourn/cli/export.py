@@ -15,9 +15,9 @@ from sojourn.files.storage import write_failed
 
 def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory that run or compare wrote with --out.")],
-    format: Annotated[str, typer.Option(help="csv, events, flent, latex, parquet.")],
+    format: Annotated[str, typer.Option(help="csv, events, flent, latex, mahimahi, parquet.")],
 ) -> None:
-    """Write results as CSV, Parquet, LaTeX, data files of Flent or events for replay into DIR/FORMAT."""
+    """Write results into DIR/FORMAT: CSV, Parquet, LaTeX, data files of Flent, events for replay, logs of mahimahi."""
     try:
         written = export(directory, format)
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 import tomllib
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import typer
 from rich.console import Console
 
 from sojourn import _core, schema
+from sojourn.cli import mahimahi
 from sojourn.cli.options import BY_DEFAULT, Figures, Out, Set, formats_of, overrides
 from sojourn.cli.outcome import FAILED, Stopped, complain
 from sojourn.cli.run import tables_of
@@ -20,6 +22,7 @@ from sojourn.files import bounded
 from sojourn.frame.results import Results, Run
 from sojourn.linux import Datapath
 from sojourn.linux.shell import Shell
+from sojourn.live.panel import Panel
 from sojourn.page.tables import PLAIN_WIDTH, plain
 from sojourn.runs.backends import backend_of
 from sojourn.runs.comparison import overrides_for_queues
@@ -48,7 +51,8 @@ def command(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="[FILE] -- COMMAND...", help="The experiment, TOML, and the program with its arguments."
+            metavar="[FILE] -- COMMAND...",
+            help="The experiment, TOML, and the program with its arguments; or -- and a command of mahimahi.",
         ),
     ],
     rate: Annotated[str | None, typer.Option(help="Without FILE: the rate of the link, down.")] = None,
@@ -67,6 +71,9 @@ def command(
     ] = None,
     between: Between = None,
     outside: Outside = None,
+    panel: Annotated[
+        bool, typer.Option("--panel", help="Show what the queues do, each second, in the title of the terminal.")
+    ] = False,
     set: Set = None,
     out: Out = None,
     figures: Figures = BY_DEFAULT,
@@ -77,9 +84,12 @@ def command(
     signals and exit status are passed on; the tables go to standard error. FILE's traffic, if it has any, is not sent.
     """
     formats = formats_of(figures)
-    plan, program = prepared(words, rate=rate, up=up, delay=delay, aqm=aqm, queue=queue, set=set)
+    line = mahimahi.read(words) if rate is None and mahimahi.is_given(words) else None
+    plan, program = prepared(words, line=line, rate=rate, up=up, delay=delay, aqm=aqm, queue=queue, set=set)
     backend_of(Datapath.name)  # Refuses a system that is not Linux.
     shell = Shell(program, server or (), interfaces(between, server, outside), outside=outside)
+    if panel or (line is not None and line.metered):
+        shell.feed = Panel([queue["name"] for queue in json.loads(plan[0].parts_json)["queues"]])
     shell.check(plan)
     for note in shell.notes(plan):
         complain(f"note: {note}")
@@ -87,7 +97,8 @@ def command(
     def runner(
         keep: Callable[[Run], Run] | None = None, journal: Journal | None = None
     ) -> tuple[Results, BaseException | None]:
-        run = as_run(shell.run(plan[0], _core.Monitor()))
+        with shell.feed.shown() if isinstance(shell.feed, Panel) else contextlib.nullcontext():
+            run = as_run(shell.run(plan[0], _core.Monitor()))
         return results_of(plan, shell.name, run if keep is None else keep(run)), None
 
     if out is None:
@@ -98,12 +109,18 @@ def command(
         except Unsaved as unsaved:
             raise Stopped(FAILED, f"{out}: {unsaved.cause}") from None
     show_aside(results)
+    if line is not None:
+        try:
+            line.write_logs(results)
+        except OSError as error:
+            raise Stopped(FAILED, f"{error.filename}: {error.strerror}") from None
     raise typer.Exit(shell.status or 0)
 
 
 def prepared(
     words: list[str],
     *,
+    line: mahimahi.Line | None = None,
     rate: str | None = None,
     up: str | None = None,
     delay: str = "0 ms",
@@ -118,6 +135,8 @@ def prepared(
     ExperimentError
         There is a mistake in one of them.
     """
+    if line is not None:
+        return _core.Plan.for_programs(line.text(), words[0], overrides(set), queue), line.program
     file, program = _split(words, given=rate is not None)
     if file is None:
         text, name = _text(str(rate), up, delay, aqm), "shell"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sojourn._core import ExperimentError
-from sojourn.export import columnar, events, flent, latex
+from sojourn.export import columnar, events, flent, latex, mahimahi
 from sojourn.files.storage import Staging
 from sojourn.frame.results import Results
 from sojourn.store.folder import load
@@ -23,6 +23,7 @@ FORMATS: dict[str, Callable[[Results, Staging], list[Path]]] = {
     "events": events.stage,
     "flent": flent.stage,
     "latex": latex.stage,
+    "mahimahi": mahimahi.stage,
     "parquet": columnar.stage_parquet,
 }
 """The function that writes each format."""
@@ -38,7 +39,8 @@ def export(directory: str | Path, format: str) -> list[Path]:
     format
         ``"csv"`` and ``"parquet"``: tables of runs, flows and recordings, with units in the column names; ``"flent"``:
         a data file of Flent for every run, from its recorded series; ``"events"``: the packets of every queue for
-        ``sojourn.replay``; ``"latex"``: the tables of medians and intervals, for a paper.
+        ``sojourn.replay``; ``"mahimahi"``: the same as logs of mm-link; ``"latex"``: the tables of medians and
+        intervals, for a paper.
 
     Returns
     -------

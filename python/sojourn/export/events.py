@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sojourn._core import ExperimentError
+from sojourn.export.packets import tables
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.results import Results, Run
 from sojourn.frame.swept import as_in_file
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Integers = npt.NDArray[np.int64]
+    from sojourn.export.packets import Integers
 
 _MARKED, _DROPPED_AQM, _NO_ROOM = 1, 2, 3
 _HEADERS_ONLY = 100
@@ -47,24 +46,12 @@ def stage(results: Results, staging: Staging) -> list[Path]:
     """
     cells = _cells(results)
     written = []
-    for run in results.runs:
-        packets = run.packets()
-        if packets is None:
-            continue
-        table = {name: packets[name].to_numpy().astype(np.int64) for name in packets.column_names if name not in _TEXTS}
-        for link, direction in sorted(set(zip(table["link"].tolist(), table["direction"].tolist(), strict=True))):
-            here = (table["link"] == link) & (table["direction"] == direction)
-            part = {name: column[here] for name, column in table.items()}
-            rows = _rows(part, _capability(run, cells), by_socket=_aqm(run, cells) in _BY_SOCKET)
-            text = "\n".join([*_heading(run, cells), *rows, ""])
-            name = file_name(f"{run.label}-seed{run.seed}-link{link}-{'up' if direction else 'down'}.txt.gz")
-            written.append(staging.add_bytes(name, gzip.compress(text.encode(), mtime=0)))
-    if not written:
-        raise ExperimentError("export: no packets were recorded; needs record.packets = true")
+    for run, link, way, table in tables(results):
+        rows = _rows(table, _capability(run, cells), by_socket=_aqm(run, cells) in _BY_SOCKET)
+        text = "\n".join([*_heading(run, cells), *rows, ""])
+        name = file_name(f"{run.label}-seed{run.seed}-link{link}-{way}.txt.gz")
+        written.append(staging.add_bytes(name, gzip.compress(text.encode(), mtime=0)))
     return written
-
-
-_TEXTS = ("label", "run", "seed")
 
 
 def _cells(results: Results) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use sojourn_aqm::Catalogue;
 use sojourn_datapath::datapath::Ends;
 use sojourn_datapath::flows::Flow;
-use sojourn_datapath::network::{Fate, Row, states};
+use sojourn_datapath::network::{Fate, states};
 use sojourn_datapath::{Datapath, Packet};
 use sojourn_experiment::RunSpec;
 use sojourn_experiment::change::Changes;
@@ -125,13 +125,18 @@ impl Live {
             let left = rows.iter().filter(|row| {
                 usize::from(row.queue) == number && !matches!(row.fate, Fate::Dropped(_))
             });
-            let stayed = left.map(|row: &Row| (row.settled - row.entered).as_millis_f64());
-            let (n, sum, most) = stayed.fold((0_u64, 0.0, 0.0_f64), |(n, sum, most), one| {
-                (n + 1, sum + one, most.max(one))
-            });
+            let (mut n, mut bytes, mut sum, mut most) = (0_u64, 0_u64, 0.0, 0.0_f64);
+            for row in left {
+                let stayed = (row.settled - row.entered).as_millis_f64();
+                n += 1;
+                bytes += u64::from(row.bytes);
+                sum += stayed;
+                most = most.max(stayed);
+            }
             let state = &states[number];
             json!({
                 "packets": n,
+                "bytes": bytes,
                 "sojourn_mean_ms": (n > 0).then(|| sum / n as f64),
                 "sojourn_max_ms": most,
                 "backlog_packets": state.backlog_packets,

@@ -35,8 +35,8 @@ use super::shell::{DEVICE, ENDS};
 use super::{Context, Failure};
 use crate::job::Route;
 
-/// The variable that names to the program the address of this machine's own servers, those on 127.0.0.1 too.
-pub const HOST: &str = "SOJOURN_HOST";
+/// The variables that name to the program the address of this machine's own servers, those on 127.0.0.1 too: ours, and mahimahi's.
+pub const HOSTS: [&str; 2] = ["SOJOURN_HOST", "MAHIMAHI_BASE"];
 /// The address at which they are, and the router of the servers' namespace.
 pub const MACHINE: Ipv4Addr = Ipv4Addr::new(100, 64, 1, 2);
 /// The address of the servers' namespace on its device, and that of the machine's resolver.

@@ -157,7 +157,10 @@ impl End {
         within(self.name.as_deref(), || {
             let child = as_plain(user, program)
                 .env(SERVER, ENDS[0].to_string())
-                .envs(outside.then(|| (outside::HOST, outside::MACHINE.to_string())))
+                .envs(
+                    (outside::HOSTS.iter().filter(|_| outside))
+                        .map(|name| (name, outside::MACHINE.to_string())),
+                )
                 .spawn();
             let child = child.context(|| "starting a program".into())?;
             Ok(Pid::from_raw(child.id() as i32))
