@@ -36,7 +36,7 @@ print(s.recv(100).decode())
 
 
 @contextmanager
-def server(count: int) -> Iterator[int]:
+def server(count: int, address: str = "127.0.0.1") -> Iterator[int]:
     """A server of the machine's own, which sends so many bytes to whoever connects."""
 
     def answer() -> None:
@@ -46,7 +46,7 @@ def server(count: int) -> Iterator[int]:
                 with client:
                     client.sendall(bytes(count))
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server((address, 0)) as listening:
         threading.Thread(target=answer, daemon=True).start()
         yield listening.getsockname()[1]
         listening.shutdown(socket.SHUT_RDWR)
@@ -111,6 +111,32 @@ def test_no_outside_is_none():
         words = ["--no-outside", "--", sys.executable, "-c", "import os; print('SOJOURN_HOST' in os.environ)"]
         done = subprocess.run([*SOJOURN, *words, str(port)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "False\n")
+
+
+@real
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a network namespace")
+def test_a_machine_without_a_default_route_has_no_outside():
+    alone = ["unshare", "-n", *SOJOURN]
+    done = subprocess.run([*alone, "--", "true"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lacking = "this machine has no default route (IPv4)"
+    assert done.stderr.startswith(f"note: the program reaches nothing outside: {lacking}\n")
+    done = subprocess.run([*alone, "--outside", "--", "true"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"sojourn: --outside: {lacking}\n")
+
+
+@real
+def test_shells_nest(tmp_path: Path):
+    # The machine's own address, by which it is reached from within both.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+        own.connect(("198.51.100.1", 9))
+        address = own.getsockname()[0]
+    with server(100_000, address) as port:
+        (tmp_path / "fetch.py").write_text(FETCH.replace("SOJOURN_HOST", "MACHINE"), encoding="utf-8")
+        words = [*SOJOURN, "--", *SOJOURN, "--", sys.executable, str(tmp_path / "fetch.py"), str(port)]
+        environment = {**os.environ, "MACHINE": address}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "100000\n"), done.stderr
 
 
 def _carriers() -> set[str]:

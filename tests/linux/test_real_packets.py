@@ -71,7 +71,7 @@ def test_a_plan_for_programs_has_one_run_of_the_named_arm():
     [
         ([], "red", '--queue: got "red"; must be one of "fq_codel", "fifo"'),
         ([("link.rate", "5 ms")], None, '--set link.rate: got "5 ms"; must be a rate'),
-        ([("record.pcap", "true")], None, "--set record.pcap: got true; must be left out for real packets"),
+        ([("record.pcap", '"sender"')], None, '--set record.pcap: got "sender"; must be true, false or "router"'),
         ([("queue.0.target", "-1 s")], None, "--set queue.0.target: "),
     ],
 )

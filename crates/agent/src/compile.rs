@@ -154,13 +154,19 @@ pub fn check_links(experiment: &Experiment) -> Result<(), Refusal> {
             "must be left out for real packets; backends that have it: sim",
         );
     }
-    if experiment.record.pcap.is_some() {
+    check_capture(experiment)?;
+    check_qlog(experiment)
+}
+
+/// Refuses captures at the hosts.
+fn check_capture(experiment: &Experiment) -> Result<(), Refusal> {
+    if !matches!(experiment.record.pcap, None | Some(CapturePoint::Router)) {
         return refuse(
             "record.pcap",
-            "must be left out for real packets; backends that capture: sim, linux",
+            "must be true, false or \"router\" on Linux and for real packets; backends that capture at the hosts: sim",
         );
     }
-    check_qlog(experiment)
+    Ok(())
 }
 
 /// Refuses a qlog: the state of a kernel's or of a program's sender is not seen packet by packet.
@@ -262,12 +268,7 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
         check_wire(place, &experiment.traffic)?;
     }
     check_traffic(experiment)?;
-    if !matches!(experiment.record.pcap, None | Some(CapturePoint::Router)) {
-        return refuse(
-            "record.pcap",
-            "must be true, false or \"router\" on Linux; backends that capture at the hosts: sim",
-        );
-    }
+    check_capture(experiment)?;
     check_qlog(experiment)
 }
 

@@ -128,7 +128,8 @@ struct Delivery<'a, E> {
 }
 
 impl<E: Ends> Hosts<Packet, Watch, Cell<Packet>> for Delivery<'_, E> {
-    fn deliver(&mut self, mut packet: Packet, now: Time, _: &mut Network) {
+    fn deliver(&mut self, mut packet: Packet, now: Time, network: &mut Network) {
+        network.observer.on_delivery(&mut packet, now);
         let outside = &mut *self.outside;
         let late = outside.clock.now().map(|at| at.saturating_since(now));
         let port = usize::from(packet.payload.port);

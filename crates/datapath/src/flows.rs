@@ -391,6 +391,7 @@ mod tests {
             flow,
             returning,
             port: 0,
+            captured: false,
         }
     }
 

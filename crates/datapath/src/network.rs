@@ -42,6 +42,8 @@ pub struct Frame {
     pub returning: bool,
     /// The port by which it leaves.
     pub port: u16,
+    /// True if a queue has captured it.
+    pub captured: bool,
 }
 
 /// A packet that was read at `now` and that belongs to a flow. `overhead`: bytes that the hosts' link adds.
@@ -61,6 +63,7 @@ pub fn packet(
         flow,
         returning,
         port,
+        captured: false,
     };
     let mut packet = Datagram::new(frame, bytes.len() as u32 + overhead)
         .with_ecn(headers.ecn)
@@ -148,6 +151,25 @@ pub struct Watch {
     pub impaired: Vec<(Hop, u64, u64)>,
     /// Rows that are not kept, because there are too many.
     pub unrecorded: u64,
+    /// The headers of packets, if they are recorded.
+    pub capture: Option<Capture>,
+}
+
+/// Records the headers of packets as they leave the queues.
+#[derive(Debug)]
+pub struct Capture {
+    /// Appends a row: when a packet left, the number of its queue, its bytes.
+    pub note: fn(&mut Vec<u8>, u64, u8, &[u8]),
+    /// The rows.
+    pub rows: Vec<u8>,
+    /// The number under which packets that pass no queue are recorded as they arrive.
+    pub others: Option<u8>,
+}
+
+impl Capture {
+    fn note(&mut self, number: u8, packet: &mut Packet, now: Time) {
+        (self.note)(&mut self.rows, now.as_nanos(), number, arrived(packet));
+    }
 }
 
 /// The most rows: some 3 GB.
@@ -179,6 +201,15 @@ impl Watch {
         }
         rows.extend(still);
         rows
+    }
+
+    /// A packet has arrived.
+    pub fn on_delivery(&mut self, packet: &mut Packet, now: Time) {
+        if let Some(capture) = &mut self.capture
+            && let Some(number) = capture.others.filter(|_| !packet.payload.captured)
+        {
+            capture.note(number, packet, now);
+        }
     }
 
     fn note(&mut self, queue: usize, packet: &Packet, fate: Fate, now: Time) {
@@ -244,6 +275,10 @@ impl Observer<Packet> for Watch {
 
     fn on_dequeue(&mut self, link: usize, packet: &mut Packet, now: Time) {
         self.note(link, packet, left(packet), now);
+        if let Some(capture) = &mut self.capture {
+            capture.note(link as u8, packet, now);
+            packet.payload.captured = true;
+        }
     }
 
     fn on_pass(&mut self, link: usize, packet: &mut Packet, now: Time) {
@@ -280,6 +315,9 @@ impl cells::Watch<Packet> for Watch {
 
     fn on_departure(&mut self, queue: usize, packet: &Packet, now: Time) {
         self.land(queue, packet, left(packet), now);
+        if let Some(capture) = &mut self.capture {
+            capture.note(queue as u8, &mut packet.clone(), now);
+        }
     }
 
     fn on_drop(

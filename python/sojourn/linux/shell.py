@@ -29,9 +29,20 @@ if sys.platform != "win32":
 _INTERFACES = Path("/sys/class/net")
 _UP, _ETHERNET = 1, 1
 """IFF_UP of netdevice(7), ARPHRD_ETHER of linux/if_arp.h."""
-NO_PASTA = f"{programs.PASTA} is missing; apt-get install {programs.PACKAGE_OF[programs.PASTA]}"
+_ROUTES, _ALL = Path("/proc/net/route"), "00000000"
+"""The routes of the machine; the destination and mask of that to everywhere."""
 POLL_S = 0.5
 """Wall time after which the agent is looked at, although no signal has come."""
+
+
+def outside_lacks() -> str | None:
+    """What the outside of programs lacks on this machine, with the remedy; None if nothing is known to be missing."""
+    if programs.find(programs.PASTA) is None:
+        return f"{programs.PASTA} is missing; apt-get install {programs.PACKAGE_OF[programs.PASTA]}"
+    routes = [line.split() for line in _ROUTES.read_text().splitlines()[1:]]
+    if not any(route[1] == route[7] == _ALL for route in routes):
+        return "this machine has no default route (IPv4)"
+    return None
 
 
 @dataclass
@@ -63,23 +74,26 @@ class Shell:
         """
         if self.between is None:
             require()
-            if self.outside and not programs.find(programs.PASTA):
-                raise LinuxError(f"--outside: {NO_PASTA}")
+            if self.outside and (lacking := outside_lacks()):
+                raise LinuxError(f"--outside: {lacking}")
         else:
             programs.require_agent()
             _check_interfaces(self.between)
 
     @property
+    def _expects_outside(self) -> bool:
+        """Whether a program like this reaches the outside, unless it is said otherwise."""
+        return self.between is None and self.outside is None and not self.servers
+
+    @property
     def reaches_outside(self) -> bool:
         """Whether the program will reach the outside."""
-        if self.between is not None or self.outside is False or programs.find(programs.PASTA) is None:
-            return False
-        return self.outside or not self.servers
+        return bool(self.outside or self._expects_outside) and outside_lacks() is None
 
     def notes(self, plan: _core.Plan) -> list[str]:
         """That the outside is missing where it is expected; the program brings its own traffic."""
-        expected = self.between is None and self.outside is None and not self.servers
-        return [f"the program reaches nothing outside: {NO_PASTA}"] if expected and not self.reaches_outside else []
+        lacking = outside_lacks() if self._expects_outside else None
+        return [] if lacking is None else [f"the program reaches nothing outside: {lacking}"]
 
     def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
         """Runs the program to its end, and returns what was measured.

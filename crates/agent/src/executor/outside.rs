@@ -45,6 +45,8 @@ const RESOLVER: Ipv4Addr = Ipv4Addr::new(100, 64, 1, 3);
 /// Its device there, the prefix and the largest packet, as pasta has it.
 const OUTSIDE: &str = "outside";
 const PREFIX: u8 = 24;
+/// The Ethernet address of pasta: without it, it takes that of the machine's default route, and a tunnel has none.
+const MAC: &str = "02:00:64:40:01:02";
 const MTU: u32 = 65_520;
 const QUEUE: u32 = 10_000;
 /// The table with the route by which connections end in the servers' namespace.
@@ -78,7 +80,7 @@ impl Waiting {
         // the right to look into this process, so the shell opens the namespace for it.
         let script = format!(
             "read -r net && exec 7< \"$net\" && exec pasta --foreground --quiet --ipv4-only --runas 0 --netns-only --no-netns-quit \
-             -t none -u none -T none -U none --address {program} --gateway {MACHINE} --dns-forward {RESOLVER} \
+             -t none -u none -T none -U none --address {program} --mac-addr {MAC} --gateway {MACHINE} --dns-forward {RESOLVER} \
              --ns-ifname {OUTSIDE} --netns /proc/self/fd/7"
         );
         let mut child = Command::new("/bin/sh")

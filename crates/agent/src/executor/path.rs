@@ -15,6 +15,7 @@ use sojourn_datapath::scheduling::{Priority, ask_for_real_time};
 use sojourn_datapath::{Clock, Datapath, network};
 use sojourn_experiment::RunSpec;
 use sojourn_experiment::derived;
+use sojourn_experiment::model::Experiment;
 use sojourn_path::Route;
 use sojourn_units::{Duration, Time, Way};
 
@@ -23,6 +24,7 @@ use super::live::{self, Live, Watched};
 use super::setup::Network;
 use super::tap::{flow_of_echo, flow_of_ports};
 use super::{Context, Failure, allow_files, release, session};
+use crate::capture;
 use crate::decision::Foreign;
 use crate::disciplines::Counters;
 use crate::job::{Action, PathJob};
@@ -122,6 +124,7 @@ pub fn execute(told: &PathJob, progress: &mut dyn FnMut(u64)) -> Result<Recordin
     Ok(Recording {
         queues: of_path.queues,
         packets: of_path.packets,
+        captured: of_path.captured,
         events: of_path.events,
         path: of_path.path,
         ..recording
@@ -170,7 +173,7 @@ fn begin(
     }
     let (stop, stopped) = UnixStream::pair().context(|| "opening a pair of sockets".into())?;
     let mut path = Datapath::new(
-        plan.build(),
+        built(plan, experiment),
         JobFlows {
             flows,
             seen: live.is_some().then(Flows::default),
@@ -193,6 +196,20 @@ fn begin(
     let thread = thread::Builder::new().name("path".into()).spawn(run);
     let thread = thread.context(|| "starting the path's thread".into())?;
     Ok(Running { stop, thread })
+}
+
+/// A network that records what an experiment wants to have captured.
+pub fn built(plan: network::Plan<'_>, experiment: &Experiment) -> network::Network {
+    let mut network = plan.build();
+    // As of Linux: of `[link]`, a direction without a queue is captured, too.
+    let link = &experiment.links[0];
+    let is_open = link.nodes.is_none() && link.up.is_none();
+    network.observer.capture = experiment.record.pcap.map(|_| network::Capture {
+        note: capture::note,
+        rows: Vec::new(),
+        others: is_open.then_some(1),
+    });
+    network
 }
 
 /// What a path has recorded. `note`: what the user should know.
@@ -246,6 +263,10 @@ pub fn record<E: Ends>(path: &mut Datapath<E>, note: Option<String>, end: Time) 
             cells,
             used,
         }),
+        captured: watch
+            .capture
+            .take()
+            .map_or(Vec::new(), |capture| capture.rows),
         packets: watch.take_rows().into_iter().map(packet).collect(),
         ..Recording::default()
     }

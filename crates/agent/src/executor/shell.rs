@@ -37,7 +37,7 @@ use super::link::Link;
 use super::live::{self, Live, Watched};
 use super::namespace::within;
 use super::outside::{self, Outside, Waiting};
-use super::path::{read_run, record};
+use super::path::{built, read_run, record};
 use super::sandbox::{PASSED_ON, as_plain, handled, network_namespace, status_of};
 use super::setup::tun;
 use super::{Context, Failure, release};
@@ -268,7 +268,7 @@ pub fn execute(
     };
     let overhead = experiment.links[0].overhead;
     let mut path = Datapath::new(
-        plan.build(),
+        built(plan, experiment),
         flows,
         ports,
         clock,

@@ -1,0 +1,120 @@
+"""What programs say of themselves behind a link is what our table says of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sojourn.linux import datapath, programs
+
+LACKING = datapath.missing() or next(
+    (f"{name} is missing" for name in ("iperf3", "curl") if programs.find(name) is None), None
+)
+pytestmark = pytest.mark.skipif(LACKING is not None, reason=f"real packets: {LACKING}")
+SOJOURN = [sys.executable, "-m", "sojourn", "shell"]
+LINE = ["--rate", "20mbit", "--up", "10mbit", "--delay", "10ms", "--aqm", "fq_codel", "--figures", "none"]
+WEB = f"{sys.executable} -m http.server --protocol HTTP/1.1 8000 > log 2>&1"
+SHARE = 0.02
+"""How far they may be apart."""
+SEGMENTS, SEGMENT, EVERY_S = 3, 2_000_000, 2.0
+VIDEO = f"""
+import http.client, os, sys, time
+began = time.monotonic()
+server = http.client.HTTPConnection(os.environ["SOJOURN_SERVER"], 8000)
+fetched, first = 0, None
+for number in range({SEGMENTS}):
+    time.sleep(max(0.0, began + number * {EVERY_S} - time.monotonic()))
+    server.request("GET", "/segment")
+    answer = server.getresponse()
+    first = first or time.monotonic()
+    fetched += len(answer.read())
+print(fetched, time.monotonic() - first)
+"""
+
+
+def run(out: Path, *words: str, server: str) -> tuple[str, dict[str, Any]]:
+    """What a program prints, and the run behind which it was."""
+    command = [*SOJOURN, *LINE, "--server", server, "--out", str(out), "--", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=out.parent)
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads((out / "summary.json").read_text())["runs"]
+    return done.stdout, found
+
+
+def goodput(found: dict[str, Any], direction: str) -> float:
+    """The goodput in our table of what most bytes have."""
+    flows = [flow for flow in found["flows"] if flow["direction"] == direction]
+    return float(max(flows, key=lambda flow: flow["received_bytes"])["goodput_bps"])
+
+
+@pytest.mark.parametrize(("way", "options"), [("down", ["-R"]), ("up", [])])
+def test_iperf3(tmp_path: Path, way: str, options: list[str]):
+    words = ["sh", "-c", f"iperf3 -J -t 5 {' '.join(options)} -c $SOJOURN_SERVER"]
+    said, found = run(tmp_path / "out", *words, server="iperf3 -s -1")
+    own = json.loads(said)["end"]["sum_received"]["bits_per_second"]
+    assert goodput(found, way) == pytest.approx(own, rel=SHARE)
+
+
+def test_curl_of_ten_megabytes(tmp_path: Path):
+    (tmp_path / "file").write_bytes(bytes(10_000_000))
+    # From the first byte on, as our flow of data begins with it.
+    told = "%{speed_download} %{time_total} %{time_starttransfer} %{size_download}"
+    words = ["sh", "-c", f"curl -s -o /dev/null -w '{told}' http://$SOJOURN_SERVER:8000/file"]
+    said, found = run(tmp_path / "out", *words, server=WEB)
+    speed, total, first, size = map(float, said.split())
+    assert size == 10_000_000
+    assert goodput(found, "down") == pytest.approx(8 * speed, rel=SHARE)
+    assert goodput(found, "down") == pytest.approx(8 * size / (total - first), rel=SHARE)
+
+
+def test_segments_of_a_video(tmp_path: Path):
+    (tmp_path / "segment").write_bytes(bytes(SEGMENT))
+    said, found = run(tmp_path / "out", sys.executable, "-c", VIDEO, server=WEB)
+    fetched, seconds = map(float, said.split())
+    assert fetched == SEGMENTS * SEGMENT
+    assert goodput(found, "down") == pytest.approx(8 * fetched / seconds, rel=SHARE)
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark")
+def test_a_capture_has_the_packets_of_the_run(tmp_path: Path):
+    (tmp_path / "file").write_bytes(bytes(1_000_000))
+    get = ["sh", "-c", "curl -s -o /dev/null http://$SOJOURN_SERVER:8000/file"]
+    command = [
+        *SOJOURN,
+        *LINE,
+        "--server",
+        WEB,
+        "--set",
+        "record.pcap=true",
+        "--out",
+        str(tmp_path / "out"),
+        "--",
+        *get,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (capture,) = (tmp_path / "out").glob("capture_*.pcapng")
+    (found,) = json.loads((tmp_path / "out" / "summary.json").read_text())["runs"]
+    for way in ("down", "up"):
+        rows = packets(capture, f'frame.interface_name == "{way}"')
+        assert len(rows) == found["bottleneck"][way]["delivered_packets"]
+    data = packets(capture, "tcp.srcport == 8000", "tcp.len")
+    assert sum(int(row[1]) for row in data) > 1_000_000
+    assert packets(capture, "_ws.malformed || tcp.analysis.ack_lost_segment") == []
+    times = [float(row[0]) for row in packets(capture, "frame")]
+    assert times == sorted(times)
+
+
+def packets(capture: Path, filter: str, *fields: str) -> list[list[str]]:
+    """The time and fields of the packets that a filter of tshark's selects."""
+    words = ["tshark", "-r", str(capture), "-Y", filter, "-T", "fields"]
+    for field in ("frame.time_epoch", *fields):
+        words += ["-e", field]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return [line.split("\t") for line in said.splitlines()]
