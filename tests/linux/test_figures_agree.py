@@ -37,6 +37,14 @@ for number in range({SEGMENTS}):
 print(fetched, time.monotonic() - first)
 """
 
+TRAFFIC = """
+experiment = { duration = "2 s" }
+record = { pcap = true }
+link = { rate = "20 Mbit/s", delay = "2 ms" }
+queue = [{ aqm = "fq_codel" }]
+traffic = [{ kind = "bulk", rtt = "10 ms" }]
+"""
+
 
 def run(out: Path, *words: str, server: str) -> tuple[str, dict[str, Any]]:
     """What a program prints, and the run behind which it was."""
@@ -109,6 +117,23 @@ def test_a_capture_has_the_packets_of_the_run(tmp_path: Path):
     assert packets(capture, "_ws.malformed || tcp.analysis.ack_lost_segment") == []
     times = [float(row[0]) for row in packets(capture, "frame")]
     assert times == sorted(times)
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark")
+def test_a_capture_of_the_traffic_of_a_file_has_both_directions(tmp_path: Path):
+    (tmp_path / "file.toml").write_text(TRAFFIC, encoding="utf-8")
+    command = [*SOJOURN[:-1], "run", "file.toml", "--backend", "datapath", "--out", "out", "--figures", "none"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (capture,) = (tmp_path / "out").glob("capture_*.pcapng")
+    (found,) = json.loads((tmp_path / "out" / "summary.json").read_text())["runs"]
+    down = packets(capture, 'frame.interface_name == "down"')
+    assert len(down) == found["bottleneck"]["down"]["delivered_packets"] > 0
+    # Without a queue upwards they are captured as they arrive: an acknowledgement takes the base RTT.
+    acks = packets(capture, 'frame.interface_name == "up" && tcp.analysis.ack_rtt', "tcp.analysis.ack_rtt")
+    times = sorted(float(row[1]) for row in acks)
+    assert times[0] >= 0.010
+    assert times[len(times) // 2] < 0.013
 
 
 def packets(capture: Path, filter: str, *fields: str) -> list[list[str]]:
