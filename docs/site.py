@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import sys
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -14,6 +15,10 @@ from mkdocs.structure.pages import Page
 from sojourn import _core
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs" / "labs"))
+
+import sheets  # noqa: E402
+
 BROWSE = "https://github.com/sojourn-lab/sojourn/blob/main/"
 ELSEWHERE = {
     "README.md": "index.md",
@@ -39,10 +44,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Leads links, which are written for the checkout, to pages, else to the repository; titles code with its file."""
+    """Leads links, which are written for the checkout, to pages, else to the repository; titles code with its file.
+
+    An experiment is followed by a link that opens it in the browser.
+    """
     places = {page: source for source, page in ELSEWHERE.items()}
     here = page.file.src_uri
-    folder = posixpath.dirname(places.get(here, f"docs/{here}"))
+    source = places.get(here, f"docs/{here}")
+    folder = posixpath.dirname(source)
 
     def led(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(folder, link[2]))
@@ -55,4 +64,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     if here.startswith("results/studies/"):
         markdown = markdown.replace("][", "]\\[")  # two brackets, no reference
-    return FENCE.sub(r'```\1 title="\2"', LINK.sub(led, markdown))
+    markdown = LINK.sub(led, markdown)
+    if source in sheets.DOCUMENTS:
+        markdown = sheets.EXPERIMENT.sub(lambda one: f"{one[0]}\n[In the browser]({sheets.link(one[1])})\n", markdown)
+    return FENCE.sub(r'```\1 title="\2"', markdown)

@@ -42,7 +42,7 @@ def test_python_examples_run(code: str, tmp_path: Path):
     assert len(code.strip().splitlines()) <= 10
 
 
-@pytest.mark.parametrize("text", blocks("toml"))
+@pytest.mark.parametrize("text", blocks(r"toml(?: tree\.toml)?"))
 def test_experiments_in_the_documentation_are_accepted(text: str):
     if "duration" in tomllib.loads(text).get("experiment", {}):
         assert _core.Plan.read_text(text, "example", []).jobs

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from conftest import ROOT
+from sojourn import _core
+from sojourn.frame.swept import as_toml
 
 LABS = ROOT / "docs" / "labs"
 sys.path.insert(0, str(LABS))
 
 import make  # noqa: E402
+import sheets  # noqa: E402
+
+
+@pytest.mark.parametrize("lab", make.labs())
+def test_the_links_of_a_sheet_carry_what_its_cells_run(lab: str):
+    sheet = (LABS / f"{lab}.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    count = 0
+    for _, text in (cell for cell in make.cells(sheet) if cell[0] == "code" and not cell[1].startswith("%%")):
+        for _, file, given in make.runs(text, names):
+            base = make.files(sheet)[file]
+            written = _core.Plan.read_text(make.changed(base, given), file, [])
+            as_set = [(key, as_toml(value)) for key, value in given.items()]
+            assert [run.hash for run in written] == [run.hash for run in _core.Plan.read_text(base, file, as_set)]
+            assert sheets.link(make.changed(base, given)) in sheet
+            count += 1
+    assert count == len(re.findall(r"= sj\.run\(", sheet))
 
 
 @pytest.mark.parametrize("lab", make.labs())

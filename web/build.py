@@ -14,7 +14,17 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-EXAMPLES = HERE.parent / "examples"
+ROOT = HERE.parent
+sys.path.insert(0, str(ROOT / "docs" / "labs"))
+
+import sheets  # noqa: E402
+
+EXAMPLES = [
+    *sorted((ROOT / "examples").glob("*.toml")),
+    ROOT / "examples/operator/ten.toml",
+    ROOT / "examples/satellite/starlink.toml",
+]
+"""Not among them: those that need another file or code of their own, and a thousand subscribers."""
 IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([\w-]+)\.js";\n', re.M)
 EXPORT = re.compile(r"^export ((?:async )?(?:class|const|let|function\*?) (\w+))", re.M)
 
@@ -37,11 +47,27 @@ def bundle(entry: str) -> str:
 
 
 def examples() -> list[dict[str, str]]:
-    """The experiments to open, each with the sentence that it begins with."""
-    files = [HERE / "first.toml", *sorted(EXAMPLES.glob("*.toml"))]
-    return [
-        {"name": file.name, "title": file.stem.replace("-", " "), "text": file.read_text("utf-8")} for file in files
-    ]
+    """The experiments to open: the first, examples, those of documents, those of labs, each with the page about it."""
+    found = [_example("Examples", file.stem, file.read_text("utf-8")) for file in (HERE / "first.toml", *EXAMPLES)]
+    for lab in sheets.labs():
+        about = {"about": sheets.title(lab), "page": f"{sheets.SITE}labs/{lab}/"}
+        text = (sheets.HERE / f"{lab}.md").read_text("utf-8")
+        number = sheets.title(lab).partition(":")[0]
+        for name, file in sheets.files(text).items():
+            found.append(_example("Labs", f"{number}: {name.removesuffix('.toml')}", file, **about))
+    for document in sheets.DOCUMENTS:
+        text = (ROOT / document).read_text("utf-8")
+        page = "" if document == "README.md" else f"{Path(document).stem}/"
+        about = {"about": text.partition("\n")[0].removeprefix("# "), "page": sheets.SITE + page}
+        files = sheets.EXPERIMENT.findall(text)
+        for index, file in enumerate(files, 1):
+            name = Path(document).stem.lower() + (f" {index}" if len(files) > 1 else "")
+            found.append(_example("Documentation", name, file, **about))
+    return found
+
+
+def _example(group: str, name: str, text: str, **about: str) -> dict[str, str]:
+    return {"group": group, "name": name, "title": name.replace("-", " "), "text": text, **about}
 
 
 def inline(text: str) -> str:

@@ -130,9 +130,26 @@ function look(as) {
   editor.paint();
 }
 
-function open(name, text) {
+/** Opens a file; `from` has the page that it is from, if it is of one. */
+function open(name, text, from = known(text)) {
+  const { about: title, page } = from ?? {};
+  const sheet = byId("sheet");
+  sheet.hidden = !page;
+  Object.assign(sheet, { textContent: title, href: page });
   file = { name, text: "" };
   onText(text, "page");
+}
+
+/** The example with this text. */
+const known = (text) => EXAMPLES.find((one) => one.text === text);
+
+function offerExamples() {
+  const groups = {};
+  for (const { group: label, name, title } of EXAMPLES) {
+    groups[label] ??= Object.assign(document.createElement("optgroup"), { label });
+    groups[label].append(new Option(title, name));
+  }
+  byId("example").append(...Object.values(groups));
 }
 
 async function share() {
@@ -196,10 +213,10 @@ async function begin() {
     if (chosen) open(chosen.name, await chosen.text());
     event.target.value = "";
   });
-  for (const { name, title } of EXAMPLES) byId("example").add(new Option(title, name));
+  offerExamples();
   byId("example").addEventListener("change", (event) => {
     const chosen = EXAMPLES.find(({ name }) => name === event.target.value);
-    if (chosen) open(chosen.name, chosen.text);
+    if (chosen) open(`${chosen.name}.toml`, chosen.text, chosen);
     event.target.value = "";
   });
   for (const tab of document.querySelectorAll("[data-shows]")) tab.addEventListener("click", () => choose(tab.dataset.shows));
@@ -218,7 +235,7 @@ async function begin() {
   }
   editor.about = about;
   form.learn(about);
-  if (!(await openLinked())) open(EXAMPLES[0].name, EXAMPLES[0].text);
+  if (!(await openLinked())) open("first.toml", EXAMPLES[0].text);
   if (!prefers("(prefers-reduced-motion: reduce)")) live.play(true);
 }
 

@@ -1,14 +1,15 @@
 """Makes the notebooks, the teacher's sheets and the links of the labs: ``python docs/labs/make.py``.
 
 A lab is a student's sheet, ``NAME.md``, and ``NAME.answers.md``. In a sheet a ``toml NAME.toml`` fence is an experiment
-file, followed by a link that opens it in the browser, and a ``python`` fence is a cell of the notebook. Answers are
-text with ``{{expression}}``, which is evaluated after all cells of the sheet, with ``number`` and ``median``; code in
-``<!-- python … -->`` runs before. So every number in a teacher's sheet is of the runs that the students make.
+file, and a ``python`` fence is a cell of the notebook; behind both are links that open the experiment, and each of its
+runs, in the browser. Answers are text with ``{{expression}}``, which is evaluated after all cells of the sheet, with
+``number`` and ``median``; code in ``<!-- python … -->`` runs before. So every number in a teacher's sheet is of the
+runs that the students make.
 """
 
 from __future__ import annotations
 
-import base64
+import ast
 import contextlib
 import io
 import json
@@ -16,51 +17,81 @@ import os
 import re
 import statistics
 import tempfile
-import zlib
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import sojourn as sj
+from sheets import FENCE, HERE, cells, files, labs, link
 
-HERE = Path(__file__).parent
-PAGE = "https://sojourn-lab.github.io/sojourn/lab/"
-FENCE = re.compile(
-    r"^```(python|toml (\S+\.toml))\n(.*?)^```\n(?:\[In the browser\]\([^)]*\)\n)?", re.MULTILINE | re.DOTALL
-)
+import sojourn as sj
+from sojourn.frame.swept import as_toml
+
 CODE = re.compile(r"^<!-- python\n(.*?)-->\n", re.MULTILINE | re.DOTALL)
 
 
-def labs() -> list[str]:
-    """The names of all labs."""
-    return sorted(path.name.removesuffix(".answers.md") for path in HERE.glob("*.answers.md"))
-
-
-def link(text: str) -> str:
-    """The address of the page with this experiment, as its *Share* makes it."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    packed = base64.urlsafe_b64encode(packer.compress(text.encode()) + packer.flush()).decode()
-    return f"{PAGE}#file={packed.rstrip('=')}"
+def runs(code: str, names: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The runs that a cell keeps: the variable, the file, what is set. ``names`` has the values of cells before."""
+    for step in ast.parse(code).body:
+        if not isinstance(step, ast.Assign) or not isinstance(step.targets[0], ast.Name):
+            continue
+        name, value = step.targets[0].id, step.value
+        if isinstance(value, ast.Call) and ast.unparse(value.func) == "sj.run":
+            given = next((word.value for word in value.keywords if word.arg == "set"), None)
+            yield name, ast.literal_eval(value.args[0]), {} if given is None else _value(given, names)
+        elif not any(isinstance(part, ast.Call) for part in ast.walk(value)):
+            names[name] = _value(value, names)
 
 
 def linked(sheet: str) -> str:
-    """The sheet with a link behind each experiment."""
+    """The sheet with a link behind each experiment and each run of it."""
+    known = files(sheet)
+    names: dict[str, Any] = {}
 
     def one(found: re.Match[str]) -> str:
         fence = f"```{found[1]}\n{found[3]}```\n"
-        return fence if found[2] is None else f"{fence}[In the browser]({link(found[3])})\n"
+        if found[2] is not None:
+            return f"{fence}[In the browser]({link(found[3])})\n"
+        made = [(name, known[file], given) for name, file, given in runs(found[3], names)]
+        if not any(given for _, _, given in made):
+            return fence
+        links = (f"[`{name}`]({link(changed(text, given))})" for name, text, given in made)
+        return f"{fence}In the browser: {', '.join(links)}\n"
 
     return FENCE.sub(one, sheet)
 
 
-def cells(sheet: str) -> Iterator[tuple[str, str]]:
-    """The cells of a sheet: ``markdown`` or ``code`` with the text. A file is a cell that writes it."""
-    end = 0
-    for found in FENCE.finditer(sheet):
-        yield "markdown", sheet[end : found.start()]
-        yield "code", found[3] if found[2] is None else f"%%writefile {found[2]}\n{found[3]}"
-        end = found.end()
-    yield "markdown", sheet[end:]
+def changed(text: str, given: dict[str, Any]) -> str:
+    """An experiment file with values set, as ``sj.run(set=…)`` sets them."""
+    if not given:
+        return text
+    document = tomllib.loads(text)
+    for path, value in given.items():
+        at: Any = document
+        *parents, last = path.split(".")
+        for part in parents:
+            at = _element(at, part) if isinstance(at, list) else at.setdefault(part, {})
+        at[last] = value
+    return "\n".join(_table(name, value) for name, value in document.items())
+
+
+def _element(tables: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    return tables[int(name)] if name.isdigit() else next(one for one in tables if one.get("name") == name)
+
+
+def _table(name: str, value: Any) -> str:
+    several = value if isinstance(value, list) else [value]
+    head = f"[[{name}]]" if isinstance(value, list) else f"[{name}]"
+    # A table on one line, without its braces, is a line of a table.
+    return "\n".join(
+        "".join(f"{line}\n" for line in (head, *(as_toml({key: one})[2:-2] for key, one in table.items())))
+        for table in several
+    )
+
+
+def _value(node: ast.expr, names: dict[str, Any]) -> Any:
+    """What an expression of values and names means."""
+    return eval(compile(ast.Expression(node), "sheet", "eval"), {"__builtins__": {}}, names)
 
 
 def notebook(sheet: str) -> str:
