@@ -198,6 +198,15 @@ def test_notebooks_show_a_table(calls: sj.Results):
     assert "<table>" in html and "&lt;b&gt;" in html and "<b>" not in html
 
 
+def test_a_notebook_prints_tables_as_text_only(calls: sj.Results, monkeypatch: pytest.MonkeyPatch):
+    expected = str(calls)
+    shown: list[object] = []
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("rich.jupyter.display", lambda *given: shown.append(given))
+    assert str(calls) == expected
+    assert shown == []
+
+
 def test_disciplines_have_their_colours_and_no_two_share_one():
     alone, beside = style.looks_of(["codel"])[0], style.looks_of(["pfifo_fast", "pie", "codel"])
     assert beside[2].color == alone.color == style.COLOR_OF["codel"]

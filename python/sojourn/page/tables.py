@@ -480,7 +480,8 @@ def repeats_of(results: Results) -> int:
 
 def plain(renderable: RenderableType, width: int = PLAIN_WIDTH) -> str:
     """A rich renderable as text without colour."""
-    console = Console(width=width, no_color=True, force_terminal=False)
+    # In a notebook rich would display what is captured, too.
+    console = Console(width=width, no_color=True, force_terminal=False, force_jupyter=False)
     with console.capture() as capture:
         console.print(renderable)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
