@@ -4,6 +4,8 @@ import { colour, marks, nice, shortly } from "./colours.js";
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const WIDTH = 340;
+/** The width of a letter, nearly. */
+const LETTER = 5.8;
 
 function node(name, attributes = {}, text = undefined) {
   const made = document.createElementNS(NAMESPACE, name);
@@ -91,9 +93,12 @@ export function lines(title, key, series) {
   const told = new Map(series.flatMap((line) => line.points.map((point) => [point.x, point.told])));
   let before = -Infinity;
   for (const [value, text] of [...told].sort((a, b) => a[0] - b[0])) {
-    if (place(value) - before < 48) continue;
-    before = place(value);
-    svg.append(node("text", { x: before, y: height - 20, "text-anchor": "middle" }, text));
+    const half = (text.length * LETTER) / 2;
+    // Within the figure, and beside the one before.
+    const x = Math.min(place(value), WIDTH - 2 - half);
+    if (x - half < before + LETTER) continue;
+    before = x + half;
+    svg.append(node("text", { x, y: height - 20, "text-anchor": "middle" }, text));
   }
   svg.append(node("text", { x: WIDTH / 2, y: height - 5, "text-anchor": "middle" }, key));
   for (const line of series) {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,26 @@ def test_nothing_has_its_final_name_before_the_end(tmp_path):
         assert not final.exists()
     assert final.read_text() == "one"
     assert {path.name for path in tmp_path.iterdir()} == {"a.txt", FILE}
+
+
+def test_files_are_synced_and_their_lines_end_as_everywhere_on_windows_too(tmp_path, monkeypatch):
+    synced = []
+
+    def fsync(number: int) -> None:
+        # Windows refuses a file that is open for reading only.
+        synced.append(fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY)
+
+    ends = []
+
+    def write_text(path: Path, text: str, *, newline: str | None = None, **_: str) -> int:
+        ends.append(newline)
+        return path.write_bytes(text.encode())
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "write_text", write_text)
+    put(tmp_path, "a.csv")
+    assert len(synced) == 3 and all(synced)
+    assert ends == ["\n"]
 
 
 def test_a_failure_removes_every_file_and_keeps_what_was_there(tmp_path):

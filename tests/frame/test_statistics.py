@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import numpy as np
 import pytest
 
+from sojourn.frame.metrics import metric_called
 from sojourn.frame.statistics import coverage_limit, interval_note, median_interval, pooled_curve, quantile
 from sojourn.page.tables import interval_text
-from sojourn.schema import Distribution
+from sojourn.schema import Distribution, Run
 
 
 def uniform(low: float, high: float, n: int) -> Distribution:
@@ -114,3 +116,9 @@ def test_a_quantile_is_the_smallest_value_that_the_share_does_not_exceed():
     values = np.array([4.0, 1.0, 3.0, 2.0])
     assert [quantile(values, level) for level in (0.0, 0.25, 0.5, 0.51, 0.95, 1.0)] == [1.0, 1.0, 2.0, 3.0, 4.0, 4.0]
     assert math.isnan(quantile(np.array([]), 0.5))
+
+
+def test_sums_of_flows_are_rounded_once_whatever_the_python():
+    goodput = metric_called("goodput_bps")
+    flows = [{"direction": "down", "goodput_bps": 0.1} for _ in range(10)]
+    assert goodput.value(cast("Run", {"flows": flows}), "down") == 1.0

@@ -163,7 +163,7 @@ class Manifest:
         text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
         temporary = self.folder / f".sojourn-manifest.{os.getpid()}.partial"
         try:
-            with temporary.open("w", encoding="utf-8") as file:
+            with temporary.open("w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())

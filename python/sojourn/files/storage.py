@@ -171,7 +171,7 @@ class Staging:
 
     def add_text(self, name: str, text: str) -> Path:
         """Adds a text file in UTF-8."""
-        return self.add(name, lambda path: path.write_text(text, encoding="utf-8"))
+        return self.add(name, lambda path: path.write_text(text, encoding="utf-8", newline="\n"))
 
     def add_bytes(self, name: str, content: bytes) -> Path:
         """Adds a file with this content."""
@@ -226,7 +226,7 @@ class Staging:
         if not self._complete:
             return
         for temporary in self._complete.values():
-            with temporary.open("rb") as file:
+            with temporary.open("r+b") as file:  # Windows refuses to sync what is open for reading.
                 os.fsync(file.fileno())
         written = {name: Entry.of(temporary, self._by) for name, temporary in self._complete.items()}
         with locked(self._directory):

@@ -102,7 +102,8 @@ def _of_queue(metric: Declared, run: Run, place: str) -> float:
         return metric.of(queue_at(run, place))
     if place not in DIRECTIONS:
         return math.nan  # Flows belong to no single one of several links.
-    return float(sum(metric.of(flow) for flow in run["flows"] if flow["direction"] == place))
+    # Not sum(), which rounds as it adds up to Python 3.11 and no longer from 3.12 on.
+    return math.fsum(metric.of(flow) for flow in run["flows"] if flow["direction"] == place)
 
 
 def _fairness(run: Run, way: str) -> float:
@@ -114,8 +115,8 @@ def _fairness(run: Run, way: str) -> float:
     rates = [
         flow["goodput_bps"] for flow in run["flows"] if flow["direction"] == way and (flow["traffic"], way) in over_tcp
     ]
-    squares = len(rates) * sum(rate * rate for rate in rates)
-    return sum(rates) ** 2 / squares if squares > 0 else math.nan
+    squares = len(rates) * math.fsum(rate * rate for rate in rates)
+    return math.fsum(rates) ** 2 / squares if squares > 0 else math.nan
 
 
 METRICS: tuple[Metric, ...] = tuple(

@@ -166,7 +166,7 @@ def _all_tcp(arm: Arm, metrics: Sequence[Declared]) -> list[str]:
     """The row of all TCP flows together: goodput and fairness."""
     of_runs = [_tcp_groups(run) for run in arm.runs]
     values = {
-        "goodput_bps": [sum(group["goodput_bps"] for group in groups) for groups in of_runs],
+        "goodput_bps": [math.fsum(group["goodput_bps"] for group in groups) for groups in of_runs],
         "jain_goodput": [jain if (jain := run.summary["jain_goodput"]) is not None else math.nan for run in arm.runs],
     }
     flows = sum(group["flows"] for group in of_runs[0])
