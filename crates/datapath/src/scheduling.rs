@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "nix has no sched_setscheduler")]
 
 use nix::errno::Errno;
-use nix::libc::{self, SCHED_FIFO, SCHED_RESET_ON_FORK, sched_param};
+use nix::libc::{self, SCHED_FIFO, SCHED_RESET_ON_FORK, c_int};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl::set_timerslack;
 
@@ -26,12 +26,17 @@ pub fn ask_for_real_time(priority: Priority) -> Option<String> {
 
 /// As [`ask_for_real_time`], but only asks for SCHED_FIFO.
 pub fn ask_for_fifo(priority: Priority) -> Option<String> {
-    let parameters = sched_param {
-        sched_priority: priority as i32,
+    // The kernel's struct sched_param. Its call, as musl's function of this name refuses all.
+    let parameters: c_int = priority as c_int;
+    // SAFETY: the number lives through the call, which only reads it.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            0,
+            SCHED_FIFO | SCHED_RESET_ON_FORK,
+            &raw const parameters,
+        )
     };
-    // SAFETY: the structure lives through the call, which only reads it.
-    let done =
-        unsafe { libc::sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameters) };
     Errno::result(done).err().map(|errno| {
         format!(
             "SCHED_FIFO was refused ({}), so that packets are later on a busy machine; root has it, or a limit: ulimit -r {}",

@@ -68,6 +68,29 @@ fn packets_tell_which_tin_they_leave() {
     }
 }
 
+/// A table of 1024 queues has 150 kB: 1 GB for a thousand subscribers, if every tin had one.
+#[test]
+fn only_tins_with_packets_have_tables() {
+    let mut queue = cake(Config {
+        diffserv: DiffServ::DiffServ4,
+        ..CONFIG
+    });
+    let furnished = |queue: &Driven<Cake<Datagram<u64>>>| -> Vec<bool> {
+        queue.qdisc.tins.iter().map(Tin::is_furnished).collect()
+    };
+    assert_eq!(furnished(&queue), [false; 4]);
+    assert!(queue.dequeue().is_none());
+    queue.enqueue(dscp(46));
+    let voice = queue
+        .qdisc
+        .inner_queues()
+        .iter()
+        .position(|tin| *tin == "voice")
+        .expect("it has one");
+    let expected: Vec<bool> = (0..4).map(|tin| tin == voice).collect();
+    assert_eq!(furnished(&queue), expected);
+}
+
 /// The bytes sent of each kind when `count` packets leave and each is replaced by another of its kind. Delays stay
 /// short, so COBALT does not act.
 fn shares(

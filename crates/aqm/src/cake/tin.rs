@@ -116,19 +116,9 @@ impl Tin {
     pub(super) fn new(config: Config) -> Self {
         Self {
             flow_quantum: flow_quantum(config.rate),
-            classifier: Classifier::new(Hashing::SetAssociative, QUEUES),
-            hosts: Hosts::new(config.isolation, QUEUES),
-            flows: (0..QUEUES)
-                .map(|_| Flow {
-                    link: Link::ALONE,
-                    set: Set::Idle,
-                    flow: FlowKey::default(),
-                    ends: Ends::default(),
-                    deficit: 0,
-                    queue: Queue::EMPTY,
-                    cobalt: Cobalt::new(config.cobalt),
-                })
-                .collect(),
+            classifier: Classifier::new(Hashing::SetAssociative, 0),
+            hosts: Hosts::new(config.isolation, 0),
+            flows: Vec::new(),
             lists: [List::EMPTY; 3],
             sparse: 0,
             bulk: 0,
@@ -137,6 +127,28 @@ impl Tin {
             deficit: 0,
             config,
         }
+    }
+
+    /// Makes its tables, before its first packet: most tins never see one, and a thousand subscribers have six thousand.
+    fn furnish(&mut self) {
+        self.classifier = Classifier::new(Hashing::SetAssociative, QUEUES);
+        self.hosts = Hosts::new(self.config.isolation, QUEUES);
+        self.flows = (0..QUEUES)
+            .map(|_| Flow {
+                link: Link::ALONE,
+                set: Set::Idle,
+                flow: FlowKey::default(),
+                ends: Ends::default(),
+                deficit: 0,
+                queue: Queue::EMPTY,
+                cobalt: Cobalt::new(self.config.cobalt),
+            })
+            .collect();
+    }
+
+    /// True from its first packet on.
+    pub(super) fn is_furnished(&self) -> bool {
+        !self.flows.is_empty()
     }
 
     /// What it was given.
@@ -183,6 +195,9 @@ impl Tin {
     ) {
         if let Some(claim) = self.claim.as_mut().filter(|_| self.packets == 0) {
             claim.wake(now);
+        }
+        if !self.is_furnished() {
+            self.furnish();
         }
         let at = self.queue_of(&packet, env);
         let queue = &mut self.flows[at as usize].queue;
