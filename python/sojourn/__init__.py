@@ -13,6 +13,7 @@
 - ``Grid``: pictures of a store of runs
 - ``Path``: a bottleneck around packets of your own, for tests of network protocols
 - ``replay``, ``follow``: replay a recorded queue through a discipline
+- ``convert_weights``: a learned network between NumPy's npz, the JSON of ``weights``, and ONNX
 - ``ExperimentError``, ``RunError``: an error in the input; a failed run
 """
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     )
     from sojourn._core import version as __version__
     from sojourn.api import compare, run, run_text
+    from sojourn.export.weights import convert_weights
     from sojourn.frame.results import Arm, Results, Run
     from sojourn.runs.plan import plan
     from sojourn.runs.replays import follow, replay
@@ -71,6 +73,7 @@ __all__ = [
     "aqm",
     "compare",
     "congestion_control",
+    "convert_weights",
     "follow",
     "load",
     "plan",
@@ -99,6 +102,7 @@ _HOMES = {
         "version",
     ),
     "api": ("compare", "run", "run_text"),
+    "export.weights": ("convert_weights",),
     "frame.results": ("Arm", "Results", "Run"),
     "runs.plan": ("plan",),
     "runs.replays": ("follow", "replay"),

@@ -180,3 +180,22 @@ def test_many_lines_over_a_key_are_panels():
     assert [axes.get_title(loc="left") for axes in panels] == [f"rtt {rtt} ms" for rtt in (10, 20, 30, 40, 50)]
     assert [len(axes.lines) for axes in panels] == [2] * 5
     assert len(found.plot.over("traffic.0.rtt", "goodput_bps").axes) == 1
+
+
+def test_pacing_rates_are_below_the_windows_of_arms_that_pace():
+    text = """
+    experiment = { duration = "3 s" }
+    link = { rate = "10 Mbit/s" }
+    queue = [{ aqm = "pfifo" }]
+    traffic = [{ kind = "bulk", tcp = "bbr3", rtt = "40 ms" }, { kind = "bulk", tcp = "cubic", rtt = "40 ms" }]
+    record = { series = "100 ms" }
+    """
+    results = sj.run_text(text)
+    above, below = results.plot.windows().axes
+    assert (above.get_ylabel(), below.get_ylabel()) == ("segments", "Mbit/s")
+    table = results.runs[0].flow_series()
+    assert table is not None
+    rates = table["pacing_bps"].to_numpy().reshape(-1, 2) / 1e6
+    assert below.lines[0].get_ydata() == pytest.approx(rates[:, 0], nan_ok=True)
+    assert np.nanmax(rates[:, 0]) > 9
+    assert len(sj.run_text(text.replace("bbr3", "reno")).plot.windows().axes) == 1

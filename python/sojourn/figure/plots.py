@@ -225,7 +225,7 @@ class Plots:
         return timeseries.goodput_figure(self._results, middle, direction, width)
 
     def windows(self, *, width: Width | None = None) -> Figure:
-        """Congestion windows over time, the first run of every arm: a line per flow, with thresholds and repairs.
+        """Congestion windows and pacing rates over time, the first run of every arm: a line per flow, with repairs.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The congestion windows of flows over time, with their thresholds and losses."""
+"""The congestion windows and pacing rates of flows over time, with their thresholds and losses."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Windows(NamedTuple):
     t_s: FloatArray
     cwnd: FloatArray
     ssthresh: FloatArray
+    pacing_mbps: FloatArray
     state: FloatArray
 
 
@@ -51,12 +52,12 @@ def windows_of(run: Run) -> list[Windows]:
         cwnd = columns["cwnd_segments"][:, number]
         if not np.isnan(cwnd).all():
             numbered = f"{flow['name']} {flow['flow'] + 1}" if _has_several(run, flow["traffic"]) else flow["name"]
-            ssthresh, state = (columns.get(name, unknown)[:, number] for name in ("ssthresh_segments", "state"))
-            found.append(Windows(numbered, columns["time_s"][:, number], cwnd, ssthresh, state))
+            ssthresh, pacing, state = (columns.get(name, unknown)[:, number] for name in _COLUMNS[2:])
+            found.append(Windows(numbered, columns["time_s"][:, number], cwnd, ssthresh, pacing / 1e6, state))
     return found
 
 
-_COLUMNS = ("time_s", "cwnd_segments", "ssthresh_segments", "state")
+_COLUMNS = ("time_s", "cwnd_segments", "ssthresh_segments", "pacing_bps", "state")
 
 
 def _has_several(run: Run, traffic: int) -> bool:
@@ -64,29 +65,40 @@ def _has_several(run: Run, traffic: int) -> bool:
 
 
 def windows(results: Results, width: Width | None = None) -> Figure:
-    """The first run of every arm, a panel each: a line per flow, its threshold dotted, bins with repairs marked."""
+    """The first run of every arm: a line per flow, its threshold dotted, repairs marked; below it pacing rates."""
     arms = results.arms[:MOST_PANELS]
+    of_arms = [windows_of(arm.runs[0]) for arm in arms]
+    paced = [any(not np.isnan(one.pacing_mbps).all() for one in found) for found in of_arms]
     with style():
-        drawn = figure(7.2, 0.8 + 1.7 * len(arms), width=width)
-        panels = np.atleast_1d(drawn.subplots(len(arms), 1, sharex=True))
-        count = 0
-        for axes, arm in zip(panels, arms, strict=True):
-            found = windows_of(arm.runs[0])
-            count = max(count, len(found))
+        heights = [share for paces in paced for share in ([1.7, 1.1] if paces else [1.7])]
+        drawn = figure(7.2, 0.8 + sum(heights), width=width)
+        ratios = {"height_ratios": heights}
+        panels = iter(drawn.subplots(len(heights), 1, sharex=True, squeeze=False, gridspec_kw=ratios)[:, 0])
+        for arm, found, paces in zip(arms, of_arms, paced, strict=True):
+            axes = next(panels)
             for one, color in zip(found, COLORS, strict=False):
                 axes.plot(one.t_s, one.cwnd, color=color, label=one.name)
                 axes.plot(one.t_s, one.ssthresh, color=color, linestyle=":", linewidth=0.8)
                 repairs = one.state >= RECOVERY
                 axes.plot(one.t_s[repairs], one.cwnd[repairs], "x", color=color, markersize=4)
+            axes.set_ylabel("segments", fontsize=9)
+            if len(arms) > 1:
+                title(axes, arm.title, float(drawn.get_figwidth()))
+            if paces:
+                below = next(panels)
+                for one, color in zip(found, COLORS, strict=False):
+                    below.plot(one.t_s, one.pacing_mbps, color=color)
+                below.set_ylabel("Mbit/s", fontsize=9)
+        for axes in drawn.axes:
             # A first slow start may end far above all that follows.
             axes.set_ylim(bottom=0.0)
             axes.margins(x=0)
-            if len(arms) > 1:
-                title(axes, arm.title, float(drawn.get_figwidth()))
+        count = max(map(len, of_arms))
         left_out = [f"the first {MOST_FLOWS} of {count} flows"] if count > MOST_FLOWS else []
         left_out += [f"the first {MOST_PANELS} of {len(results.arms)} arms"] if len(results.arms) > MOST_PANELS else []
-        words = ["congestion window; dotted: slow start threshold; ×: losses are repaired", *left_out]
-        drawn.supxlabel("time [s]\n" + wrapped("; ".join(words), float(drawn.get_figwidth())), fontsize=8)
-        drawn.supylabel("segments", fontsize=9)
-        legend(drawn, panels[0])
+        words = ["congestion window; dotted: slow start threshold; ×: losses are repaired"]
+        words += ["Mbit/s: pacing rate"] if any(paced) else []
+        text = wrapped("; ".join([*words, *left_out]), float(drawn.get_figwidth()))
+        drawn.supxlabel("time [s]\n" + text, fontsize=8)
+        legend(drawn, drawn.axes[0])
         return drawn
