@@ -11,5 +11,5 @@ families=("$@")
 for family in "${families[@]}"; do
     echo "== $family, $seconds s"
     cargo +nightly fuzz run -O --debug-assertions "$family" -- \
-        -max_total_time="$seconds" -max_len=4096 -timeout=20 -rss_limit_mb=4096 -print_final_stats=1
+        -max_total_time="$seconds" -max_len=4096 -len_control=0 -timeout=20 -rss_limit_mb=4096 -print_final_stats=1
 done

@@ -3,6 +3,7 @@
 
 use core::time::Duration;
 
+use sojourn_path::impair::{Jitter, Shape};
 use sojourn_path::{Datagram, Delivery, Ecn, Impair, Path, Verdict, Way};
 
 const AQMS: [&str; 12] = [
@@ -64,7 +65,12 @@ impl Bytes<'_> {
             impair = impair.bursts(self.share(), self.share(), self.share(), self.share());
         }
         if which & 4 != 0 {
-            impair = impair.jitter(self.of(&SPREADS));
+            let shape = self.of(&[Shape::Normal, Shape::Uniform, Shape::Pareto]);
+            let jitter = Jitter::new(self.span().into(), self.span().into(), shape);
+            impair = match self.next() {
+                0..=127 => impair.jitter(self.of(&SPREADS)),
+                _ => impair.jitter_of(jitter),
+            };
         }
         if which & 8 != 0 {
             impair = impair.reorder(self.share(), self.of(&SPREADS));
@@ -77,6 +83,16 @@ impl Bytes<'_> {
         }
         if which & 64 != 0 {
             impair = impair.deliver_damaged();
+        }
+        if self.next() >= 192 {
+            let mut from = Duration::ZERO;
+            let steps: Vec<_> = (0..self.next() % 8)
+                .map(|_| {
+                    from += self.span() + Duration::from_nanos(1);
+                    (from, self.span())
+                })
+                .collect();
+            impair = impair.delays(steps);
         }
         Some(impair)
     }
