@@ -132,6 +132,7 @@ def test_drain_ends_at_the_first_acknowledgement_with_at_most_a_bdp_in_flight() 
     assert leaves(drain(150, 140, 90, 70), "drain", "probe_bw_down") is True
     assert leaves(drain(150, 140, 90, 71), "drain", "probe_bw_down") is False, "too early"
     assert leaves(drain(150, 140, 70, 69), "drain", "probe_bw_down") is False, "too late"
+    assert leaves(drain(150, 140, 90, 70), "drain", "probe_bw") is True, "any phase of it"
     assert leaves(drain(150, 140, 90, 70), "drain", "probe_bw_up") is None, "not reached"
 
 
@@ -152,6 +153,14 @@ def test_a_bound_without_a_value_is_infinite_and_is_restored_only_if_nothing_is_
     assert criteria.restored(seen(*moments, (1.15, None, before), (1.3, None, {}))) is True
     assert criteria.restored(seen(*moments, (1.3, None, {}))) is False
     assert criteria.restored(seen(*moments[:1])) is None, "no loss"
+
+
+def test_a_phase_was_resumed_if_it_has_begun_again_and_perhaps_ended_since() -> None:
+    bounds = {"bw_shortterm": None, "inflight_shortterm": None, "inflight_longterm": None}
+    until = [(1.0, "probe_bw_up", bounds), (1.1, "lost", {}), (1.11, "probe_bw_down", {})]
+    again, ended = [(1.13, "probe_bw_up", {})], [(1.15, "probe_bw_down", {}), (1.3, None, {})]
+    for resumed, more in ((True, again), (True, [*again, *ended]), (False, ended)):
+        assert criteria.restored(seen(*until, *more), "probe_bw_up") is resumed, more
 
 
 def test_probe_rtt_is_timed() -> None:

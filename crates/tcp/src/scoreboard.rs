@@ -147,6 +147,8 @@ pub struct Scoreboard {
     resend_from: u32,
     /// The segments judged lost, if they are noted.
     noted: Option<Vec<Lost>>,
+    /// The stamps of segments judged lost that the congestion control was not told of yet, if it asks for them.
+    untold: Option<Vec<Stamp>>,
 }
 
 impl Scoreboard {
@@ -172,6 +174,7 @@ impl Scoreboard {
             resends: VecDeque::new(),
             resend_from: 0,
             noted: None,
+            untold: None,
         }
     }
 
@@ -184,6 +187,17 @@ impl Scoreboard {
     /// Takes the segments judged lost since the last call, if they are noted.
     pub fn take_losses(&mut self) -> Vec<Lost> {
         self.noted.as_mut().map_or(Vec::new(), std::mem::take)
+    }
+
+    /// This, keeping the stamps of segments that are judged lost for [`Scoreboard::take_untold`] if `tells`.
+    pub fn tell_losses(mut self, tells: bool) -> Self {
+        self.untold = tells.then(Vec::new);
+        self
+    }
+
+    /// Takes the stamps of the segments judged lost since the last call, in the order in which they were judged.
+    pub fn take_untold(&mut self) -> Vec<Stamp> {
+        self.untold.as_mut().map_or(Vec::new(), std::mem::take)
     }
 
     /// Segments sent and not cumulatively acknowledged.

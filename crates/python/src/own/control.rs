@@ -148,6 +148,7 @@ impl PythonControl {
             governs_window: flag("governs_window")?,
             paces: methods.pacing_rate.is_some(),
             keeps_unused: flag("keeps_unused")?,
+            ..Capabilities::default()
         };
         if capabilities.governs_window && methods.sample.is_none() {
             return Err(PyValueError::new_err(

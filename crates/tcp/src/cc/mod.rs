@@ -25,7 +25,7 @@ pub use catalogue::{Algorithm, Catalogue};
 pub use cubic::Cubic;
 pub use newreno::NewReno;
 pub use reno::Reno;
-pub use sample::{Capabilities, RateSample, RecoveryPhase, Sample};
+pub use sample::{Capabilities, LostSegment, RateSample, RecoveryPhase, Sample};
 
 use crate::seq::Seq;
 
@@ -143,6 +143,9 @@ pub trait CongestionControl: Send {
 
     /// Called on every acknowledgement if [`Capabilities::samples`], before `on_ack` and after losses were judged.
     fn on_sample(&mut self, _ack: &AckEvent, _sample: &Sample, _window: &mut Window) {}
+
+    /// Called for every segment that is judged lost if [`Capabilities::losses`], after `on_congestion` and before `on_sample`.
+    fn on_lost(&mut self, _lost: &LostSegment, _window: &Window) {}
 
     /// True while samples shall not count as the path's rate, such as those of a window reduced on purpose: what is in
     /// flight then counts as limited by the application. Asked after `on_sample`.

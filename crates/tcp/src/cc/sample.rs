@@ -3,6 +3,8 @@
 
 use sojourn_units::{Duration, Time};
 
+use crate::seq::Seq;
+
 /// The services that a congestion control needs from the sender. Reno needs none.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Capabilities {
@@ -15,6 +17,8 @@ pub struct Capabilities {
     pub paces: bool,
     /// Do not reduce a window that the application does not use: no window validation (RFC 7661).
     pub keeps_unused: bool,
+    /// Call [`super::CongestionControl::on_lost`] for every segment that is judged lost; needs `samples`.
+    pub losses: bool,
 }
 
 impl Capabilities {
@@ -24,6 +28,7 @@ impl Capabilities {
         governs_window: true,
         paces: true,
         keeps_unused: false,
+        losses: false,
     };
 }
 
@@ -53,6 +58,23 @@ pub struct RateSample {
     /// Segments judged lost since then.
     pub lost: u32,
     /// The application had nothing to send for some of the time.
+    pub app_limited: bool,
+}
+
+/// A segment that is judged lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LostSegment {
+    /// When it is judged.
+    pub now: Time,
+    /// The oldest segment that is not acknowledged.
+    pub una: Seq,
+    /// Segments delivered since the connection began.
+    pub delivered: u64,
+    /// Segments in flight when it was sent, itself included.
+    pub in_flight_at_send: u32,
+    /// Segments judged lost since then, itself included.
+    pub lost: u32,
+    /// The application had nothing to send at that time.
     pub app_limited: bool,
 }
 

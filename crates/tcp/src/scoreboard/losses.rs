@@ -145,6 +145,9 @@ impl Scoreboard {
                 cause,
             });
         }
+        if let Some(untold) = &mut self.untold {
+            untold.push(self.stamps[index as usize & (self.stamps.len() - 1)]);
+        }
         losses.segments += 1;
         losses.resent |= segment.resent;
         self.uncount(segment);

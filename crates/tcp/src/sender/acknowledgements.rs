@@ -106,6 +106,7 @@ impl Sender {
         }
         let lost = self.recover(&facts, now);
         self.lost = self.lost.wrapping_add(lost);
+        self.tell_losses(now);
         if self.capabilities.samples {
             let sample = self.sample(segment, &facts, lost, prior_in_flight, now);
             self.control.on_sample(&event, &sample, &mut self.window);

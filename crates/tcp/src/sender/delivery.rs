@@ -5,7 +5,7 @@ use sojourn_units::Time;
 
 use super::Sender;
 use super::recovery::{Facts, State};
-use crate::cc::{RateSample, RecoveryPhase, Sample};
+use crate::cc::{LostSegment, RateSample, RecoveryPhase, Sample};
 use crate::ecn::Feedback;
 use crate::scoreboard::Stamp;
 use crate::segment::Segment;
@@ -48,6 +48,25 @@ impl Sender {
     /// (draft-ietf-ccwg-bbr, MarkConnectionAppLimited).
     pub(super) fn mark_limited(&mut self) {
         self.app_limited_until = (self.delivered + u64::from(self.in_flight())).max(1);
+    }
+
+    /// Tells the congestion control of each segment judged lost, if it asks for them. `self.lost` counts them already.
+    pub(super) fn tell_losses(&mut self, now: Time) {
+        if !self.capabilities.losses {
+            return;
+        }
+        let untold = self.scoreboard.take_untold();
+        for (later, stamp) in (0..untold.len() as u32).rev().zip(untold) {
+            let segment = LostSegment {
+                now,
+                una: self.una,
+                delivered: self.delivered,
+                in_flight_at_send: stamp.in_flight + 1,
+                lost: self.lost.wrapping_sub(later).wrapping_sub(stamp.lost),
+                app_limited: stamp.app_limited,
+            };
+            self.control.on_lost(&segment, &self.window);
+        }
     }
 
     /// The sample of an acknowledgement, for a congestion control that requests samples.

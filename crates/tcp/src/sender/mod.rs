@@ -211,7 +211,8 @@ impl Sender {
             unsent: 0,
             fin: Fin::Open,
             scoreboard: Scoreboard::new(config.mss, control.capabilities().samples)
-                .note_losses(config.notes_losses),
+                .note_losses(config.notes_losses)
+                .tell_losses(control.capabilities().losses),
             window: Window::new(config.initial_window),
             has_fast_path: sack
                 && feedback != Feedback::Accurate

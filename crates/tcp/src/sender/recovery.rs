@@ -578,6 +578,7 @@ impl Sender {
             self.start_undo();
             self.undo.first_resend_ms = None;
         }
+        self.tell_losses(now);
         self.probe = None; // the timeout now repairs the loss that the probe was sent for
         self.window.cwnd = self.scoreboard.in_flight() + 1;
         self.window.clear_credit();

@@ -172,6 +172,7 @@ impl Sender {
                         );
                     }
                 }
+                self.tell_losses(now);
                 self.arm_retransmit(now);
             }
         }

@@ -111,8 +111,8 @@ class Seen:
         return [stay for stay in self.stays if stay.phase == phase]
 
     def ended(self, phase: str, then: str) -> list[Stay]:
-        """The stays in a phase that ended in another one."""
-        return [stay for stay in self.all_of(phase) if stay.after is not None and stay.after.phase == then]
+        """The stays in a phase that ended in another one, or one of PROBE_BW's: ``probe_bw``."""
+        return [stay for stay in self.all_of(phase) if stay.after is not None and stay.after.phase.startswith(then)]
 
     def max_bw(self, moment: Moment) -> float:
         """The bandwidth estimate as a share of the link's rate."""
@@ -371,7 +371,7 @@ def short_term(seen: Seen, after_s: float, within_s: float) -> Answer:
 
 
 def restored(seen: Seen, phase: str = "") -> Answer:
-    """Two round trips after a loss that was none, no bound is lower than before, and a phase that is given goes on."""
+    """Two round trips after a loss that was none, no bound is lower than before, and a given phase was resumed."""
     if not seen.lost_s:
         return None
     episodes = [seen.lost_s[0]] + [two for one, two in pairwise(seen.lost_s) if two - one > 4 * seen.rtt_s]
@@ -386,7 +386,10 @@ def restored(seen: Seen, phase: str = "") -> Answer:
         if phase and before.phase != phase:
             continue
         bounds = ("bw_shortterm", "inflight_shortterm", "inflight_longterm")
-        answers.append(all(later[name] >= before[name] for name in bounds) and (not phase or later.phase == phase))
+        # Resumed by then: it may have come to its own end since.
+        again = any(at_s < stay.moments[0].at_s <= later.at_s for stay in seen.all_of(phase))
+        resumed = not phase or later.phase == phase or again
+        answers.append(all(later[name] >= before[name] for name in bounds) and resumed)
     return _all(answers)
 
 

@@ -5,12 +5,13 @@ mod policer;
 mod v1;
 mod v3;
 
-use sojourn_units::{Duration, Rate};
+use sojourn_units::{Duration, Rate, Time};
 
 pub use v1::Bbr;
 pub use v3::Bbr3;
 
 use super::{AckEvent, Sample};
+use crate::seq::Seq;
 
 /// Gains are in 256ths.
 const UNIT: u64 = 256;
@@ -91,8 +92,8 @@ fn in_path_when_released(
 
 /// A number below `below`, derived from state that differs between connections and times; equal seeds give equal
 /// numbers.
-fn draw(ack: &AckEvent, below: u64) -> u64 {
-    let mixed = (u64::from(ack.una.0) ^ ack.now.as_nanos()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+fn draw(una: Seq, now: Time, below: u64) -> u64 {
+    let mixed = (u64::from(una.0) ^ now.as_nanos()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed >> 32) * below) >> 32
 }
 
@@ -120,13 +121,13 @@ impl Rounds {
             .rate
             .is_some_and(|rate| rate.prior_delivered >= self.end);
         if self.started {
-            self.begin(sample);
+            self.begin(sample.total_delivered);
             self.count += 1;
         }
     }
 
-    /// Begins a round now.
-    const fn begin(&mut self, sample: &Sample) {
-        self.end = sample.total_delivered;
+    /// Begins a round at this count of delivered segments, that of now.
+    const fn begin(&mut self, delivered: u64) {
+        self.end = delivered;
     }
 }

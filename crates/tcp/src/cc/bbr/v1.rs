@@ -198,7 +198,7 @@ impl Bbr {
 
     /// Begins PROBE_BW in any phase but the one that drains (draft §4.3.4.1).
     fn begin_cycle(&mut self, ack: &AckEvent) {
-        let phase = draw(ack, 7);
+        let phase = draw(ack.una, ack.now, 7);
         self.mode = Mode::ProbeBandwidth(if phase == 0 { 0 } else { phase as usize + 1 });
         self.cycle_start = ack.now;
     }
@@ -247,7 +247,7 @@ impl Bbr {
         match self.mode {
             Mode::ProbeRtt(None) if sample.in_flight <= MIN_WINDOW => {
                 self.mode = Mode::ProbeRtt(Some((ack.now + PROBE_RTT_SPAN, false)));
-                self.rounds.begin(sample);
+                self.rounds.begin(sample.total_delivered);
             }
             Mode::ProbeRtt(Some((end, round))) => {
                 let round = round || self.rounds.started;
@@ -329,7 +329,7 @@ impl Bbr {
         let before = std::mem::replace(&mut self.phase, sample.phase);
         if sample.phase == RecoveryPhase::Recovery && before != RecoveryPhase::Recovery {
             self.conserving = true;
-            self.rounds.begin(sample);
+            self.rounds.begin(sample.total_delivered);
             window.cwnd = conserved;
         } else if sample.phase == RecoveryPhase::None && before != RecoveryPhase::None {
             self.conserving = false;

@@ -2,20 +2,21 @@
 //! in flight (inflight_longterm); the short-term bounds limit the data in flight and the bandwidth.
 //!
 //! PROBE_BW has four phases: DOWN drains the queue, CRUISE leaves headroom, REFILL fills the pipe for a round, UP
-//! probes until losses exceed 2 % or the bandwidth stands still. Departures: losses are judged per acknowledgement,
-//! counting those since the newest delivered segment was sent, not for each lost segment (§5.5.10.2); in recovery only
-//! the bounds govern the window, as in the authors' kernel, which has no packet conservation; the ECN response is not
-//! implemented; random waits derive from the sequence number.
+//! probes until losses exceed 2 % or the bandwidth stands still. Departures: in recovery only the bounds govern the
+//! window, as in the authors' kernel, which has no packet conservation; the ECN response is not implemented; random
+//! waits derive from the sequence number.
 
 use sojourn_units::{Duration, Rate, Time};
 
 use super::aggregation::Aggregation;
 use super::{
     Bandwidth, INITIAL_WINDOW, MIN_WINDOW, Rounds, UNIT, as_bps, as_number, bandwidth, burst, draw,
-    in_path_when_released, pacing_rate, product, with_quantum,
+    pacing_rate, product, with_quantum,
 };
 use crate::cc::windowed::WindowedMax;
-use crate::cc::{AckEvent, Capabilities, CongestionControl, RecoveryPhase, Sample, Signal, Window};
+use crate::cc::{
+    AckEvent, Capabilities, CongestionControl, LostSegment, RecoveryPhase, Sample, Signal, Window,
+};
 use crate::seq::Seq;
 
 /// BBRStartupPacingGain: 4 ln 2 = 2.77 (§5.3.1).
@@ -144,7 +145,7 @@ pub struct Bbr3 {
     phase: RecoveryPhase,
     prior_cwnd: u32,
     restarting: bool,
-    /// Segments delivered at the last sample.
+    /// Segments delivered since the connection began.
     delivered: u64,
 }
 
@@ -278,10 +279,7 @@ impl Bbr3 {
     /// BBRUpdateCongestionSignals, BBRAdaptLowerBoundsFromCongestion (§5.5.10.3): once per round with losses,
     /// multiplies the short-term bounds by beta, but not below the delivered data. Not while probing for bandwidth.
     fn take_losses(&mut self, sample: &Sample, window: &Window) {
-        if sample.lost > 0 {
-            self.loss_in_round = true;
-            self.loss_events += 1;
-        }
+        self.loss_events += u32::from(sample.lost > 0);
         if !self.loss_rounds.started {
             return;
         }
@@ -329,7 +327,11 @@ impl Bbr3 {
         if self.full || sample.phase != RecoveryPhase::Recovery || !self.loss_rounds.started {
             return;
         }
-        if self.loss_events >= STARTUP_LOSS_EVENTS && is_too_much(sample) {
+        if self.loss_events >= STARTUP_LOSS_EVENTS
+            && sample
+                .rate
+                .is_some_and(|rate| is_too_much(rate.lost, rate.in_flight_at_send))
+        {
             // Both flags, as the test case "Exiting STARTUP on Loss When Application-Limited" has it.
             self.full = true;
             self.plateau.reached = true;
@@ -346,10 +348,9 @@ impl Bbr3 {
         }
         let pipe = self.in_flight_at(self.max_bandwidth.get(), UNIT);
         if self.mode == Mode::Drain
-            && (in_path_when_released(sample.in_flight, 0, self.estimate(), ack, sample) <= pipe
-                || self.rounds.count > self.drain_start + DRAIN_ROUNDS)
+            && (sample.in_flight <= pipe || self.rounds.count > self.drain_start + DRAIN_ROUNDS)
         {
-            self.go_down(ack, sample);
+            self.go_down(ack.una, ack.now);
         }
     }
 
@@ -362,18 +363,18 @@ impl Bbr3 {
 
     // ---- PROBE_BW (§5.3.3) -----------------------------------------------------------------------------
 
-    fn go_down(&mut self, ack: &AckEvent, sample: &Sample) {
+    fn go_down(&mut self, una: Seq, now: Time) {
         self.mode = Mode::Down;
         self.loss_in_round = false;
         self.bandwidth_latest = 0;
         self.in_flight_latest = 0;
         self.up_acks_per_segment = UNBOUNDED;
-        let chance = draw(ack, 1_000_000_000);
+        let chance = draw(una, now, 1_000_000_000);
         self.rounds_since_probe = chance & 1;
         self.probe_wait = PROBE_WAIT + Duration::from_nanos(chance);
         self.feedback = Feedback::Stopping;
-        self.phase_start = ack.now;
-        self.rounds.begin(sample);
+        self.phase_start = now;
+        self.rounds.begin(self.delivered);
     }
 
     /// Begins REFILL; the caller begins its round.
@@ -385,11 +386,11 @@ impl Bbr3 {
         self.mode = Mode::Refill;
     }
 
-    fn go_up(&mut self, ack: &AckEvent, sample: &Sample, window: &Window) {
+    fn go_up(&mut self, ack: &AckEvent, window: &Window) {
         self.mode = Mode::Up;
         self.feedback = Feedback::Starting;
         self.phase_start = ack.now;
-        self.rounds.begin(sample);
+        self.rounds.begin(self.delivered);
         self.plateau = Plateau {
             bandwidth: self.bandwidth_latest,
             ..Plateau::default()
@@ -406,7 +407,7 @@ impl Bbr3 {
         match self.mode {
             Mode::Down | Mode::Cruise if self.is_time_to_probe(ack, window) => {
                 self.refill();
-                self.rounds.begin(sample);
+                self.rounds.begin(self.delivered);
             }
             Mode::Down => {
                 let pipe = self.in_flight_at(self.max_bandwidth.get(), UNIT);
@@ -416,7 +417,7 @@ impl Bbr3 {
             }
             Mode::Refill if self.rounds.started => {
                 self.probing = true;
-                self.go_up(ack, sample, window);
+                self.go_up(ack, window);
             }
             Mode::Up => {
                 if window.limiting && window.cwnd >= self.in_flight_long {
@@ -426,7 +427,7 @@ impl Bbr3 {
                         ..Plateau::default()
                     };
                 } else if self.plateau.reached {
-                    self.go_down(ack, sample);
+                    self.go_down(ack.una, ack.now);
                 }
             }
             _ => {}
@@ -440,7 +441,7 @@ impl Bbr3 {
             || self.rounds_since_probe >= reno_rounds
     }
 
-    /// BBRAdaptLongTermModel (§5.5.10.2): too many losses bound the data in flight; without them the bound rises.
+    /// BBRAdaptLongTermModel (§5.5.10.2): without too many losses the bound rises.
     fn adapt_long_term(&mut self, ack: &AckEvent, sample: &Sample, window: &Window) {
         if self.rounds.started {
             match self.feedback {
@@ -456,17 +457,7 @@ impl Bbr3 {
             }
         }
         let Some(rate) = sample.rate else { return };
-        if is_too_much(sample) {
-            if std::mem::take(&mut self.probing) {
-                if !rate.app_limited {
-                    let kept = u64::from(self.target_in_flight(window.cwnd)) * BETA / UNIT;
-                    self.in_flight_long = rate.in_flight_at_send.max(kept as u32);
-                }
-                if self.mode == Mode::Up {
-                    self.note_ended(Mode::Up);
-                    self.go_down(ack, sample);
-                }
-            }
+        if is_too_much(rate.lost, rate.in_flight_at_send) {
             return;
         }
         if self.in_flight_long != UNBOUNDED {
@@ -516,18 +507,18 @@ impl Bbr3 {
             self.save_window(window);
             self.mode = Mode::ProbeRtt(None);
             self.feedback = Feedback::Stopping;
-            self.rounds.begin(sample);
+            self.rounds.begin(self.delivered);
         }
         match self.mode {
             Mode::ProbeRtt(None) if sample.in_flight <= self.probe_rtt_window() => {
                 self.mode = Mode::ProbeRtt(Some((ack.now + PROBE_RTT_SPAN, false)));
-                self.rounds.begin(sample);
+                self.rounds.begin(self.delivered);
             }
             Mode::ProbeRtt(Some((end, round))) => {
                 let round = round || self.rounds.started;
                 self.mode = Mode::ProbeRtt(Some((end, round)));
                 if round && ack.now > end {
-                    self.leave_probe_rtt(ack, sample, window);
+                    self.leave_probe_rtt(ack, window);
                 }
             }
             _ => {}
@@ -535,12 +526,12 @@ impl Bbr3 {
         self.restarting &= sample.rate.is_none();
     }
 
-    fn leave_probe_rtt(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
+    fn leave_probe_rtt(&mut self, ack: &AckEvent, window: &mut Window) {
         self.probe_rtt_min_at = ack.now;
         window.cwnd = window.cwnd.max(self.prior_cwnd);
         self.forget_short_term();
         if self.full {
-            self.go_down(ack, sample);
+            self.go_down(ack.una, ack.now);
             self.mode = Mode::Cruise;
         } else {
             self.mode = Mode::Startup;
@@ -608,11 +599,9 @@ impl Bbr3 {
     }
 }
 
-/// BBRIsInflightTooHigh: of the data in flight when the newest delivered segment was sent, more than 2 % has been lost.
-fn is_too_much(sample: &Sample) -> bool {
-    sample.rate.is_some_and(|rate| {
-        u64::from(rate.lost) * 100 > u64::from(rate.in_flight_at_send) * LOSS_PERCENT
-    })
+/// BBRIsInflightTooHigh: of the data in flight when a segment was sent, more than 2 % has been lost since.
+fn is_too_much(lost: u32, in_flight_at_send: u32) -> bool {
+    u64::from(lost) * 100 > u64::from(in_flight_at_send) * LOSS_PERCENT
 }
 
 impl CongestionControl for Bbr3 {
@@ -621,11 +610,39 @@ impl CongestionControl for Bbr3 {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::RATE_BASED
+        Capabilities {
+            losses: true,
+            ..Capabilities::RATE_BASED
+        }
+    }
+
+    /// NoteLoss, HandleLostPacket, HandleInflightTooHigh (§5.5.10.2). The round after which losses bound the short term begins
+    /// with the first of them. Too many losses of a probe bound the data in flight, once, and end the probe. What was in flight
+    /// when losses crossed the threshold (InflightAtLoss) is all but this segment: the part of it that still fits is less than
+    /// a segment.
+    fn on_lost(&mut self, lost: &LostSegment, window: &Window) {
+        self.delivered = lost.delivered;
+        if !std::mem::replace(&mut self.loss_in_round, true) {
+            self.loss_rounds.begin(lost.delivered);
+        }
+        if !self.probing || !is_too_much(lost.lost, lost.in_flight_at_send) {
+            return;
+        }
+        self.probing = false;
+        if !lost.app_limited {
+            let kept = u64::from(self.target_in_flight(window.cwnd)) * BETA / UNIT;
+            self.in_flight_long = (lost.in_flight_at_send - 1).max(kept as u32);
+        }
+        if self.mode == Mode::Up {
+            self.note_ended(Mode::Up);
+            self.go_down(lost.una, lost.now);
+        }
     }
 
     /// Takes the handshake's RTT, measured before the connection filled the path.
     fn on_delivery(&mut self, ack: &AckEvent, window: &mut Window) {
+        // A recovery that proves needless begins a round before the sample comes.
+        self.delivered += u64::from(ack.delivered);
         if let (false, Some(rtt)) = (self.rate_from_rtt, ack.rtt) {
             self.start_rate(rtt, window.cwnd);
             (self.min_rtt, self.min_rtt_at) = (ack.rtt, ack.now);
@@ -695,7 +712,7 @@ impl CongestionControl for Bbr3 {
                 }
                 Some(Mode::Up) if self.mode != Mode::Up && !probes_rtt => {
                     self.refill();
-                    self.rounds.end = self.delivered;
+                    self.rounds.begin(self.delivered);
                 }
                 _ => {}
             }

@@ -38,6 +38,18 @@ fn sample(total: u64, in_flight: u32, lost: u32) -> Sample {
     }
 }
 
+/// A segment that was sent with `in_flight` in flight, and since when `lost` are lost.
+fn lost(now_ms: u64, in_flight: u32, lost: u32) -> LostSegment {
+    LostSegment {
+        now: Time::from_millis(now_ms),
+        una: Seq(1),
+        delivered: now_ms / 10,
+        in_flight_at_send: in_flight,
+        lost,
+        app_limited: false,
+    }
+}
+
 /// A BBR3 that has filled the pipe (ten segments) and drained its queue, and its window.
 fn settled() -> (Bbr3, Window) {
     let (mut bbr, mut window) = (Bbr3::new(1250), Window::new(10));
@@ -68,17 +80,17 @@ fn a_plateau_ends_startup_and_drain_follows() {
     assert!((20..=30).contains(&window.cwnd), "{}", window.cwnd); // twice the product, and the quantum
 }
 
-/// §5.5.10.2: 1 of 40 is 2.5 %: the data in flight at that time becomes the bound, and the probe ends.
+/// §5.5.10.2: 1 of 40 is 2.5 %: what was in flight before that segment becomes the bound, and the probe ends.
 #[test]
 fn losses_above_two_percent_while_probing_bound_the_data_in_flight() {
-    let (mut bbr, mut window) = settled();
+    let (mut bbr, window) = settled();
     bbr.mode = Mode::Up;
     bbr.plateau = Plateau::default();
     bbr.probing = true;
-    bbr.on_sample(&ack(700), &sample(70, 60, 1), &mut window); // 1.7 %
+    bbr.on_lost(&lost(700, 60, 1), &window); // 1.7 %
     assert_eq!((bbr.mode, bbr.in_flight_long), (Mode::Up, UNBOUNDED));
-    bbr.on_sample(&ack(710), &sample(71, 40, 1), &mut window);
-    assert_eq!((bbr.mode, bbr.in_flight_long), (Mode::Down, 40));
+    bbr.on_lost(&lost(710, 40, 1), &window);
+    assert_eq!((bbr.mode, bbr.in_flight_long), (Mode::Down, 39));
 }
 
 /// §5.3.3.2: 15 % of 40 are left to others while cruising.
@@ -100,8 +112,14 @@ fn losses_while_cruising_bound_the_short_term() {
         let (mut bbr, mut window) = settled();
         bbr.mode = Mode::Cruise;
         window.cwnd = cwnd;
-        bbr.on_sample(&ack(700), &sample(70, 10, 1), &mut window);
-        for n in 71..90 {
+        bbr.on_lost(&lost(700, 10, 1), &window);
+        // A round from then on: until a segment is delivered that was sent when 70 were.
+        for n in 70..80 {
+            bbr.on_sample(&ack(10 * n), &sample(n, 10, 0), &mut window);
+            assert_eq!(bbr.in_flight_short, UNBOUNDED, "{n}");
+        }
+        window.cwnd = cwnd;
+        for n in 80..90 {
             bbr.on_sample(&ack(10 * n), &sample(n, 10, 0), &mut window);
         }
         assert_eq!(bbr.in_flight_short, bound, "window {cwnd}");
@@ -168,6 +186,35 @@ fn drain_ends_after_three_rounds() {
     assert_ne!(bbr.mode, Mode::Drain);
 }
 
+/// §5.3.2: at the first acknowledgement with no more in flight than the product, 14 with its allowance for bursts, whenever
+/// pacing releases the next segment.
+#[test]
+fn drain_ends_when_the_product_is_in_flight() {
+    for (in_flight, drains) in [(15, true), (14, false)] {
+        let (mut bbr, mut window) = settled();
+        bbr.mode = Mode::Drain;
+        bbr.drain_start = bbr.rounds.count;
+        let release = Time::from_millis(900);
+        let paced = Sample {
+            release,
+            ..sample(60, in_flight, 0)
+        };
+        bbr.on_sample(&ack(600), &paced, &mut window);
+        assert_eq!(bbr.mode == Mode::Drain, drains);
+    }
+}
+
+/// §5.5.10.2: losses count when they are judged. An acknowledgement that comes late, of a segment since whose sending all was
+/// judged lost, ends no probe.
+#[test]
+fn late_acknowledgements_do_not_end_a_probe() {
+    let (mut bbr, mut window) = settled();
+    (bbr.mode, bbr.probing) = (Mode::Up, true);
+    bbr.plateau = Plateau::default();
+    bbr.on_sample(&ack(700), &sample(70, 40, 30), &mut window);
+    assert_eq!((bbr.mode, bbr.in_flight_long), (Mode::Up, UNBOUNDED));
+}
+
 /// §5.3.4.3: in PROBE_RTT, and in no other state.
 #[test]
 fn samples_of_probe_rtt_do_not_count() {
@@ -185,8 +232,10 @@ fn a_needless_recovery_gives_back_the_bounds_and_the_probe() {
     (bbr.mode, bbr.probing, bbr.in_flight_long) = (Mode::Up, true, 60);
     bbr.plateau = Plateau::default();
     bbr.on_congestion(Signal::Loss, &window);
+    bbr.on_lost(&lost(700, 40, 5), &window);
     bbr.on_sample(&ack(700), &sample(70, 40, 5), &mut window);
-    assert_eq!((bbr.mode, bbr.in_flight_long), (Mode::Down, 40));
+    assert_eq!((bbr.mode, bbr.in_flight_long), (Mode::Down, 39));
+    bbr.on_lost(&lost(700, 40, 6), &window);
     for n in 71..90 {
         bbr.on_sample(&ack(10 * n), &sample(n, 10, 1), &mut window);
     }
@@ -197,6 +246,37 @@ fn a_needless_recovery_gives_back_the_bounds_and_the_probe() {
         (bbr.bandwidth_short, bbr.in_flight_short),
         (Bandwidth::MAX, UNBOUNDED)
     );
+}
+
+/// §5.5.11.2, StartProbeBW_REFILL: the round of REFILL ends with a segment that is sent after the recovery proved needless.
+#[test]
+fn refill_after_a_needless_recovery_lasts_a_round() {
+    let (mut bbr, mut window) = settled();
+    (bbr.mode, bbr.probing) = (Mode::Up, true);
+    bbr.on_congestion(Signal::Timeout, &window);
+    bbr.on_lost(&lost(590, 40, 40), &window);
+    assert_eq!(bbr.mode, Mode::Down);
+    // The acknowledgement of an original, when 59 were delivered; the newest was sent at that time.
+    for (total, sent_at, mode) in [
+        (69, 59, Mode::Refill),
+        (78, 68, Mode::Refill),
+        (79, 69, Mode::Up),
+    ] {
+        let arrived = AckEvent {
+            delivered: total as u32 - bbr.delivered as u32,
+            ..ack(total * 10)
+        };
+        bbr.on_delivery(&arrived, &mut window);
+        if total == 69 {
+            bbr.on_undo(&window, 30);
+        }
+        let mut sample = sample(total, 10, 0);
+        if let Some(rate) = &mut sample.rate {
+            rate.prior_delivered = sent_at;
+        }
+        bbr.on_sample(&arrived, &sample, &mut window);
+        assert_eq!(bbr.mode, mode, "{total}");
+    }
 }
 
 /// §5.5.11.2: STARTUP that needless losses ended goes on.
