@@ -1,7 +1,7 @@
 """What a step of ``gymnasium.make_vec`` costs: 64 runs at 10 Mbit/s and 40 ms, steps of 15 ms, one thread.
 
 ``python benches/gym.py``, with Sojourn and its extra ``gym`` installed, and valgrind for instructions. An action and
-an observation are part of each step. Other load matters little: processor time is measured.
+an observation are part of each step. The speed depends on what else the machine does, the count does not.
 """
 
 from __future__ import annotations
