@@ -2,7 +2,7 @@
 
 use sojourn_experiment::derived::is_queued;
 use sojourn_experiment::model::{Experiment, Hop, Way};
-use sojourn_measure::pcapng;
+use sojourn_path::pcapng;
 use sojourn_units::Time;
 
 use crate::topology;

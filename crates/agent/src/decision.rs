@@ -150,17 +150,13 @@ pub struct Seen {
     dscp: u8,
 }
 
-/// The ECN fields by their numbers in the IP header (RFC 3168 §5).
-const ECN: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
-
 impl Seen {
     /// A packet.
     pub fn new(packet: &impl Packet) -> Self {
-        let ecn = ECN.iter().position(|ecn| *ecn == packet.ecn());
         let flow = packet.flow();
         Self {
             bytes: packet.bytes(),
-            ecn: ecn.unwrap_or_default() as u8,
+            ecn: packet.ecn().bits(),
             entered_ns: packet.enqueued().as_nanos(),
             hosts: [flow.source, flow.destination],
             ports: [flow.source_port, flow.destination_port],
@@ -176,11 +172,11 @@ impl Packet for Seen {
     }
 
     fn ecn(&self) -> Ecn {
-        ECN[usize::from(self.ecn % 4)]
+        Ecn::from_bits(self.ecn)
     }
 
     fn set_ce(&mut self) {
-        self.ecn = 3;
+        self.ecn = Ecn::Ce.bits();
     }
 
     fn enqueued(&self) -> Time {

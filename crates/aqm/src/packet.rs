@@ -19,6 +19,26 @@ pub enum Ecn {
 }
 
 impl Ecn {
+    /// The field as in the header: the two lowest bits of the byte that it shares with DSCP.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::NotEct => 0b00,
+            Self::Ect1 => 0b01,
+            Self::Ect0 => 0b10,
+            Self::Ce => 0b11,
+        }
+    }
+
+    /// The field from the header's byte; other bits are ignored.
+    pub const fn from_bits(byte: u8) -> Self {
+        match byte & 0b11 {
+            0b00 => Self::NotEct,
+            0b01 => Self::Ect1,
+            0b10 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
     /// True if congestion can be signalled by marking (a packet already marked counts).
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotEct)

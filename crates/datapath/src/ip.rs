@@ -191,7 +191,7 @@ impl Headers {
             destination: SocketAddr::new(destination, ports.1),
             protocol,
             dscp: class >> 2,
-            ecn: [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][usize::from(class & 3)],
+            ecn: Ecn::from_bits(class),
             carried,
         })
     }

@@ -17,7 +17,6 @@
 //! | [`jitter`], [`emodel`] | the jitter of datagrams, the voice quality of a call |
 //! | [`loss_events`] | flows that lose together |
 //! | [`playback`] | the experience of a video player |
-//! | [`pcapng`] | packet captures in the same format from every backend |
 
 pub mod cell;
 pub mod delays;
@@ -28,7 +27,6 @@ pub mod jitter;
 pub mod loss_events;
 pub mod meter;
 pub mod metrics;
-pub mod pcapng;
 mod percentile;
 pub mod playback;
 pub mod probe;

@@ -43,11 +43,13 @@
 //! | [`random`] | streams of random numbers |
 //! | [`shaper`] | decides when a link may send |
 //! | [`delay_line`] | propagation |
+//! | `capture`, [`pcapng`] | what arrives over a path, as a file for Wireshark |
 //! | `event_queue` | which part acts next |
 #![no_std]
 extern crate alloc;
 
 pub mod builder;
+mod capture;
 pub mod delay_line;
 mod drive;
 mod event_queue;
@@ -58,11 +60,13 @@ pub mod link;
 pub mod medium;
 pub mod network;
 pub mod path;
+pub mod pcapng;
 pub mod random;
 pub mod shaper;
 mod wire;
 
 pub use builder::{Builder, Stage};
+pub use capture::Capture;
 pub use drive::Endpoint;
 pub use impair::Impair;
 pub use link::{Link, LinkConfig};

@@ -2,7 +2,7 @@
 //!
 //! The payload is all zeros and is not captured; checksums include it.
 
-use sojourn_aqm::{Ecn, FlowKey, Packet};
+use sojourn_aqm::{FlowKey, Packet};
 use sojourn_tcp::Segment;
 use sojourn_tcp::segment::Flags;
 
@@ -48,14 +48,8 @@ fn ethernet(frame: &mut Vec<u8>, key: &FlowKey) {
 }
 
 fn ip(frame: &mut Vec<u8>, packet: &SimPacket, key: &FlowKey, length: u32) {
-    let ecn = match packet.ecn {
-        Ecn::NotEct => 0b00,
-        Ecn::Ect1 => 0b01,
-        Ecn::Ect0 => 0b10,
-        Ecn::Ce => 0b11,
-    };
     let begin = frame.len();
-    frame.extend([0x45, packet.dscp() << 2 | ecn]);
+    frame.extend([0x45, packet.dscp() << 2 | packet.ecn.bits()]);
     frame.extend((length as u16).to_be_bytes());
     frame.extend(0_u16.to_be_bytes());
     frame.extend(DONT_FRAGMENT.to_be_bytes());

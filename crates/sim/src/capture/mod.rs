@@ -10,7 +10,7 @@
 mod frame;
 
 use sojourn_experiment::model::CapturePoint;
-use sojourn_measure::pcapng;
+use sojourn_path::pcapng;
 use sojourn_units::Time;
 
 use crate::packet::SimPacket;

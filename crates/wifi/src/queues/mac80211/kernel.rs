@@ -36,15 +36,6 @@ const UNKNOWN: u32 = 4;
 /// A packet with its port and number.
 type Packet = Datagram<(u32, u32)>;
 
-const fn ecn(field: u32) -> Ecn {
-    match field {
-        0 => Ecn::NotEct,
-        1 => Ecn::Ect1,
-        2 => Ecn::Ect0,
-        _ => Ecn::Ce,
-    }
-}
-
 /// A rate as a trace names it.
 fn mode(name: &str) -> Mode {
     match name.strip_prefix("mcs") {
@@ -118,7 +109,7 @@ impl Replay {
                     ..FlowKey::default()
                 };
                 let packet = Datagram::new((port, number), bytes)
-                    .with_ecn(ecn(field))
+                    .with_ecn(Ecn::from_bits(field as u8))
                     .with_flow(key);
                 let peer = Self::peer(station as usize);
                 self.queues.enqueue(packet, peer, now, &mut self.env);
@@ -141,12 +132,7 @@ impl Replay {
                     Some((packet, ours)) => {
                         self.outcome.estimates += 1;
                         self.outcome.wrong_estimates += usize::from(ours != estimate);
-                        let field = match packet.ecn {
-                            Ecn::NotEct => 0,
-                            Ecn::Ect1 => 1,
-                            Ecn::Ect0 => 2,
-                            Ecn::Ce => 3,
-                        };
+                        let field = packet.ecn.bits();
                         let (port, number) = packet.payload;
                         let bytes = self.frame.frame(packet.bytes);
                         format!("sends {port}/{number} with ECN {field}, {bytes} B")

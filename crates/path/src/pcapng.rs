@@ -1,5 +1,7 @@
 //! The blocks of a pcapng file (draft-ietf-opsawg-pcapng), little-endian: a section, its interfaces, packets.
 
+use alloc::vec::Vec;
+
 use sojourn_units::Time;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -67,7 +69,7 @@ fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
 
 fn padded(body: &mut Vec<u8>, bytes: &[u8]) {
     body.extend(bytes);
-    body.extend(std::iter::repeat_n(
+    body.extend(core::iter::repeat_n(
         0,
         bytes.len().next_multiple_of(4) - bytes.len(),
     ));
