@@ -10,6 +10,7 @@ __all__ = [
     "Ack",
     "Algorithm",
     "Cancelled",
+    "Decider",
     "Delivery",
     "ExperimentError",
     "Monitor",
@@ -36,6 +37,7 @@ __all__ = [
     "linux_parts",
     "linux_run",
     "metrics_json",
+    "network_json",
     "path_check",
     "path_job",
     "quantity",
@@ -573,6 +575,9 @@ def design_json(path: str, overrides: Sequence[tuple[str, str]]) -> str:
 
 def disciplines_json() -> str: ...
 def metrics_json() -> str: ...
+def network_json(archive: bytes) -> str:
+    """A learned network from an archive of numpy.savez, as the JSON of ``weights``; ExperimentError if damaged."""
+
 def quantity(text: str) -> tuple[float, str] | None:
     """A text of an experiment file as a number and its unit; None if it is not numeric."""
 

@@ -38,6 +38,10 @@ def test_an_archive_of_numpy_becomes_the_same_run(tmp_path: Path):
         return sj.run_text(text).runs[0].summary["bottleneck"]["down"]
 
     assert summary(tmp_path / "trained.json") == summary(TRAINED)
+    assert summary(tmp_path / "trained.npz") == summary(TRAINED)
+    (tmp_path / "half.npz").write_bytes((tmp_path / "trained.npz").read_bytes()[:-9])
+    with pytest.raises(sj.ExperimentError, match=r'got ".*half\.npz"; .*its directory is damaged'):
+        summary(tmp_path / "half.npz")
     sj.convert_weights(TRAINED, tmp_path / "again.npz")
     sj.convert_weights(tmp_path / "again.npz", tmp_path / "again.json")
     assert json.loads((tmp_path / "again.json").read_text()) == network

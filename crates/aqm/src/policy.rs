@@ -211,7 +211,7 @@ pub fn policy<P: Packet + Send + 'static>() -> Discipline<P> {
                 name: "weights",
                 kind: Kind::File,
                 default: "none".into(),
-                doc: "the network that decides about the probability, a JSON file",
+                doc: "the network that decides about the probability: a file of JSON, or of numpy.savez",
             };
             let mut keys = Config::default().keys();
             keys.push(weights);

@@ -9,6 +9,7 @@ use sojourn_units::{TextFile, Trace, TraceError};
 use crate::error::Origin;
 use crate::input;
 use crate::names::Names;
+use crate::npz;
 
 /// The largest trace file: three minutes at 1 Gbit/s, one line per packet.
 const LARGEST_TRACE: u64 = 100_000_000;
@@ -76,8 +77,14 @@ impl<'a> Context<'a> {
         if let Some(file) = self.files.borrow().get(&path) {
             return Ok(file.clone());
         }
-        let text = input::text(&path, LARGEST_FILE)
-            .map_err(|what| format!("{}: {what}", path.display()))?;
+        let named = |what| format!("{}: {what}", path.display());
+        let bytes = input::bytes(&path, LARGEST_FILE).map_err(named)?;
+        // A learned network may come in NumPy's format; runs carry it as text.
+        let text = if bytes.starts_with(npz::MAGIC) {
+            npz::network(&bytes).map_err(named)?.to_string()
+        } else {
+            input::as_text(bytes).map_err(named)?
+        };
         let file = TextFile {
             name: name.into(),
             text: text.into(),

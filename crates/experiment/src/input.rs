@@ -11,6 +11,25 @@ use crate::written;
 /// # Errors
 /// The mistake in words, to follow the path: `cannot be read: …`, `got a directory; must be a file`.
 pub(crate) fn text(path: &Path, most: u64) -> Result<String, String> {
+    as_text(bytes(path, most)?)
+}
+
+/// The text that a file's bytes are.
+///
+/// # Errors
+/// They are not UTF-8.
+pub(crate) fn as_text(bytes: Vec<u8>) -> Result<String, String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("not UTF-8 text (byte {at})")
+    })
+}
+
+/// The bytes of the file at `path`, of at most `most`.
+///
+/// # Errors
+/// As for [`text`].
+pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let failed = |error: std::io::Error| format!("cannot be read: {error}");
     // Check the type before opening: opening a FIFO without a writer would block forever.
     let found = std::fs::metadata(path).map_err(failed)?;
@@ -34,10 +53,7 @@ pub(crate) fn text(path: &Path, most: u64) -> Result<String, String> {
     if bytes.len() as u64 > most {
         return Err(too_large(most));
     }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        format!("not UTF-8 text (byte {at})")
-    })
+    Ok(bytes)
 }
 
 /// The error for a file of more than `most` bytes.

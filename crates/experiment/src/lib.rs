@@ -13,6 +13,7 @@
 //! | `unknown` | messages about unknown keys and names |
 //! | `context` | the names and trace files that a reader needs besides the text |
 //! | `read/` | one file per section of the experiment file, and the checks across sections |
+//! | [`npz`] | archives of `numpy.savez` |
 //! | `input` | reads files of bounded size that a user names |
 //! | `axes`, `axis`, `design` | `[sweep]`: the combinations of values, or the ranges from which cells are sampled |
 //! | `cases`, `counted` | `[[case]]`: keys that are set together; `count`: many entries written once |
@@ -54,6 +55,7 @@ pub mod model;
 mod names;
 pub mod network;
 mod notes;
+pub mod npz;
 pub mod parts;
 mod plan;
 mod read;

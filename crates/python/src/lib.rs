@@ -45,8 +45,8 @@ mod _core {
     };
     #[pymodule_export]
     use lists::{
-        congestion_controls_json, design_json, disciplines_json, metrics_json, quantity,
-        schema_json, traffic_json,
+        congestion_controls_json, design_json, disciplines_json, metrics_json, network_json,
+        quantity, schema_json, traffic_json,
     };
     #[cfg(unix)]
     #[pymodule_export]

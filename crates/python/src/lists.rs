@@ -7,7 +7,7 @@ use serde_json::json;
 use sojourn_measure::metrics::METRICS;
 use sojourn_sim::lists;
 
-use crate::errors::wrong_input;
+use crate::errors::{ExperimentError, wrong_input};
 use crate::own;
 
 /// The design that an experiment file asks for; `null` if it has a grid or the points of its design.
@@ -27,6 +27,13 @@ pub fn disciplines_json() -> String {
 #[pyfunction]
 pub fn metrics_json() -> String {
     json!(METRICS).to_string()
+}
+
+/// A learned network from an archive of `numpy.savez`, as the JSON of `weights`.
+#[pyfunction]
+pub fn network_json(archive: &[u8]) -> PyResult<String> {
+    let network = sojourn_experiment::npz::network(archive).map_err(ExperimentError::new_err)?;
+    Ok(network.to_string())
 }
 
 /// A text of an experiment file as a number and its unit; None if it is not numeric.

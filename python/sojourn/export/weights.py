@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sojourn._core import ExperimentError
+from sojourn._core import ExperimentError, network_json
 from sojourn.files import bounded
 
 Network = dict[str, Any]
@@ -57,7 +56,7 @@ def convert_weights(source: str | Path, target: str | Path) -> None:
             inputs = len(layer["bias"])
     except KeyError as error:
         raise ExperimentError(f'{source}: has no "{error.args[0]}"') from None
-    except (ValueError, TypeError, zipfile.BadZipFile) as error:
+    except (ValueError, TypeError, ExperimentError) as error:
         raise ExperimentError(f"{source}: {error}") from None
     written(network, Path(target))
 
@@ -70,13 +69,7 @@ def _from_json(path: Path) -> Network:
 
 
 def _from_npz(path: Path) -> Network:
-    with np.load(path, allow_pickle=False) as arrays:
-        network = {word: arrays[word].tolist() for word in _WORDS if word != "most" or word in arrays}
-        names = [name for name in arrays if name.startswith("weights.")]
-        network["layers"] = [
-            {"weights": arrays[f"weights.{number}"].tolist(), "bias": arrays[f"bias.{number}"].tolist()}
-            for number in range(max(len(names), 1))
-        ]
+    network: Network = json.loads(network_json(bounded.read_bytes(path, bounded.LARGEST_TEXT)))
     return network
 
 
