@@ -66,8 +66,12 @@ def test_recipes_name_what_the_package_needs():
 
 
 def test_every_published_crate_has_a_readme_of_its_own():
+    told = (ROOT / "docs" / "release.md").read_text(encoding="utf-8")
     for manifest in sorted((ROOT / "crates").glob("*/Cargo.toml")):
         package = tomllib.loads(manifest.read_text())["package"]
+        row = re.search(r"^\| crates.io \|.*$", told, re.MULTILINE)
+        assert row is not None
+        assert (f"`{package['name']}`" in row[0]) == package.get("publish", True)
         if package.get("publish", True):
             readme = manifest.parent / package["readme"]
             assert readme.read_text().startswith(f"# {package['name']}\n"), manifest

@@ -52,7 +52,7 @@ def main() -> int:
         "simulator",
     )
     lines = ["| " + " | ".join(row) + " |" for row in (heads, ["--:"] * len(heads), *rows)]
-    told = f"Up to {highest} Mbit/s the 99th percentile is at most {MOST_MS:g} ms at each of these rates."
+    told = f"Up to {highest} Mbit/s the median of the 99th percentile is at most {MOST_MS:g} ms at each of these rates."
     after = rest.partition(MARKS)[2]
     text = before + MARKS + "\n\n" + told + "\n\n" + "\n".join(lines) + "\n\n" + MARKS + after
     PAGE.write_text(text, encoding="utf-8")

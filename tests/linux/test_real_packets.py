@@ -81,6 +81,21 @@ def test_what_programs_cannot_have_is_refused(overrides: list[tuple[str, str]], 
     assert message in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["path.toml", "--rate", "5mbit", "--", "true"], "--rate: cannot be given with path.toml"),
+        (["--rate", "5mbit", "--", "mm-delay", "20", "true"], "--rate: cannot be given with mm-delay"),
+        (["--up", "2mbit", "--", "true"], "--up: needs --rate"),
+        (["nosuch.toml", "--", "true"], "nosuch.toml: cannot be read: No such file or directory"),
+    ],
+)
+def test_a_line_is_described_once(words: list[str], told: str):
+    done = sojourn("shell", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+
+
 def test_a_shell_needs_a_program(path: Path):
     done = sojourn("shell", path)
     assert done.returncode == 2
@@ -187,6 +202,32 @@ def test_a_terminal_has_the_panel_as_its_title(path: Path):
         shell.wait()
     title = re.search(rb"\033\[22;2t\033\]2;down: 0.00 Mbit/s, 0 packets, 0.0 ms, 0 dropped\007", said)
     assert title is not None, said
+
+
+@real
+def test_round_trips_of_programs_are_recorded(path: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    served = f'{sys.executable} -c "{SERVE}"'
+    words = ["--set", "record.rtt=true", "--server", served, "--out", out, "--figures", "none"]
+    assert sojourn("shell", path, *words, "--", sys.executable, "-c", FETCH).returncode == 0
+    run = sj.load(out).runs[0]
+    rows, flows = run.rtts(), run.summary["flows"]
+    assert rows.num_rows == sum(flow["rtt_ms"]["n"] for flow in flows) > 50
+    # Propagation alone takes 4 ms.
+    assert min(rows["rtt_ms"].to_pylist()) >= 4.0
+
+
+@real
+def test_a_log_of_mahimahi_leaves_the_programs_status_alone(tmp_path: Path):
+    (tmp_path / "trace").write_text("1\n")
+    link = ["shell", "--", "mm-link", tmp_path / "trace", tmp_path / "trace"]
+    done = sojourn(*link, f"--uplink-log={tmp_path / 'up.log'}", "--", "sh", "-c", "exit 37")
+    assert done.returncode == 37
+    assert (tmp_path / "up.log").read_text() == ""
+    done = sojourn(*link, f"--uplink-log={tmp_path / 'no' / 'up.log'}", "--", "touch", tmp_path / "started")
+    assert done.returncode == 2
+    assert "up.log: No such file or directory" in done.stderr
+    assert not (tmp_path / "started").exists()
 
 
 @real

@@ -1,7 +1,7 @@
 //! What to measure in a run whose flows appeared while it went on.
 
 use sojourn_experiment::model::{Experiment, Route};
-use sojourn_measure::meter::Measures;
+use sojourn_measure::meter::{Measures, RowsOf};
 use sojourn_measure::scope::{Flow, Scope};
 use sojourn_units::{Duration, Time, Way};
 
@@ -75,7 +75,7 @@ pub fn add(
                 page_loads: false,
                 playback: false,
                 frames: false,
-                rows: None,
+                rows: experiment.record.rtt.then_some(RowsOf::Samples),
             },
             codec: None,
             requirements: None,

@@ -54,16 +54,14 @@ impl Lateness {
 impl Figures {
     /// Why a run with this lateness is invalid.
     pub fn fault(&self) -> Option<String> {
-        let bounds = [
-            ("99 %", self.p99, MOST_P99),
-            ("99.9 %", self.p99_9, MOST_P99_9),
-        ];
+        let bounds = [("99", self.p99, MOST_P99), ("99.9", self.p99_9, MOST_P99_9)];
         let broken = bounds
             .into_iter()
             .find(|(_, late, most)| *late > most.as_millis_f64());
         broken.map(|(share, late, most)| {
             format!(
-                "{share} of the packets were delivered up to {late:.2} ms late, beyond {most}: work was waiting for a processor"
+                "the {share}th percentile of the lateness of packets is {late:.2} ms, beyond {most}: work was waiting for a \
+                 processor, or for the answers of a discipline in Python"
             )
         })
     }
@@ -86,9 +84,18 @@ mod tests {
         assert_eq!((good.n, good.fault()), (1000, None));
         assert!((good.max - 4.0).abs() < 0.1 && good.p50 < 0.02);
         let often = of((0..1000).map(|n| if n < 20 { 2000 } else { 15 }));
-        assert!(often.fault().expect("invalid").starts_with("99 % of"));
+        assert!(
+            often
+                .fault()
+                .expect("invalid")
+                .starts_with("the 99th percentile")
+        );
         let long = of((0..2000).map(|n| if n < 10 { 8000 } else { 15 }));
-        assert!(long.fault().expect("invalid").starts_with("99.9 % of"));
+        assert!(
+            long.fault()
+                .expect("invalid")
+                .starts_with("the 99.9th percentile")
+        );
     }
 
     #[test]

@@ -69,8 +69,23 @@ class Line:
         }
         return "".join(f"{key} = {as_toml(value)}\n" for key, value in whole.items())
 
+    def check_logs(self) -> None:
+        """Checks, before the program is started, that the logs can be written.
+
+        Raises
+        ------
+        ExperimentError
+            One cannot.
+        """
+        for way, link in self.links.items():
+            if link.log:
+                try:
+                    Path(link.log).open("a").close()
+                except OSError as error:
+                    raise ExperimentError(f"--{way}link-log: {link.log}: {error.strerror}") from None
+
     def write_logs(self, results: Results) -> None:
-        """Writes the logs that mm-link was asked for.
+        """Writes the logs that mm-link was asked for; empty ones if no packet has come.
 
         Raises
         ------
@@ -78,10 +93,13 @@ class Line:
             One cannot be written.
         """
         logs = {way: link for way, link in self.links.items() if link.log}
-        for run, number, way, table in tables(results) if logs else ():
+        has_packets = bool(logs) and bool(results.runs[0].summary["flows"])
+        for run, number, way, table in tables(results) if has_packets else ():
             if link := logs.pop(way, None):
                 text = mahimahi.log(results, run, (number, way), table, link.trace)
                 Path(str(link.log)).write_text(text, encoding="utf-8")
+        for link in logs.values():
+            Path(str(link.log)).write_text("", encoding="utf-8")
 
 
 def is_given(words: Sequence[str]) -> bool:

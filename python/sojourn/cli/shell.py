@@ -21,6 +21,7 @@ from sojourn.cli.run import tables_of
 from sojourn.files import bounded
 from sojourn.frame.results import Results, Run
 from sojourn.linux import Datapath
+from sojourn.linux.errors import LinuxError
 from sojourn.linux.shell import Shell
 from sojourn.live.panel import Panel
 from sojourn.page.tables import PLAIN_WIDTH, plain
@@ -91,6 +92,8 @@ def command(
     if panel or (line is not None and line.metered):
         shell.feed = Panel([queue["name"] for queue in json.loads(plan[0].parts_json)["queues"]])
     shell.check(plan)
+    if line is not None:
+        line.check_logs()
     for note in shell.notes(plan):
         complain(f"note: {note}")
 
@@ -108,6 +111,10 @@ def command(
             results = run_into(out, plan, shell, runner, resume=False, figures=formats, say=complain).results
         except Unsaved as unsaved:
             raise Stopped(FAILED, f"{out}: {unsaved.cause}") from None
+        except (_core.RunError, LinuxError):
+            if (Path(out) / "summary.json").exists():
+                complain(f"note: {out} has the results of an earlier run; of this one nothing was written")
+            raise
     show_aside(results)
     if line is not None:
         try:
@@ -137,12 +144,19 @@ def prepared(
     """
     if line is not None:
         return _core.Plan.for_programs(line.text(), words[0], overrides(set), queue), line.program
+    if rate is None and up is not None:
+        raise _core.ExperimentError("--up: needs --rate; a FILE has up in its [link]")
+    if rate is not None and (mahimahi.is_given(words) or Path(words[0]).suffix == ".toml"):
+        raise _core.ExperimentError(f"--rate: cannot be given with {words[0]}, which describes the link itself")
     file, program = _split(words, given=rate is not None)
     if file is None:
         text, name = _text(str(rate), up, delay, aqm), "shell"
         replaced = [*overrides_for_queues([aqm], "shell"), *overrides(set)]
     else:
-        text, name = bounded.read_text(Path(file), bounded.LARGEST_TEXT), file
+        try:
+            text, name = bounded.read_text(Path(file), bounded.LARGEST_TEXT), file
+        except OSError as error:
+            raise _core.ExperimentError(f"{file}: cannot be read: {error.strerror}") from None
         replaced = [*_duration(text), *overrides(set)]
     return _core.Plan.for_programs(text, name, replaced, queue), program
 

@@ -72,10 +72,14 @@ class _Request(BaseHTTPRequestHandler):
             if not 0 <= length <= LONGEST:
                 raise ValueError(f"must have at most {LONGEST} bytes")
             asked = json.loads(self.rfile.read(length))
+            if not isinstance(asked, dict) or not {"key", "value"} <= asked.keys():
+                raise ValueError('must be {"key": KEY, "value": VALUE}')
             self.server.feed.set(str(asked["key"]), str(asked["value"]))
         except ExperimentError as error:
             self._answer(HTTPStatus.CONFLICT, str(error).encode())
-        except (ValueError, TypeError, KeyError) as error:
+        except json.JSONDecodeError as error:
+            self._answer(HTTPStatus.BAD_REQUEST, f"must be JSON: {error}".encode())
+        except (ValueError, TypeError) as error:
             self._answer(HTTPStatus.BAD_REQUEST, f"{error}".encode())
         else:
             self._answer(HTTPStatus.NO_CONTENT, b"")
