@@ -111,9 +111,9 @@ impl<P: Packet> Qdisc<P> for HardwareQueues<P> {
         let at = self.queue_of(&packet, env);
         self.queues[at].cake.enqueue(packet, now, env);
         while self.is_over_limit() {
-            let longest = self
-                .queues
-                .iter_mut()
+            // Packets may have no bytes: only a queue that has some can make room.
+            let longest = (self.queues.iter_mut())
+                .filter(|queue| queue.cake.packets() > 0)
                 .max_by_key(|queue| queue.cake.bytes());
             if let Some(queue) = longest {
                 queue.cake.make_room(now, env);
@@ -248,6 +248,26 @@ mod tests {
                 unreachable!("one flow");
             };
             assert!((998..=1002).contains(&sent), "{count} queues: {sent}");
+        }
+    }
+
+    /// Of queues with equally many bytes, none, only that with packets can make room.
+    #[test]
+    fn packets_without_bytes_make_room_too() {
+        for flow in 0..8 {
+            let config = Config {
+                limit: Some(Limit::Packets(1)),
+                ..Config::new(1500)
+            };
+            let mut driven = Driven::new(HardwareQueues::new(config, 4, SYNC_TIME));
+            for number in 0..2 {
+                driven.enqueue(crate::Datagram {
+                    bytes: 0,
+                    ..packet(flow, number)
+                });
+            }
+            assert_eq!(driven.qdisc.packets(), 1);
+            assert_eq!(driven.dropped().len(), 1);
         }
     }
 
