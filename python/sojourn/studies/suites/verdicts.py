@@ -55,7 +55,8 @@ def _summary(judged: Judged) -> str:
         found = tally(judged, by).items()
         return ", ".join(f"{control} {met} of {known}" for control, (met, known) in found if known) or "none"
 
-    return f"Criteria of the draft that are met, of those that a seed got to: {of('draft')}. With thresholds of ours: {of('sojourn')}."
+    drafts = f"Criteria of the draft that are met, of those that a seed got to: {of('draft')}."
+    return f"{drafts} With thresholds of ours: {of('sojourn')}."
 
 
 def table(judged: Judged) -> Table:
