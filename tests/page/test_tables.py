@@ -114,6 +114,17 @@ def test_fairness_of_unlike_groups_is_told_by_group(calls: sj.Results):
     assert groups_sheet(with_groups(calls, GROUPS[:1])) is None
 
 
+def test_fairness_is_between_flows_of_one_direction(calls: sj.Results):
+    def together(groups: list[dict]) -> str:
+        sheet = groups_sheet(with_groups(calls, groups))
+        assert sheet is not None
+        row = next(row for row in sheet.rows if row[1].startswith("all TCP"))
+        return row[sheet.headings.index("Jain")]
+
+    assert together([GROUPS[0], GROUPS[2]]) != "–"
+    assert together([GROUPS[0], {**GROUPS[2], "direction": "up"}]) == "–"
+
+
 def test_datagrams_in_bursts_are_no_tcp_flows():
     burst = '\n[[traffic]]\nkind = "onoff"\nname = "burst"\ntransport = "udp"\nrate = "2 Mbit/s"\nrtt = "40 ms"\n'
     one = sj.run_text(EXPERIMENT + burst, set={"experiment.repeat": 1})

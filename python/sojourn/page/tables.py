@@ -163,11 +163,13 @@ def _is_mixed(run: Run) -> bool:
 
 
 def _all_tcp(arm: Arm, metrics: Sequence[Declared]) -> list[str]:
-    """The row of all TCP flows together: goodput and fairness."""
+    """The row of all TCP flows together: goodput, and fairness if they share a direction."""
     of_runs = [_tcp_groups(run) for run in arm.runs]
+    shared = len({group["direction"] for group in of_runs[0]}) == 1
+    jains = [run.summary["jain_goodput"] if shared else None for run in arm.runs]
     values = {
         "goodput_bps": [math.fsum(group["goodput_bps"] for group in groups) for groups in of_runs],
-        "jain_goodput": [jain if (jain := run.summary["jain_goodput"]) is not None else math.nan for run in arm.runs],
+        "jain_goodput": [math.nan if jain is None else jain for jain in jains],
     }
     flows = sum(group["flows"] for group in of_runs[0])
     cells = [
