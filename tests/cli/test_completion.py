@@ -57,7 +57,14 @@ def test_what_options_and_commands_take():
     assert {"run", "compare", "report"} <= set(candidates(root, [], ""))
     assert HELPER not in candidates(root, [], "")
     assert candidates(root, ["run", "--backend"], "li") == ["linux"]
-    assert candidates(root, ["export", "out", "--format"], "") == ["csv", "events", "flent", "latex", "parquet"]
+    assert candidates(root, ["export", "out", "--format"], "") == [
+        "csv",
+        "events",
+        "flent",
+        "latex",
+        "mahimahi",
+        "parquet",
+    ]
     assert candidates(root, ["study", "run"], "kh") == ["khademi2013", FILES]
     assert candidates(root, ["run", "--json"], "") == [FILES]
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,28 @@ def goodput(found: dict[str, Any], direction: str) -> float:
     return float(max(flows, key=lambda flow: flow["received_bytes"])["goodput_bps"])
 
 
+TRIES = 3
+"""A busy machine delays a program, and so what it reads of its clock: one of so many runs has to agree."""
+
+
+def agree(measured: Callable[[], list[tuple[float, float]]]) -> None:
+    """Compares pairs of ours and theirs, of one run after the other until one agrees."""
+    for _ in range(TRIES):
+        pairs = measured()
+        if all(ours == pytest.approx(theirs, rel=SHARE) for ours, theirs in pairs):
+            return
+    pytest.fail(f"beyond {SHARE:.0%} in each of {TRIES} runs: {pairs}")
+
+
 @pytest.mark.parametrize(("way", "options"), [("down", ["-R"]), ("up", [])])
 def test_iperf3(tmp_path: Path, way: str, options: list[str]):
     words = ["sh", "-c", f"iperf3 -J -t 5 {' '.join(options)} -c $SOJOURN_SERVER"]
-    said, found = run(tmp_path / "out", *words, server="iperf3 -s -1")
-    own = json.loads(said)["end"]["sum_received"]["bits_per_second"]
-    assert goodput(found, way) == pytest.approx(own, rel=SHARE)
+
+    def measured() -> list[tuple[float, float]]:
+        said, found = run(tmp_path / "out", *words, server="iperf3 -s -1")
+        return [(goodput(found, way), json.loads(said)["end"]["sum_received"]["bits_per_second"])]
+
+    agree(measured)
 
 
 def test_curl_of_ten_megabytes(tmp_path: Path):
@@ -74,19 +91,26 @@ def test_curl_of_ten_megabytes(tmp_path: Path):
     # From the first byte on, as our flow of data begins with it.
     told = "%{speed_download} %{time_total} %{time_starttransfer} %{size_download}"
     words = ["sh", "-c", f"curl -s -o /dev/null -w '{told}' http://$SOJOURN_SERVER:8000/file"]
-    said, found = run(tmp_path / "out", *words, server=WEB)
-    speed, total, first, size = map(float, said.split())
-    assert size == 10_000_000
-    assert goodput(found, "down") == pytest.approx(8 * speed, rel=SHARE)
-    assert goodput(found, "down") == pytest.approx(8 * size / (total - first), rel=SHARE)
+
+    def measured() -> list[tuple[float, float]]:
+        said, found = run(tmp_path / "out", *words, server=WEB)
+        speed, total, first, size = map(float, said.split())
+        assert size == 10_000_000
+        return [(goodput(found, "down"), own) for own in (8 * speed, 8 * size / (total - first))]
+
+    agree(measured)
 
 
 def test_segments_of_a_video(tmp_path: Path):
     (tmp_path / "segment").write_bytes(bytes(SEGMENT))
-    said, found = run(tmp_path / "out", sys.executable, "-c", VIDEO, server=WEB)
-    fetched, seconds = map(float, said.split())
-    assert fetched == SEGMENTS * SEGMENT
-    assert goodput(found, "down") == pytest.approx(8 * fetched / seconds, rel=SHARE)
+
+    def measured() -> list[tuple[float, float]]:
+        said, found = run(tmp_path / "out", sys.executable, "-c", VIDEO, server=WEB)
+        fetched, seconds = map(float, said.split())
+        assert fetched == SEGMENTS * SEGMENT
+        return [(goodput(found, "down"), 8 * fetched / seconds)]
+
+    agree(measured)
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark")

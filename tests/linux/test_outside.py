@@ -80,9 +80,10 @@ def test_a_download_from_outside_has_a_congestion_control(tmp_path: Path):
     (down,) = [group for group in run["groups"] if group["direction"] == "down"]
     assert down["name"] == f"tcp {port}"
     queue = run["bottleneck"]["down"]
-    # A sender without one fills the window that it is offered, and keeps a standing queue of hundreds of packets.
+    # A sender without one fills the window that it is offered: thousands of drops, a standing queue of hundreds of
+    # packets, each of 0.6 ms. A busy machine delays acknowledgements: the queue is longer than CoDel's target.
     assert 0 < queue["dropped_aqm"] < 100
-    assert queue["sojourn_ms"]["p50"] < 20.0
+    assert queue["sojourn_ms"]["p50"] < 60.0
     (flow,) = [flow for flow in run["flows"] if flow["direction"] == "down"]
     assert flow["received_bytes"] == BYTES
     assert flow["goodput_bps"] > 15e6

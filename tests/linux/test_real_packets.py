@@ -212,9 +212,9 @@ def test_round_trips_of_programs_are_recorded(path: Path, tmp_path: Path):
     assert sojourn("shell", path, *words, "--", sys.executable, "-c", FETCH).returncode == 0
     run = sj.load(out).runs[0]
     rows, flows = run.rtts(), run.summary["flows"]
-    assert rows.num_rows == sum(flow["rtt_ms"]["n"] for flow in flows) > 50
+    assert rows.num_rows == sum(flow["rtt_ms"]["n"] for flow in flows) > 0
     # Propagation alone takes 4 ms.
-    assert min(rows["rtt_ms"].to_pylist()) >= 4.0
+    assert min(rows["rtt_ns"].to_pylist()) >= 4_000_000
 
 
 @real
