@@ -43,6 +43,7 @@
 //! | [`random`] | streams of random numbers |
 //! | [`shaper`] | decides when a link may send |
 //! | [`delay_line`] | propagation |
+//! | `qlog` | what happened to packets, as a qlog |
 //! | `capture`, [`pcapng`] | what arrives over a path, as a file for Wireshark |
 //! | `event_queue` | which part acts next |
 #![no_std]
@@ -61,6 +62,7 @@ pub mod medium;
 pub mod network;
 pub mod path;
 pub mod pcapng;
+mod qlog;
 pub mod random;
 pub mod shaper;
 mod wire;
@@ -73,6 +75,7 @@ pub use link::{Link, LinkConfig};
 pub use medium::{Medium, NoMedium};
 pub use network::{Hosts, Network, NoObserver, Observer, Packet, Place, Route};
 pub use path::{Carried, Delivery, Event, Part, Path, PathBuilder, PathError, Verdict};
+pub use qlog::Qlog;
 pub use sojourn_aqm::{Datagram, DropReason, Ecn, FlowKey};
 pub use sojourn_units::Way;
 
