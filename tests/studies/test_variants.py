@@ -9,6 +9,7 @@ import pytest
 
 from conftest import Cli
 from sojourn import _core
+from sojourn.cli import study as cli
 from sojourn.frame.results import Run
 from sojourn.studies import find, page, run_study
 from sojourn.studies.grid import Cell, Grid
@@ -57,6 +58,15 @@ def test_a_mistake_in_a_variant_is_told_before_anything_is_run(study: Path, old,
         run_study(find(str(study)), announce=lambda *_: pytest.fail("it was run"))
     for part in parts:
         assert part in str(refused.value)
+
+
+def test_a_setting_that_an_experiment_refuses_is_told_before_anything_is_run(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+):
+    add(study, VARIANT.replace('"queue.pfifo.limit" = "2 packets"', '"experiment.warmup" = "9000 s"'))
+    monkeypatch.setattr("sojourn.cli.study.run_study", lambda *_, **__: pytest.fail("it was run"))
+    with pytest.raises(_core.ExperimentError, match="must be below"):
+        cli.run([str(study)], variants=True)
 
 
 def test_a_study_without_variants_says_so(sojourn: Cli, study: Path):

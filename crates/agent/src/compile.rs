@@ -1,7 +1,7 @@
 //! Compiles one run of an experiment's arm to a job.
 
 use sojourn_aqm::cake::framing::Cells;
-use sojourn_experiment::derived::{self, QueuePlace};
+use sojourn_experiment::derived::{self, Egress};
 use sojourn_experiment::model::{
     self, Abe, Capacity, CapturePoint, EchoProtocol, Experiment, Hop, Kind, RttOf, Traffic, Way,
 };
@@ -38,9 +38,9 @@ pub fn job(experiment: &Experiment, queue: usize, seed: u64, prefix: &str) -> Re
     let hosts = Hosts::of(experiment);
     check_hosts(experiment, queue, &hosts)?;
     let sides = sides(experiment, queue)?;
-    let queues: Vec<(QueuePlace<'_>, &[Leaf])> = sides
+    let queues: Vec<(Egress<'_>, &[Leaf])> = sides
         .iter()
-        .map(|side| (side.place, &side.leaves[..]))
+        .map(|side| (side.egress, &side.leaves[..]))
         .collect();
     let (namespaces, setup) = topology::network(experiment, &queues, &hosts, &names);
     let mut modules: Vec<String> = ["veth", "sch_htb", "inet_diag", "tcp_diag"]
@@ -229,43 +229,47 @@ fn refuse<T>(key: impl Into<String>, must: impl Into<String>) -> Result<T, Refus
 
 /// Refuses settings that Linux does not support, whatever the discipline.
 fn check(experiment: &Experiment) -> Result<(), Refusal> {
-    let with_device_queue = |place: &QueuePlace<'_>| place.link.device_queue > 0;
-    let places = derived::queues(experiment, 0);
-    if let Some(place) = places.iter().find(|place| place.link.wifi.is_some()) {
+    let with_device_queue = |egress: &Egress<'_>| egress.link.device_queue > 0;
+    let egresses = derived::queues(experiment, 0);
+    if let Some(egress) = egresses.iter().find(|egress| egress.link.wifi.is_some()) {
         return refuse(
-            format!("{}.kind", place.link_key()),
+            format!("{}.kind", egress.link_key()),
             "must be left out on Linux; a Wi-Fi link needs sim",
         );
     }
-    if let Some(place) = places.iter().find(|place| with_device_queue(place)) {
+    if let Some(egress) = egresses.iter().find(|egress| with_device_queue(egress)) {
         return refuse(
-            format!("{}.device_queue", place.link_key()),
+            format!("{}.device_queue", egress.link_key()),
             "must be 0 packets on Linux, whose virtual links have no device queue; backends that have it: sim",
         );
     }
-    let framed = |place: &&QueuePlace<'_>| place.link.cells != Cells::None || place.link.mpu > 0;
-    if let Some(place) = places.iter().find(framed) {
-        let key = if place.link.mpu > 0 { "mpu" } else { "framing" };
+    let framed = |egress: &&Egress<'_>| egress.link.cells != Cells::None || egress.link.mpu > 0;
+    if let Some(egress) = egresses.iter().find(framed) {
+        let key = if egress.link.mpu > 0 {
+            "mpu"
+        } else {
+            "framing"
+        };
         return refuse(
-            format!("{}.{key}", place.link_key()),
+            format!("{}.{key}", egress.link_key()),
             "must be left out on Linux, whose links count bytes without cells; backends that have it: sim",
         );
     }
-    let is_granted = |place: &&QueuePlace<'_>| {
-        place
+    let is_granted = |egress: &&Egress<'_>| {
+        egress
             .link
             .up
             .as_ref()
             .is_some_and(|up| up.request_grant.is_some())
     };
-    if let Some(place) = places.iter().find(is_granted) {
+    if let Some(egress) = egresses.iter().find(is_granted) {
         return refuse(
-            format!("{}.up.request_grant", place.link_key()),
+            format!("{}.up.request_grant", egress.link_key()),
             "must be left out on Linux, whose links send without grants; backends that have it: sim",
         );
     }
-    for place in &places {
-        check_wire(place, &experiment.traffic)?;
+    for egress in &egresses {
+        check_wire(egress, &experiment.traffic)?;
     }
     check_traffic(experiment)?;
     check_capture(experiment)?;
@@ -273,8 +277,8 @@ fn check(experiment: &Experiment) -> Result<(), Refusal> {
 }
 
 /// Refuses impairments that the kernel's netem cannot have.
-fn check_wire(place: &QueuePlace<'_>, traffic: &[Traffic]) -> Result<(), Refusal> {
-    let (name, link) = (place.link_key(), place.link);
+fn check_wire(egress: &Egress<'_>, traffic: &[Traffic]) -> Result<(), Refusal> {
+    let (name, link) = (egress.link_key(), egress.link);
     if let (Some(_), Some(key)) = (&link.nodes, link.impaired_key()) {
         return refuse(
             format!("{name}.{key}"),
@@ -354,16 +358,16 @@ fn check_traffic(experiment: &Experiment) -> Result<(), Refusal> {
 /// Refuses traffic that has the same host as other traffic but needs settings that a host on Linux has only once, if the
 /// discipline tells hosts apart.
 fn check_hosts(experiment: &Experiment, queue: usize, hosts: &Hosts) -> Result<(), Refusal> {
-    let places = derived::queues(experiment, queue);
-    let knows_hosts = |place: &QueuePlace<'_>| {
+    let egresses = derived::queues(experiment, queue);
+    let knows_hosts = |egress: &Egress<'_>| {
         let by_flow = |(key, value): &(String, Value)| {
             key == "isolation"
                 && matches!(value, Value::Word(word) if word == "flows" || word == "flowblind")
         };
-        place.arm.aqm == "cake" && !place.arm.settings.iter().any(by_flow)
+        egress.arm.aqm == "cake" && !egress.arm.settings.iter().any(by_flow)
     };
     match hosts.apart {
-        Some(group) if places.iter().any(knows_hosts) => refuse(
+        Some(group) if egresses.iter().any(knows_hosts) => refuse(
             format!("traffic.{group}"),
             "must have the ecn, accecn, sack, recovery, initial_window, min_rto and window, the delay of its links and, for pings, \
              the rtt of the other traffic of its host on Linux, where CAKE sees one host; backends without this limit: sim",
@@ -446,56 +450,58 @@ fn check_kind(kind: &Kind) -> Result<(), (&'static str, &'static str)> {
 
 /// A queue with its discipline.
 struct Side<'a> {
-    place: QueuePlace<'a>,
+    egress: Egress<'a>,
     rate: &'a [(Duration, Rate)],
     /// One discipline, or one for each class without classes below it.
     leaves: Vec<Leaf>,
 }
 
 fn sides(experiment: &Experiment, queue: usize) -> Result<Vec<Side<'_>>, Refusal> {
-    let places = derived::queues(experiment, queue).into_iter();
-    places.map(|place| side(experiment, queue, place)).collect()
+    let egresses = derived::queues(experiment, queue).into_iter();
+    egresses
+        .map(|egress| side(experiment, queue, egress))
+        .collect()
 }
 
 fn side<'a>(
     experiment: &'a Experiment,
     queue: usize,
-    place: QueuePlace<'a>,
+    egress: Egress<'a>,
 ) -> Result<Side<'a>, Refusal> {
-    let Capacity::Steps(rate) = place.capacity else {
+    let Capacity::Steps(rate) = egress.capacity else {
         return refuse(
-            format!("{}.rate", place.key()),
+            format!("{}.rate", egress.key()),
             "must be a rate or a schedule of rates on Linux; traces run on: sim",
         );
     };
     // The kernel counts bytes a second.
     if rate.iter().any(|(_, rate)| rate.as_bps() < 8) {
         return refuse(
-            format!("{}.rate", place.key()),
+            format!("{}.rate", egress.key()),
             "must be at least 8 bit/s on Linux; lower rates run on: sim",
         );
     }
-    let frame = derived::frame(experiment, place.link);
-    let leaf = |place: &QueuePlace<'_>, rate| {
-        let limit = derived::limit(experiment, place);
-        disciplines::leaf(place.arm, limit, frame, rate).map_err(|refusal| Refusal {
-            key: place.key_of(queue, &refusal.key),
+    let frame = derived::frame(experiment, egress.link);
+    let leaf = |egress: &Egress<'_>, rate| {
+        let limit = derived::limit(experiment, egress);
+        disciplines::leaf(egress.arm, limit, frame, rate).map_err(|refusal| Refusal {
+            key: egress.key_of(queue, &refusal.key),
             ..refusal
         })
     };
-    let classes = derived::classes(experiment, &place);
-    let share = |class: usize| classes[class].share(place.hop.way);
+    let classes = derived::classes(experiment, &egress);
+    let share = |class: usize| classes[class].share(egress.hop.way);
     let (mut leaves, mut given) = (Vec::new(), 0);
     for class in derived::leaf_classes(classes) {
         let ceil = Capacity::constant(share(class).ceil);
-        let place = QueuePlace {
+        let egress = Egress {
             capacity: &ceil,
-            ..place
+            ..egress
         };
-        leaves.push(leaf(&place, share(class).ceil)?);
+        leaves.push(leaf(&egress, share(class).ceil)?);
     }
     if classes.is_empty() {
-        leaves.push(leaf(&place, rate[0].1)?);
+        leaves.push(leaf(&egress, rate[0].1)?);
     }
     for (number, class) in classes.iter().enumerate() {
         if class.parent.is_none() {
@@ -508,11 +514,11 @@ fn side<'a>(
             format!(
                 "must have rates that add up to at most the {rate} of {} on Linux, whose HTB sends them whatever the link's \
                  rate; backends that have it: sim",
-                place.key()
+                egress.key()
             ),
         ),
         None => Ok(Side {
-            place,
+            egress,
             rate,
             leaves,
         }),
@@ -521,18 +527,18 @@ fn side<'a>(
 
 impl Side<'_> {
     fn observed(&self, experiment: &Experiment, seed: u64, names: &Names) -> ObservedQueue {
-        let port = topology::Port::of(&experiment.links, self.place.hop);
+        let port = topology::Port::of(&experiment.links, self.egress.hop);
         let changes = self.rate.iter().skip(1).map(|(at, rate)| {
             (
                 at.as_nanos(),
-                topology::class(&port, *rate, self.place.link),
+                topology::class(&port, *rate, self.egress.link),
             )
         });
         ObservedQueue {
-            aqm: self.place.arm.aqm.clone(),
+            aqm: self.egress.arm.aqm.clone(),
             namespace: names.of(&port.node),
             rate_changes: changes.collect(),
-            passed_by: passed_by(experiment, seed, self.place.hop),
+            passed_by: passed_by(experiment, seed, self.egress.hop),
             handle: u32::from(port.major) << 16,
             leaves: (0..self.leaves.len()).map(shaper::leaf_handle).collect(),
             device: port.device,

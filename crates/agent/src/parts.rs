@@ -14,7 +14,7 @@ use crate::topology::host_of;
 /// What a machine is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum Position {
     /// Near hosts.
     Sender,
     /// Nodes.
@@ -30,7 +30,7 @@ pub struct Machine {
     pub name: String,
     /// What it is.
     #[serde(rename = "role")]
-    pub place: Place,
+    pub position: Position,
     /// The interface towards the senders; not of senders.
     #[serde(rename = "in")]
     pub inward: Option<String>,
@@ -41,14 +41,14 @@ pub struct Machine {
 
 /// The part of each machine in a job whose namespaces have names that begin with `prefix`.
 pub fn split(job: &Job, prefix: &str, machines: &[Machine]) -> Vec<Job> {
-    let with = |place| {
+    let with = |position| {
         let all = machines.iter().enumerate();
-        all.filter(move |(_, of)| of.place == place)
+        all.filter(move |(_, of)| of.position == position)
             .map(|(at, _)| at)
             .collect::<Vec<_>>()
     };
-    let (senders, receivers) = (with(Place::Sender), with(Place::Receiver));
-    let router = with(Place::Router).first().copied().unwrap_or(0);
+    let (senders, receivers) = (with(Position::Sender), with(Position::Receiver));
+    let router = with(Position::Router).first().copied().unwrap_or(0);
     let machine_of = |namespace: &str| match host_of(namespace, prefix) {
         None => router,
         Some(host) => {
@@ -98,10 +98,10 @@ pub fn split(job: &Job, prefix: &str, machines: &[Machine]) -> Vec<Job> {
 /// An end of a pair on a machine. A near host's link passes the interfaces between senders and router.
 fn attach(machine: &Machine, end: &Interface, other: &Interface, prefix: &str) -> Action {
     let is_far = host_of(&other.namespace, prefix).is_some_and(|host| host.is_far);
-    let wire = match machine.place {
-        Place::Sender => &machine.outward,
-        Place::Router if is_far => &machine.outward,
-        Place::Router | Place::Receiver => &machine.inward,
+    let wire = match machine.position {
+        Position::Sender => &machine.outward,
+        Position::Router if is_far => &machine.outward,
+        Position::Router | Position::Receiver => &machine.inward,
     };
     Action::Attach(Attachment {
         end: end.clone(),
@@ -138,7 +138,7 @@ pub fn join(
                 None => whole.impaired.push((link, up, lost, twice)),
             }
         }
-        if machine.place == Place::Router {
+        if machine.position == Position::Router {
             whole.kernel = of_part.kernel;
             whole.events = of_part.events;
             whole.queues = of_part.queues;

@@ -1,6 +1,6 @@
 //! Feeds a recording, in order of time, to the probes and meters that the simulator also uses.
 
-use sojourn_experiment::derived::QueuePlace;
+use sojourn_experiment::derived::Egress;
 use sojourn_experiment::model::Link;
 use sojourn_measure::meter::Meter;
 use sojourn_measure::probe::{Packet, QueueProbe, Reason};
@@ -26,12 +26,12 @@ pub struct Replayed {
 }
 
 /// Replays a recording.
-pub fn replay(scope: &Scope, places: &[QueuePlace<'_>], recording: &Recording) -> Replayed {
+pub fn replay(scope: &Scope, egresses: &[Egress<'_>], recording: &Recording) -> Replayed {
     let mut series = scope.series.map(Series::new);
     let flows = scope.flows.iter();
     let mut meters: Vec<Meter> = flows.map(|flow| Meter::new(&flow.measures)).collect();
-    let mut queues: Vec<Queue<'_>> = (0..places.len())
-        .map(|number| Queue::new(scope, places, recording, number))
+    let mut queues: Vec<Queue<'_>> = (0..egresses.len())
+        .map(|number| Queue::new(scope, egresses, recording, number))
         .collect();
     let ends = bin_ends(scope);
     replay_packets(
@@ -95,7 +95,7 @@ impl Packet for Seen<'_> {
 
 /// The state of a queue during the replay.
 struct Queue<'a> {
-    place: &'a QueuePlace<'a>,
+    egress: &'a Egress<'a>,
     probe: QueueProbe,
     backlog_packets: u64,
     backlog_bytes: u64,
@@ -108,13 +108,13 @@ struct Queue<'a> {
 impl<'a> Queue<'a> {
     fn new(
         scope: &Scope,
-        places: &'a [QueuePlace<'a>],
+        egresses: &'a [Egress<'a>],
         recording: &Recording,
         number: usize,
     ) -> Self {
         let counted = recording.queues.get(number);
         Self {
-            place: &places[number],
+            egress: &egresses[number],
             probe: scope.probe(number),
             backlog_packets: 0,
             backlog_bytes: 0,
@@ -126,7 +126,7 @@ impl<'a> Queue<'a> {
     fn seen<'r>(&self, row: &'r PacketRow) -> Seen<'r> {
         Seen {
             row,
-            bytes: on_link(self.place.link, row),
+            bytes: on_link(self.egress.link, row),
         }
     }
 
@@ -159,7 +159,7 @@ impl<'a> Queue<'a> {
             Fate::Waiting => return,
         };
         let queued = if row.refused {
-            self.place.capacity.at(now).tx_time(self.backlog_bytes)
+            self.egress.capacity.at(now).tx_time(self.backlog_bytes)
         } else {
             Duration::from_nanos(row.sojourn_ns())
         };

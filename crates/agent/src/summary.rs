@@ -1,7 +1,7 @@
 //! Computes the results of a run from its recording: by a `replay`, and with the figures that only Linux provides.
 
 use serde::Serialize;
-use sojourn_experiment::derived::{self, QueuePlace};
+use sojourn_experiment::derived::{self, Egress};
 use sojourn_experiment::measured;
 use sojourn_experiment::model::{Capacity, Experiment};
 use sojourn_measure::meter::Packets;
@@ -60,7 +60,7 @@ pub fn summarise(
         programs = without_traffic(experiment, Duration::from_nanos(*length_ns));
         experiment = &programs;
     }
-    let places = derived::queues(experiment, queue);
+    let egresses = derived::queues(experiment, queue);
     for (index, figures) in recording.queues.iter().enumerate() {
         attribute_drops(&mut recording.packets, index, figures.at_end);
     }
@@ -73,7 +73,7 @@ pub fn summarise(
         probes,
         mut meters,
         series,
-    } = replay(&scope, &places, &recording);
+    } = replay(&scope, &egresses, &recording);
     let mut dropped = vec![0; meters.len()];
     for row in recording.packets.iter().filter(|row| row.is_dropped()) {
         dropped[row.flow as usize] += 1;
@@ -86,7 +86,7 @@ pub fn summarise(
             };
         }
     }
-    let queues = places.iter().enumerate().filter_map(|(index, place)| {
+    let queues = egresses.iter().enumerate().filter_map(|(index, egress)| {
         let counted = recording.queues.get(index)?.at_end;
         let rows = || {
             let rows = recording.packets.iter();
@@ -94,7 +94,7 @@ pub fn summarise(
         };
         let of_cell = path.used.iter().find(|(of, _)| *of == index);
         let used = of_cell.map_or_else(
-            || utilization(experiment, place, rows().filter(|row| row.is_delivered())),
+            || utilization(experiment, egress, rows().filter(|row| row.is_delivered())),
             |(_, share)| *share,
         );
         let seen = || rows().filter(|row| row.fate == Fate::Marked).count() as u64;
@@ -104,13 +104,13 @@ pub fn summarise(
             dropped_overflow: counted.overflow,
             ..probes[index].figures(used, counted.marked.unwrap_or_else(seen))
         };
-        let impaired = recording.impaired.iter().find(|of| is_at(of, place.hop));
+        let impaired = recording.impaired.iter().find(|of| is_at(of, egress.hop));
         let figures = Bottleneck {
             lost_packets: impaired.map(|(_, _, lost, _)| *lost),
             duplicated_packets: impaired.and_then(|(_, _, _, twice)| *twice),
             ..figures
         };
-        Some((place.hop, figures))
+        Some((egress.hop, figures))
     });
     let measured = Measured {
         queues: queues.collect(),
@@ -185,24 +185,24 @@ fn after_the_latest(packets: &Packets) -> u64 {
 /// token bucket, as in the simulator: a packet in transmission at either end counts in part.
 fn utilization<'a>(
     experiment: &Experiment,
-    place: &QueuePlace<'_>,
+    egress: &Egress<'_>,
     left: impl Iterator<Item = &'a PacketRow>,
 ) -> f64 {
-    let Capacity::Steps(rates) = place.capacity else {
+    let Capacity::Steps(rates) = egress.capacity else {
         // Of a trace, on Sojourn's own path: the bytes that it could have carried.
         let since = Time::ZERO + experiment.warmup;
         let sent = left.filter(|row| Time::from_nanos(row.settled_ns) >= since);
-        let bytes: u64 = sent.map(|row| u64::from(on_link(place.link, row))).sum();
+        let bytes: u64 = sent.map(|row| u64::from(on_link(egress.link, row))).sum();
         let span = experiment.duration.saturating_sub(experiment.warmup);
-        return bytes as f64 / (place.capacity.nominal().bytes_per_sec() * span.as_secs_f64());
+        return bytes as f64 / (egress.capacity.nominal().bytes_per_sec() * span.as_secs_f64());
     };
     let mut carried = Carried::new(rates, experiment.warmup, experiment.duration);
     let mut free = Time::ZERO;
     for row in left {
         let now = Time::from_nanos(row.settled_ns);
-        let rate = place.capacity.at(now);
-        let begin = free.max(now.saturating_sub(rate.tx_time(place.link.burst)));
-        free = begin + rate.tx_time(on_link(place.link, row).into());
+        let rate = egress.capacity.at(now);
+        let begin = free.max(now.saturating_sub(rate.tx_time(egress.link.burst)));
+        free = begin + rate.tx_time(on_link(egress.link, row).into());
         carried.send(begin, free);
     }
     carried.share()

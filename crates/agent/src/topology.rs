@@ -17,7 +17,7 @@
 
 use std::net::Ipv4Addr;
 
-use sojourn_experiment::derived::{self, Host, QueuePlace};
+use sojourn_experiment::derived::{self, Egress, Host};
 use sojourn_experiment::model::{Experiment, Hop, Link, Traffic, Way};
 use sojourn_path::Impair;
 use sojourn_units::{Duration, Rate};
@@ -173,7 +173,7 @@ struct Writer<'a> {
 /// The namespaces of an experiment and the steps that build it, with the disciplines of its queues in `leaves`.
 pub fn network(
     experiment: &Experiment,
-    queues: &[(QueuePlace<'_>, &[Leaf])],
+    queues: &[(Egress<'_>, &[Leaf])],
     hosts: &Hosts,
     names: &Names,
 ) -> (Vec<String>, Vec<Step>) {
@@ -224,29 +224,29 @@ pub fn network(
     for host in &hosts.all {
         writer.host_delays(host, &links[0]);
     }
-    for (place, leaves) in queues {
-        let port = Port::of(links, place.hop);
+    for (egress, leaves) in queues {
+        let port = Port::of(links, egress.hop);
         let (device, major) = (&port.device, port.major);
         let node = names.of(&port.node);
         writer.add(
             &node,
-            shaper::root(device, major, beyond_ethernet(place.link)),
+            shaper::root(device, major, beyond_ethernet(egress.link)),
         );
-        writer.add(&node, class(&port, place.capacity.nominal(), place.link));
+        writer.add(&node, class(&port, egress.capacity.nominal(), egress.link));
         let link = u32::from(major) << 16 | shaper::CLASS;
-        let classes = derived::classes(experiment, place);
+        let classes = derived::classes(experiment, egress);
         if classes.is_empty() {
             writer.add(&node, shaper::leaf(device, link, 0, &leaves[0]));
             continue;
         }
         for (number, of) in classes.iter().enumerate() {
-            let share = of.share(place.hop.way);
+            let share = of.share(egress.hop.way);
             let class = shaper::Class {
                 minor: minor(number),
                 parent: of.parent.map_or(shaper::CLASS, minor),
                 rate: share.rate,
                 ceil: share.ceil,
-                burst: place.link.burst,
+                burst: egress.link.burst,
             };
             writer.add(&node, shaper::class(device, major, &class));
         }
@@ -256,7 +256,7 @@ pub fn network(
             writer.add(&node, shaper::leaf(device, handle(class), number, leaf));
         }
         for (host, class) in class_of_hosts(experiment, hosts) {
-            let is_source = place.hop.way == Way::Up;
+            let is_source = egress.hop.way == Way::Up;
             writer.add(
                 &node,
                 shaper::filter(device, handle(class), host, is_source),

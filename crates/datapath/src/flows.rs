@@ -157,7 +157,7 @@ impl Sequence {
 }
 
 /// The flow of a packet, the kind of its packets, and whether it returns to the sender of the flow's data.
-fn place(headers: &Headers) -> (Key, Kind, bool) {
+fn classify(headers: &Headers) -> (Key, Kind, bool) {
     let (from, to) = (headers.source, headers.destination);
     let (returning, kind) = match headers.carried {
         Carried::Segment { payload, syn, .. } => (payload == 0 && !syn, Kind::Tcp),
@@ -199,7 +199,7 @@ const MOST_FLOWS: usize = 1_000_000;
 impl Flows {
     /// The flow of a packet that came on its way, and whether it returns to the sender of the flow's data. Counts it.
     pub fn came(&mut self, headers: &Headers, way: Way, now: Time) -> (u32, bool) {
-        let (key, kind, returning) = place(headers);
+        let (key, kind, returning) = classify(headers);
         let data_way = if returning { way.reversed() } else { way };
         let number = self.number(key, kind, data_way, headers.dscp, now);
         let flow = &mut self.all[number as usize];
@@ -237,7 +237,7 @@ impl Flows {
 
     /// The flow of a packet that came before, and whether it returns.
     pub fn known(&self, headers: &Headers) -> Option<(u32, bool)> {
-        let (key, _, returning) = place(headers);
+        let (key, _, returning) = classify(headers);
         Some((*self.numbers.get(&key)?, returning))
     }
 

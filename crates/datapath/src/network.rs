@@ -219,7 +219,7 @@ impl Watch {
 
     /// A packet does not wait any more.
     fn forget(&mut self, queue: usize, packet: &Packet, now: Time) {
-        if let Some(waiting) = self.waiting.get_mut(&place(queue, packet)) {
+        if let Some(waiting) = self.waiting.get_mut(&key(queue, packet)) {
             // One that is refused may not have been told when it entered.
             let entered = |at| waiting.iter().position(|one: &(Time, u32)| one.0 == at);
             let this = entered(packet.enqueued).or_else(|| entered(now));
@@ -229,7 +229,7 @@ impl Watch {
 
     /// A packet was on the air until `now`.
     fn land(&mut self, queue: usize, packet: &Packet, fate: Fate, now: Time) {
-        let flying = self.on_air.get_mut(&place(queue, packet));
+        let flying = self.on_air.get_mut(&key(queue, packet));
         let left = flying.and_then(|flying| {
             let this = flying.iter().position(|one| one.0 == packet.enqueued)?;
             flying.remove(this)
@@ -259,7 +259,7 @@ impl Watch {
 }
 
 /// The queue, the flow and the direction of a packet.
-fn place(queue: usize, packet: &Packet) -> (u8, u32, bool) {
+fn key(queue: usize, packet: &Packet) -> (u8, u32, bool) {
     (queue as u8, packet.payload.flow, packet.payload.returning)
 }
 
@@ -269,7 +269,7 @@ fn on_wire(packet: &Packet) -> u32 {
 
 impl Observer<Packet> for Watch {
     fn on_arrival(&mut self, link: usize, packet: &Packet, now: Time) {
-        let waiting = self.waiting.entry(place(link, packet)).or_default();
+        let waiting = self.waiting.entry(key(link, packet)).or_default();
         waiting.push_back((now, on_wire(packet)));
     }
 
@@ -309,7 +309,7 @@ impl cells::Watch<Packet> for Watch {
 
     fn on_dequeue(&mut self, queue: usize, packet: &Packet, now: Time) {
         self.forget(queue, packet, now);
-        let flying = self.on_air.entry(place(queue, packet)).or_default();
+        let flying = self.on_air.entry(key(queue, packet)).or_default();
         flying.push_back((packet.enqueued, now));
     }
 
@@ -399,11 +399,11 @@ impl<'e> Plan<'e> {
         };
         let named = built.iter().map(|cell| (cell.link, stations(cell.link)));
         watch.cells = named.collect();
-        let places = derived::queues(experiment, queue);
-        watch.dropped = vec![Dropped::default(); places.len()];
+        let egresses = derived::queues(experiment, queue);
+        watch.dropped = vec![Dropped::default(); egresses.len()];
         let topology = Topology {
             links: &experiment.links,
-            queues: places.iter().map(|place| place.hop).collect(),
+            queues: egresses.iter().map(|egress| egress.hop).collect(),
             cells: built.iter().map(|cell| cell.link).collect(),
             impaired: watch.impaired.iter().map(|(hop, ..)| *hop).collect(),
         };

@@ -294,18 +294,18 @@ fn extremes(values: &[Node]) -> Vec<u64> {
         .iter()
         .map(|value| Some(design::number(&value.item)?.0))
         .collect();
-    let mut places: Vec<usize> = (0..values.len()).collect();
+    let mut indices: Vec<usize> = (0..values.len()).collect();
     match numbers {
         Some(numbers) => {
-            places.sort_by(|a, b| numbers[*a].total_cmp(&numbers[*b]));
-            places.drain(1..places.len().saturating_sub(1).max(1));
+            indices.sort_by(|a, b| numbers[*a].total_cmp(&numbers[*b]));
+            indices.drain(1..indices.len().saturating_sub(1).max(1));
         }
         None => {
             let mut seen = HashSet::new();
-            places.retain(|place| seen.insert(values[*place].item.to_json().to_string()));
+            indices.retain(|index| seen.insert(values[*index].item.to_json().to_string()));
         }
     }
-    places.into_iter().map(|place| place as u64).collect()
+    indices.into_iter().map(|index| index as u64).collect()
 }
 
 /// The values of a combination as JSON, by key.

@@ -14,8 +14,10 @@ pub struct Changes(Vec<Settings>);
 impl Changes {
     /// Those that the run begins with.
     pub fn of(spec: &RunSpec) -> Self {
-        let places = derived::queues(&spec.experiment, spec.queue);
-        let all = places.iter().map(|place| settings(&spec.experiment, place));
+        let egresses = derived::queues(&spec.experiment, spec.queue);
+        let all = egresses
+            .iter()
+            .map(|egress| settings(&spec.experiment, egress));
         Self(all.collect())
     }
 
@@ -44,16 +46,16 @@ impl Changes {
         O: Observer<P>,
         M: Medium<P, O>,
     {
-        let places = derived::queues(&spec.experiment, spec.queue);
+        let egresses = derived::queues(&spec.experiment, spec.queue);
         let refuse = |message: String| RunError::Settings {
             key: key.to_owned(),
             message,
         };
-        let rate_of = places
+        let rate_of = egresses
             .iter()
-            .position(|place| key == format!("{}.rate", place.key()));
+            .position(|egress| key == format!("{}.rate", egress.key()));
         if let Some(link) = rate_of {
-            if places[link].link.wifi.is_some() {
+            if egresses[link].link.wifi.is_some() {
                 return Err(refuse("a Wi-Fi link has no rate".into()));
             }
             let rate = match Kind::Rate.parse(value) {
@@ -71,21 +73,21 @@ impl Changes {
             };
         }
         let mut changed = Vec::new();
-        for (link, place) in places.iter().enumerate() {
-            let prefix = match place.owner {
+        for (link, egress) in egresses.iter().enumerate() {
+            let prefix = match egress.owner {
                 Owner::Comparison => "queue.".to_owned(),
                 Owner::ComparisonUp => "queue.up.".to_owned(),
-                Owner::Link | Owner::Up => format!("{}.queue.", place.key()),
+                Owner::Link | Owner::Up => format!("{}.queue.", egress.key()),
             };
             let name = key.strip_prefix(&prefix);
             if let Some(name) = name.filter(|name| !name.starts_with("up.")) {
-                if place.link.wifi.is_some() {
+                if egress.link.wifi.is_some() {
                     return Err(refuse(format!(
                         "{} is Wi-Fi; its disciplines cannot change during a run",
-                        place.link_key()
+                        egress.link_key()
                     )));
                 }
-                let discipline = discipline(place.arm, catalogue)?;
+                let discipline = discipline(egress.arm, catalogue)?;
                 let settings = self.0[link].with(discipline, name, value);
                 let settings = settings.map_err(|error| refuse(error.message))?;
                 discipline
@@ -95,8 +97,10 @@ impl Changes {
             }
         }
         if changed.is_empty() {
-            let wired = places.iter().filter(|place| place.link.wifi.is_none());
-            let rates: Vec<String> = wired.map(|place| format!("{}.rate", place.key())).collect();
+            let wired = egresses.iter().filter(|egress| egress.link.wifi.is_none());
+            let rates: Vec<String> = wired
+                .map(|egress| format!("{}.rate", egress.key()))
+                .collect();
             let known = match rates.as_slice() {
                 [] => "none can be set".to_owned(),
                 rates => format!(
@@ -145,10 +149,10 @@ impl Changes {
 /// Gives a key its value, or takes it away; returns the value before.
 fn put(settings: &mut Settings, name: &str, value: Option<Value>) -> Option<Value> {
     let values = &mut settings.values;
-    let place = values.iter().position(|(known, _)| known == name);
-    match (place, value) {
-        (Some(place), Some(value)) => Some(std::mem::replace(&mut values[place].1, value)),
-        (Some(place), None) => Some(values.remove(place).1),
+    let index = values.iter().position(|(known, _)| known == name);
+    match (index, value) {
+        (Some(index), Some(value)) => Some(std::mem::replace(&mut values[index].1, value)),
+        (Some(index), None) => Some(values.remove(index).1),
         (None, value) => {
             values.extend(value.map(|value| (name.to_owned(), value)));
             None

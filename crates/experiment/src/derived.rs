@@ -212,9 +212,9 @@ pub fn frame(experiment: &Experiment, link: &Link) -> u32 {
     mtu(experiment) + link.overhead
 }
 
-/// A queue: a direction of a link that has one, with its discipline.
+/// The queue at the egress of a link: one of its directions, with its discipline.
 #[derive(Clone, Copy, Debug)]
-pub struct QueuePlace<'a> {
+pub struct Egress<'a> {
     /// The link and the direction.
     pub hop: Hop,
     /// The link.
@@ -242,7 +242,7 @@ pub enum Owner {
     Up,
 }
 
-impl QueuePlace<'_> {
+impl Egress<'_> {
     /// Its name in results and observations: `down`, or with `[[link]]` the link's before it: `home/down`.
     pub fn name(&self) -> String {
         let way = self.hop.way.name();
@@ -293,15 +293,15 @@ impl QueuePlace<'_> {
 }
 
 /// The queues of an experiment with arm number `queue`: link by link, down before up; Wi-Fi queues come last.
-pub fn queues(experiment: &Experiment, queue: usize) -> Vec<QueuePlace<'_>> {
+pub fn queues(experiment: &Experiment, queue: usize) -> Vec<Egress<'_>> {
     let under_test = &experiment.queues[queue];
-    let mut places = Vec::new();
+    let mut egresses = Vec::new();
     for (number, link) in experiment.links.iter().enumerate() {
         let (arm, owner) = match &link.queue {
             Some(own) => (own, Owner::Link),
             None => (under_test, Owner::Comparison),
         };
-        places.push(QueuePlace {
+        egresses.push(Egress {
             hop: Hop {
                 link: number,
                 way: Way::Down,
@@ -318,7 +318,7 @@ pub fn queues(experiment: &Experiment, queue: usize) -> Vec<QueuePlace<'_>> {
                 (None, Some(of_arm)) => (&**of_arm, Owner::ComparisonUp),
                 (None, None) => (arm, owner),
             };
-            places.push(QueuePlace {
+            egresses.push(Egress {
                 hop: Hop {
                     link: number,
                     way: Way::Up,
@@ -331,8 +331,8 @@ pub fn queues(experiment: &Experiment, queue: usize) -> Vec<QueuePlace<'_>> {
             });
         }
     }
-    places.sort_by_key(|place| place.link.wifi.is_some());
-    places
+    egresses.sort_by_key(|egress| egress.link.wifi.is_some());
+    egresses
 }
 
 /// The route of programs' packets, which bring their own traffic: that of the first traffic of the file; without any, over the link,
@@ -355,8 +355,8 @@ pub fn whole_route(experiment: &Experiment) -> Result<Route, String> {
 }
 
 /// The classes above the disciplines of a queue; empty if it has one for all packets.
-pub fn classes<'a>(experiment: &'a Experiment, place: &QueuePlace<'_>) -> &'a [Class] {
-    match place.is_compared() && place.arm.classes {
+pub fn classes<'a>(experiment: &'a Experiment, egress: &Egress<'_>) -> &'a [Class] {
+    match egress.is_compared() && egress.arm.classes {
         true => &experiment.classes,
         false => &[],
     }
@@ -429,17 +429,17 @@ pub enum Limit {
 
 /// The limit of a queue in packets or bytes: the discipline's own or the link's `buffer`. A time or a multiple of the BDP
 /// becomes packets, or bytes for disciplines whose `tc` limit is in bytes.
-pub fn limit(experiment: &Experiment, place: &QueuePlace<'_>) -> Option<Limit> {
+pub fn limit(experiment: &Experiment, egress: &Egress<'_>) -> Option<Limit> {
     let in_own_unit = |bytes: f64| {
-        let frame = f64::from(frame(experiment, place.link));
-        if matches!(place.arm.aqm.as_str(), "bfifo" | "red" | "ared") {
+        let frame = f64::from(frame(experiment, egress.link));
+        if matches!(egress.arm.aqm.as_str(), "bfifo" | "red" | "ared") {
             Limit::Bytes(bytes.max(frame) as u64)
         } else {
             Limit::Packets((bytes / frame).round().max(1.0) as u64)
         }
     };
-    let rate = place.capacity.nominal();
-    Some(match place.arm.limit.or(place.buffer)? {
+    let rate = egress.capacity.nominal();
+    Some(match egress.arm.limit.or(egress.buffer)? {
         Buffer::Packets(packets) => Limit::Packets(packets),
         Buffer::Bytes(bytes) => Limit::Bytes(bytes),
         Buffer::Time(time) => in_own_unit(rate.bytes_per_sec() * time.as_secs_f64()),

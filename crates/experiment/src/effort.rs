@@ -87,7 +87,7 @@ struct Stream {
     /// New connections per second of each, of PackMime.
     connections_per_sec: f64,
     /// What it passes, as indices of [`capacities`].
-    places: Vec<usize>,
+    indices: Vec<usize>,
 }
 
 fn streams(experiment: &Experiment, traffic: &Traffic) -> impl Iterator<Item = Stream> {
@@ -121,7 +121,7 @@ fn streams(experiment: &Experiment, traffic: &Traffic) -> impl Iterator<Item = S
             packet_bytes,
             packet_cost: alone + over_wifi,
             connections_per_sec,
-            places: hops.filter_map(|hop| place(links, hop)).collect(),
+            indices: hops.filter_map(|hop| index(links, hop)).collect(),
         }
     })
 }
@@ -188,7 +188,7 @@ const fn cost_over(cell: &Wifi) -> f64 {
 }
 
 /// The index in [`capacities`] of a direction of a link; `None` if nothing limits that direction.
-fn place(links: &[Link], hop: Hop) -> Option<usize> {
+fn index(links: &[Link], hop: Hop) -> Option<usize> {
     // Both directions of a cell share its medium.
     let is_up = hop.way == Way::Up && links[hop.link].wifi.is_none();
     is_queued(links, hop).then_some(2 * hop.link + usize::from(is_up))
@@ -244,7 +244,7 @@ fn fair_shares(streams: &[Stream], capacities: &[f64]) -> Vec<f64> {
     // A flow that sends for a part of the run gets no more than the link meanwhile.
     let alone = |stream: &Stream| {
         let all = stream
-            .places
+            .indices
             .iter()
             .map(|at| capacities[*at] / stream.flows);
         all.fold(stream.offered.min(UNLIMITED), f64::min)
@@ -256,20 +256,20 @@ fn fair_shares(streams: &[Stream], capacities: &[f64]) -> Vec<f64> {
         let open = || (0..streams.len()).filter(|at| shares[*at].is_none());
         let mut sending = vec![0.0; left.len()];
         for stream in open().map(|at| &streams[at]) {
-            for place in &stream.places {
-                sending[*place] += stream.sending;
+            for index in &stream.indices {
+                sending[*index] += stream.sending;
             }
         }
         let most = |at: usize| {
-            let places = streams[at].places.iter();
-            let fair = places.map(|place| left[*place] / sending[*place]);
+            let indices = streams[at].indices.iter();
+            let fair = indices.map(|index| left[*index] / sending[*index]);
             (at, fair.fold(limits[at], f64::min))
         };
         // The flows with the least are settled first; the others share what those leave.
         let least = open().map(most).min_by(|a, b| a.1.total_cmp(&b.1));
         let Some((at, share)) = least else { break };
-        for place in &streams[at].places {
-            left[*place] = (left[*place] - share * streams[at].sending).max(0.0);
+        for index in &streams[at].indices {
+            left[*index] = (left[*index] - share * streams[at].sending).max(0.0);
         }
         shares[at] = Some(share);
     }

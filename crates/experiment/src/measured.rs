@@ -12,8 +12,8 @@ use crate::model::{Experiment, Outcome, RttOf, Traffic};
 
 /// What to measure in a run of arm number `queue` with `seed`.
 pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
-    let places = derived::queues(experiment, queue);
-    let queues: Vec<Hop> = places.iter().map(|place| place.hop).collect();
+    let egresses = derived::queues(experiment, queue);
+    let queues: Vec<Hop> = egresses.iter().map(|egress| egress.hop).collect();
     let names = derived::group_names(experiment);
 
     let flow = |flow: derived::Flow<'_>| {

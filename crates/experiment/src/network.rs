@@ -10,7 +10,7 @@ use sojourn_path::{Impair, LinkConfig, Stage, htb};
 use sojourn_traffic::streams::{self, Stream};
 use sojourn_units::Time;
 
-use crate::derived::{self, QueuePlace};
+use crate::derived::{self, Egress};
 use crate::model::{self, Capacity, Experiment, Hop, Link, Queue, Route, Traffic, Way};
 
 /// Why a run cannot be built or changed.
@@ -53,29 +53,29 @@ pub fn links<P: Packet + Send + 'static>(
     seed: u64,
     catalogue: &Catalogue<P>,
 ) -> Result<Vec<(BoxedQdisc<P>, LinkConfig)>, RunError> {
-    let places = derived::queues(experiment, queue);
-    let link = |place: &QueuePlace<'_>| {
-        let discipline = discipline(place.arm, catalogue)?;
-        let build = |place: &QueuePlace<'_>| {
-            let built = discipline.build(&settings(experiment, place));
-            built.map_err(at(place, queue))
+    let egresses = derived::queues(experiment, queue);
+    let link = |egress: &Egress<'_>| {
+        let discipline = discipline(egress.arm, catalogue)?;
+        let build = |egress: &Egress<'_>| {
+            let built = discipline.build(&settings(experiment, egress));
+            built.map_err(at(egress, queue))
         };
-        let classes = derived::classes(experiment, place);
+        let classes = derived::classes(experiment, egress);
         let qdisc = if classes.is_empty() {
-            build(place)?
+            build(egress)?
         } else {
             let leaves = derived::leaf_classes(classes);
             let of_class = |leaf: &usize| {
                 // The rate that its limit and its parameters follow from is the ceil of its class.
-                let ceil = Capacity::constant(classes[*leaf].share(place.hop.way).ceil);
-                build(&QueuePlace {
+                let ceil = Capacity::constant(classes[*leaf].share(egress.hop.way).ceil);
+                build(&Egress {
                     capacity: &ceil,
-                    ..*place
+                    ..*egress
                 })
             };
             let disciplines: Result<_, RunError> = leaves.iter().map(of_class).collect();
             let of = |class: &model::Class| {
-                let share = class.share(place.hop.way);
+                let share = class.share(egress.hop.way);
                 htb::Class {
                     parent: class.parent,
                     rate: share.rate,
@@ -84,40 +84,40 @@ pub fn links<P: Packet + Send + 'static>(
             };
             let tree: Vec<htb::Class> = classes.iter().map(of).collect();
             let hosts = derived::class_of_hosts(experiment);
-            htb::boxed(&tree, place.link.burst, disciplines?, &hosts)
+            htb::boxed(&tree, egress.link.burst, disciplines?, &hosts)
         };
-        Ok((qdisc, config(experiment, place, seed)))
+        Ok((qdisc, config(experiment, egress, seed)))
     };
-    let places = places.iter().filter(|place| place.link.wifi.is_none());
-    places.map(link).collect()
+    let egresses = egresses.iter().filter(|egress| egress.link.wifi.is_none());
+    egresses.map(link).collect()
 }
 
 /// Maps an error in a discipline's key to the key of the experiment.
-pub fn at(place: &QueuePlace<'_>, queue: usize) -> impl Fn(SettingError) -> RunError {
+pub fn at(egress: &Egress<'_>, queue: usize) -> impl Fn(SettingError) -> RunError {
     move |error| RunError::Settings {
-        key: place.key_of(queue, &error.key),
+        key: egress.key_of(queue, &error.key),
         message: error.message,
     }
 }
 
-fn config(experiment: &Experiment, place: &QueuePlace<'_>, seed: u64) -> LinkConfig {
-    let way = place.hop.way.name();
-    let stream = match place.link.nodes {
+fn config(experiment: &Experiment, egress: &Egress<'_>, seed: u64) -> LinkConfig {
+    let way = egress.hop.way.name();
+    let stream = match egress.link.nodes {
         None => format!("queue/{way}"),
-        Some(_) => format!("queue/{}/{way}", place.link.name),
+        Some(_) => format!("queue/{}/{way}", egress.link.name),
     };
-    let mut config = LinkConfig::new(place.capacity.clone());
-    config.burst = place.link.burst;
-    config.overhead = place.link.overhead;
+    let mut config = LinkConfig::new(egress.capacity.clone());
+    config.burst = egress.link.burst;
+    config.overhead = egress.link.overhead;
     config.framing = Framing {
-        cells: place.link.cells,
-        mpu: place.link.mpu,
+        cells: egress.link.cells,
+        mpu: egress.link.mpu,
         ..Framing::NONE
     };
-    config.device_queue = place.link.device_queue;
+    config.device_queue = egress.link.device_queue;
     config.steady = (experiment.warmup, experiment.duration);
     config.seed = streams::seed(seed, &stream);
-    config.request_grant = match (place.hop.way, &place.link.up) {
+    config.request_grant = match (egress.hop.way, &egress.link.up) {
         (Way::Up, Some(up)) => up.request_grant,
         _ => None,
     };
@@ -143,17 +143,17 @@ pub fn discipline<'a, P: Packet + Send + 'static>(
 }
 
 /// What a queue's discipline is built from.
-pub fn settings(experiment: &Experiment, place: &QueuePlace<'_>) -> Settings {
-    let limit = derived::limit(experiment, place);
+pub fn settings(experiment: &Experiment, egress: &Egress<'_>) -> Settings {
+    let limit = derived::limit(experiment, egress);
     let mut settings = Settings::new(
-        place.capacity.nominal(),
-        derived::frame(experiment, place.link),
+        egress.capacity.nominal(),
+        derived::frame(experiment, egress.link),
     );
     settings.limit = limit.map(|limit| match limit {
         derived::Limit::Packets(packets) => Limit::Packets(packets),
         derived::Limit::Bytes(bytes) => Limit::Bytes(bytes),
     });
-    settings.values.clone_from(&place.arm.settings);
+    settings.values.clone_from(&egress.arm.settings);
     settings
 }
 

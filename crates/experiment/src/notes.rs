@@ -104,20 +104,20 @@ fn first_arrival(experiment: &Experiment, traffic: &Traffic) -> Duration {
 fn shaped_below(experiment: &Experiment) -> Vec<String> {
     let mut notes = Vec::new();
     for queue in 0..experiment.queues.len() {
-        for place in derived::queues(experiment, queue) {
-            let Some(bandwidth) = own_bandwidth(&place.arm.aqm, &place.arm.settings) else {
+        for egress in derived::queues(experiment, queue) {
+            let Some(bandwidth) = own_bandwidth(&egress.arm.aqm, &egress.arm.settings) else {
                 continue;
             };
-            let rate = place.capacity.nominal();
+            let rate = egress.capacity.nominal();
             if bandwidth < rate {
-                let label = match place.owner {
-                    Owner::Comparison | Owner::ComparisonUp => place.arm.label.as_str(),
-                    Owner::Link | Owner::Up => place.arm.aqm.as_str(),
+                let label = match egress.owner {
+                    Owner::Comparison | Owner::ComparisonUp => egress.arm.label.as_str(),
+                    Owner::Link | Owner::Up => egress.arm.aqm.as_str(),
                 };
                 notes.push(format!(
                     "{label}: utilization is the share of the link's {rate} ({}); its own {} of {bandwidth} is {:.3} of that",
-                    place.key(),
-                    if place.arm.aqm == "policer" { "rate" } else { "bandwidth" },
+                    egress.key(),
+                    if egress.arm.aqm == "policer" { "rate" } else { "bandwidth" },
                     bandwidth.as_bps() as f64 / rate.as_bps() as f64,
                 ));
             }
@@ -156,11 +156,11 @@ fn promised(experiment: &Experiment) -> Vec<String> {
 /// Rates of a schedule that last for less than a full packet takes.
 fn outlasted(experiment: &Experiment) -> Vec<String> {
     let mut notes = Vec::new();
-    for place in derived::queues(experiment, 0) {
-        let Capacity::Steps(steps) = place.capacity else {
+    for egress in derived::queues(experiment, 0) {
+        let Capacity::Steps(steps) = egress.capacity else {
             continue;
         };
-        let frame = derived::frame(experiment, place.link);
+        let frame = derived::frame(experiment, egress.link);
         for pair in steps.windows(2) {
             let [(from, rate), (to, _)] = [pair[0], pair[1]];
             let (takes, lasts) = (rate.tx_time(frame.into()), to.saturating_sub(from));
@@ -168,7 +168,7 @@ fn outlasted(experiment: &Experiment) -> Vec<String> {
                 notes.push(format!(
                     "{}.rate: at {rate} a full packet takes {takes}, but this rate lasts for {lasts}: a packet that leaves \
                      meanwhile holds the link for all of its time (on Linux for a minute at most); a pause is a gap in a trace",
-                    place.key(),
+                    egress.key(),
                 ));
             }
         }

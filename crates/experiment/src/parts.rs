@@ -6,20 +6,20 @@ use crate::{RunSpec, derived};
 
 /// The names of the queues of a run, in the order of observations.
 pub fn queues(spec: &RunSpec) -> Vec<Json> {
-    let places = derived::queues(&spec.experiment, spec.queue);
-    let named = |place: &derived::QueuePlace<'_>| {
-        let way = place.hop.way.name();
+    let egresses = derived::queues(&spec.experiment, spec.queue);
+    let named = |egress: &derived::Egress<'_>| {
+        let way = egress.hop.way.name();
         json!({
-            "name": place.name(),
-            "key": place.key(),
-            "link": place.link.name,
+            "name": egress.name(),
+            "key": egress.key(),
+            "link": egress.link.name,
             "direction": way,
-            "aqm": place.arm.aqm,
-            "wifi": place.link.wifi.is_some(),
-            "compared": place.is_compared(),
+            "aqm": egress.arm.aqm,
+            "wifi": egress.link.wifi.is_some(),
+            "compared": egress.is_compared(),
         })
     };
-    places.iter().map(named).collect()
+    egresses.iter().map(named).collect()
 }
 
 /// The flows of a run, in the order of their numbers.

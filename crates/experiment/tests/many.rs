@@ -256,19 +256,19 @@ fn an_arm_may_have_other_keys_in_the_reverse_direction() {
         "{ aqm = \"fq_codel\", target = \"5 ms\", flows = 64, up = { target = \"20 ms\", limit = \"99 packets\" } }",
     );
     let experiment = one(&text);
-    let places = derived::queues(&experiment, 0);
-    let target = |place: usize| {
-        let settings = &places[place].arm.settings;
+    let egresses = derived::queues(&experiment, 0);
+    let target = |index: usize| {
+        let settings = &egresses[index].arm.settings;
         let found = settings.iter().find(|(key, _)| key == "target");
         found.map(|(_, value)| value.clone())
     };
     let ms = |ms| Some(Value::Duration(sojourn_units::Duration::from_millis(ms)));
     assert_eq!((target(0), target(1)), (ms(5), ms(20)));
     assert_eq!(
-        derived::limit(&experiment, &places[1]),
+        derived::limit(&experiment, &egresses[1]),
         Some(Limit::Packets(99))
     );
-    assert_eq!(places[1].key_of(0, "target"), "queue.0.up.target");
+    assert_eq!(egresses[1].key_of(0, "target"), "queue.0.up.target");
     assert_eq!(
         resolved(&experiment)["queue"][0]["up"],
         json!({"target": "20 ms", "limit": "99 packets"})
@@ -284,9 +284,9 @@ fn an_arm_may_have_other_keys_in_the_reverse_direction() {
 #[test]
 fn a_buffer_may_be_the_time_to_send_it() {
     let experiment = one(&LINE.replace("\"10 Mbit/s\",", "\"10 Mbit/s\", buffer = \"250 ms\","));
-    let places = derived::queues(&experiment, 0);
+    let egresses = derived::queues(&experiment, 0);
     assert_eq!(
-        derived::limit(&experiment, &places[0]),
+        derived::limit(&experiment, &egresses[0]),
         Some(Limit::Packets(206))
     );
     assert_eq!(resolved(&experiment)["link"]["buffer"], json!("250 ms"));

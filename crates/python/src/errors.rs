@@ -44,16 +44,16 @@ pub fn failed_algorithm(raised: PyErr) -> PyErr {
         {
             innermost = Some(next);
         }
-        let place = innermost.and_then(|traceback| place(&traceback).ok());
-        let place = place.map_or(String::new(), |place| format!(" ({place})"));
-        let error = RunError::new_err(format!("an algorithm in Python raised {raised}{place}"));
+        let location = innermost.and_then(|traceback| location(&traceback).ok());
+        let location = location.map_or(String::new(), |location| format!(" ({location})"));
+        let error = RunError::new_err(format!("an algorithm in Python raised {raised}{location}"));
         error.set_cause(py, Some(raised));
         error
     })
 }
 
 /// Where an exception was raised: `my_aqm.py:12`.
-fn place(traceback: &Bound<'_, PyTraceback>) -> PyResult<String> {
+fn location(traceback: &Bound<'_, PyTraceback>) -> PyResult<String> {
     let code = traceback.getattr("tb_frame")?.getattr("f_code")?;
     let file: String = code.getattr("co_filename")?.extract()?;
     let line: u32 = traceback.getattr("tb_lineno")?.extract()?;

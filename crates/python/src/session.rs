@@ -71,8 +71,8 @@ impl Session {
             None => failed_run(&error),
         })?;
         let experiment = &spec.inner.experiment;
-        let places = derived::queues(experiment, spec.inner.queue);
-        let named = places.iter().map(derived::QueuePlace::name);
+        let egresses = derived::queues(experiment, spec.inner.queue);
+        let named = egresses.iter().map(derived::Egress::name);
         Ok(Self {
             end_s: inner.end().as_secs_f64(),
             inner: Mutex::new(Some(inner)),

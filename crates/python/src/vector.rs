@@ -107,10 +107,10 @@ impl Vector {
             return Err(ExperimentError::new_err(what));
         }
         let mut lanes = self.lanes.lock().expect("no step has panicked");
-        let place = lanes
+        let slot = lanes
             .get_mut(index)
             .ok_or_else(|| ExperimentError::new_err(format!("reset: there is no run {index}")))?;
-        *place = lane;
+        *slot = lane;
         Ok(())
     }
 

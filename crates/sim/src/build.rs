@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 use sojourn_experiment::cells::{self, Built, Cell};
-use sojourn_experiment::derived::{self, Host, Owner, QueuePlace};
+use sojourn_experiment::derived::{self, Egress, Host, Owner};
 use sojourn_experiment::measured;
 use sojourn_experiment::model::{CapturePoint, Experiment, Hop, Kind, Way};
 use sojourn_experiment::network::{
@@ -82,13 +82,13 @@ pub fn check_queues(
 /// # Errors
 /// As [`check`].
 pub fn in_use(experiment: &Experiment, catalogue: &Catalogue) -> Result<InUse, RunError> {
-    let values = |place: &QueuePlace<'_>, queue| -> Result<Values, RunError> {
-        if let Some(values) = cells::in_use(experiment, queue, place)? {
+    let values = |egress: &Egress<'_>, queue| -> Result<Values, RunError> {
+        if let Some(values) = cells::in_use(experiment, queue, egress)? {
             return Ok(values);
         }
-        let discipline = discipline(place.arm, &catalogue.disciplines)?;
-        let settings = settings(experiment, place);
-        discipline.build(&settings).map_err(at(place, queue))?;
+        let discipline = discipline(egress.arm, &catalogue.disciplines)?;
+        let settings = settings(experiment, egress);
+        discipline.build(&settings).map_err(at(egress, queue))?;
         let known = discipline.keys();
         let mut values = settings.in_use();
         values.retain(|(key, _)| match key.as_str() {
@@ -102,9 +102,9 @@ pub fn in_use(experiment: &Experiment, catalogue: &Catalogue) -> Result<InUse, R
     let mut in_use = InUse::default();
     for queue in 0..experiment.queues.len() {
         let mut arm: Option<Values> = None;
-        for place in derived::queues(experiment, queue) {
-            let values = values(&place, queue)?;
-            match (place.owner, &mut arm) {
+        for egress in derived::queues(experiment, queue) {
+            let values = values(&egress, queue)?;
+            match (egress.owner, &mut arm) {
                 (Owner::Comparison | Owner::ComparisonUp, None) => arm = Some(values),
                 // One [[queue]] table applies to several links: drop values that follow from one link's rate.
                 (Owner::Comparison | Owner::ComparisonUp, Some(arm)) => {
@@ -112,12 +112,12 @@ pub fn in_use(experiment: &Experiment, catalogue: &Catalogue) -> Result<InUse, R
                 }
                 (Owner::Link, _) => {
                     // Both directions of the link share one table.
-                    let known = in_use.links.entry((place.hop.link, Way::Down));
+                    let known = in_use.links.entry((egress.hop.link, Way::Down));
                     let known = known.or_insert_with(|| values.clone());
                     known.retain(|value| values.contains(value));
                 }
                 (Owner::Up, _) => {
-                    in_use.links.insert((place.hop.link, Way::Up), values);
+                    in_use.links.insert((egress.hop.link, Way::Up), values);
                 }
             }
         }
@@ -155,7 +155,7 @@ pub(crate) fn build(
 ) -> Result<Simulation, RunError> {
     let queues = links(experiment, queue, seed, &catalogue.disciplines)?;
     let cells = cells::cells(experiment, queue, seed, &catalogue.disciplines)?;
-    let places = derived::queues(experiment, queue);
+    let egresses = derived::queues(experiment, queue);
     let scope = measured::scope(experiment, queue, seed);
     let mut builder = Builder::new();
     let mut probes = Vec::new();
@@ -182,7 +182,7 @@ pub(crate) fn build(
     let network = Topology {
         links: &experiment.links,
         impaired: impaired.iter().map(|of| of.hop).collect(),
-        queues: places.iter().map(|place| place.hop).collect(),
+        queues: egresses.iter().map(|egress| egress.hop).collect(),
         cells: cells.iter().map(|cell| cell.link).collect(),
     };
     // The propagation delay behind the only queue of a direction comes before all other delay lines.

@@ -59,23 +59,23 @@ impl Session {
 
     fn space_of(&self, catalogue: &Catalogue) -> Space {
         let spec = self.spec();
-        let places = derived::queues(&spec.experiment, spec.queue);
+        let egresses = derived::queues(&spec.experiment, spec.queue);
         let mut actions: Vec<Action> = Vec::new();
-        let queues = places.iter().zip(self.changes.settings()).enumerate();
-        for (queue, (place, settings)) in queues {
-            if place.link.wifi.is_some() {
+        let queues = egresses.iter().zip(self.changes.settings()).enumerate();
+        for (queue, (egress, settings)) in queues {
+            if egress.link.wifi.is_some() {
                 continue;
             }
-            if matches!(place.capacity, Capacity::Steps(_)) {
-                let key = format!("{}.rate", place.key());
+            if matches!(egress.capacity, Capacity::Steps(_)) {
+                let key = format!("{}.rate", egress.key());
                 actions.push(Action::new(key, Kind::Rate, Target::Rate(queue)));
             }
-            let prefix = match place.owner {
+            let prefix = match egress.owner {
                 Owner::Comparison => "queue".to_owned(),
                 Owner::ComparisonUp => "queue.up".to_owned(),
-                Owner::Link | Owner::Up => format!("{}.queue", place.key()),
+                Owner::Link | Owner::Up => format!("{}.queue", egress.key()),
             };
-            let Some(discipline) = catalogue.disciplines.get(&place.arm.aqm) else {
+            let Some(discipline) = catalogue.disciplines.get(&egress.arm.aqm) else {
                 continue;
             };
             let limit = format!("{prefix}.limit");
@@ -109,9 +109,9 @@ impl Session {
     /// [`Space::observations`], without the work that the ranges of actions take.
     pub fn observed(&self) -> Vec<String> {
         let spec = self.spec();
-        let places = derived::queues(&spec.experiment, spec.queue);
-        let queues = places.iter().flat_map(|place| {
-            let name = place.name();
+        let egresses = derived::queues(&spec.experiment, spec.queue);
+        let queues = egresses.iter().flat_map(|egress| {
+            let name = egress.name();
             OF_QUEUE
                 .iter()
                 .map(move |number| format!("{name}.{number}"))

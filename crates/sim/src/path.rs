@@ -97,7 +97,7 @@ pub fn path_from_toml<T: Clone + Send + 'static>(
     let mut built = built.map_err(PathFileError::Settings)?.into_iter();
     let ways: Vec<Way> = derived::queues(experiment, queue)
         .iter()
-        .map(|place| place.hop.way)
+        .map(|egress| egress.hop.way)
         .collect();
     let impaired = impairments(experiment, experiment.seed);
     let rtt = experiment.traffic[0].rtt;

@@ -75,11 +75,11 @@ impl Session {
     /// A discipline refuses its settings, or a name is missing from `catalogue`.
     pub fn new(spec: RunSpec, catalogue: &Catalogue) -> Result<Self, RunError> {
         let simulation = build(&spec.experiment, spec.queue, spec.seed, catalogue)?;
-        let places = derived::queues(&spec.experiment, spec.queue);
+        let egresses = derived::queues(&spec.experiment, spec.queue);
         Ok(Self {
             changes: Changes::of(&spec),
             space: OnceCell::new(),
-            counted: vec![(0, 0); places.len()],
+            counted: vec![(0, 0); egresses.len()],
             observed: Time::ZERO,
             now: Time::ZERO,
             end: Time::ZERO + spec.experiment.duration,

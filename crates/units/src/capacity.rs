@@ -147,7 +147,7 @@ impl Trace {
         Instants {
             trace: self.clone(),
             round: 0,
-            place: 0,
+            index: 0,
         }
     }
 
@@ -164,18 +164,18 @@ impl Trace {
 pub struct Instants {
     trace: Trace,
     round: u64,
-    place: usize,
+    index: usize,
 }
 
 impl Iterator for Instants {
     type Item = (Duration, u32);
 
     fn next(&mut self) -> Option<(Duration, u32)> {
-        let (at, count) = self.trace.instants[self.place];
+        let (at, count) = self.trace.instants[self.index];
         let begun = self.trace.period().saturating_mul(self.round);
-        self.place += 1;
-        if self.place == self.trace.instants.len() {
-            self.place = 0;
+        self.index += 1;
+        if self.index == self.trace.instants.len() {
+            self.index = 0;
             self.round += 1;
         }
         Some((begun + at, count))

@@ -55,15 +55,15 @@ impl Carried {
 
     /// Sets the rate from `now` on.
     pub fn set_rate(&mut self, rate: Rate, now: Time) {
-        let place = self.parts.iter().position(|part| now < part.end);
-        let Some(place) = place else {
+        let index = self.parts.iter().position(|part| now < part.end);
+        let Some(index) = index else {
             return; // unreachable: the last part has no end
         };
-        let begin = place
+        let begin = index
             .checked_sub(1)
             .map_or(Time::ZERO, |before| self.parts[before].end);
-        if begin < now && self.parts[place].bytes_per_sec > 0.0 {
-            let part = &mut self.parts[place];
+        if begin < now && self.parts[index].bytes_per_sec > 0.0 {
+            let part = &mut self.parts[index];
             let rest = Part {
                 end: part.end,
                 bytes_per_sec: part.bytes_per_sec,
@@ -72,9 +72,9 @@ impl Carried {
             };
             part.length = now - begin;
             part.end = now;
-            self.parts.insert(place + 1, rest);
+            self.parts.insert(index + 1, rest);
             // The packet in transmission was counted in the part that now ends here.
-            self.current += usize::from(self.current > place);
+            self.current += usize::from(self.current > index);
             self.end = self.parts[self.current].end;
         }
         for part in &mut self.parts {
@@ -112,8 +112,8 @@ impl Carried {
     /// The share of the capacity used, 0 to 1.
     pub fn share(&self) -> f64 {
         let (mut used, mut offered) = (0.0, 0.0);
-        for (place, part) in self.parts.iter().enumerate() {
-            let busy = if place == self.current {
+        for (index, part) in self.parts.iter().enumerate() {
+            let busy = if index == self.current {
                 self.busy
             } else {
                 part.busy

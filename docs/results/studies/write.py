@@ -22,7 +22,7 @@ from sojourn.studies import Judgement, Study, Verdict, available, find, fullrun,
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.figures import draw
 from sojourn.studies.report import markdown
-from sojourn.studies.runner import run_variants
+from sojourn.studies.runner import plan_variants, run_variants
 from sojourn.studies.verdict import judge
 
 HERE = Path(__file__).parent
@@ -33,6 +33,7 @@ LARGEST_BYTES = 100_000
 def write(name: str) -> None:
     """Runs a study and writes its page and figures."""
     study = find(name)
+    plan_variants(study)  # A mistake in one shows before anything is run.
     results = run_study(study)
     if results.stopped_by is not None:
         raise results.stopped_by

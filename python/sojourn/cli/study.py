@@ -112,6 +112,9 @@ def run(
     if variants and not any(study.variants for study in studies):
         named = f"the study {studies[0].name} has none" if len(studies) == 1 else "none of the studies has one"
         raise ExperimentError(f"--variants: {named}")
+    if variants:
+        for study in studies:
+            plan_variants(study, quick=quick)
     options = _Options(where, formats, figure, quick, variants, jobs, json)
     if dry_run:
         plans = []

@@ -19,7 +19,7 @@ pub enum Unit {
     BytesPerSecond,
     /// The same in four bytes.
     BytesPerSecond32,
-    /// A word's place in this list, in four bytes.
+    /// A word's index in this list, in four bytes.
     Words(&'static [&'static str]),
     /// A whole number from 1 to 255, in a byte.
     Factor,
@@ -47,8 +47,8 @@ pub fn encode(qdisc: &str, key: &str, value: &Value, unit: Unit) -> Result<Vec<u
             whole(rate.as_bps() as f64 / 8.0, key)?.to_ne_bytes().into()
         }
         (Unit::Words(words), Value::Word(word)) => {
-            let place = words.iter().position(|known| known == word);
-            (place.unwrap_or(0) as u32).to_ne_bytes().into()
+            let index = words.iter().position(|known| known == word);
+            (index.unwrap_or(0) as u32).to_ne_bytes().into()
         }
         (Unit::PerSecond256, _) => whole(number * 256.0, key)?.max(1).to_ne_bytes().into(),
         (Unit::Factor, _) if number.fract() == 0.0 && (1.0..=255.0).contains(&number) => {

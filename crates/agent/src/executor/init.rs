@@ -84,7 +84,7 @@ pub fn main() {
 }
 
 fn prepare() -> Result<File, Failure> {
-    for (kind, place) in [
+    for (kind, path) in [
         ("proc", "/proc"),
         ("sysfs", "/sys"),
         ("devtmpfs", "/dev"),
@@ -92,15 +92,9 @@ fn prepare() -> Result<File, Failure> {
         ("tmpfs", "/run"),
         ("tracefs", "/sys/kernel/tracing"),
     ] {
-        fs::create_dir_all(place).context(|| format!("creating {place}"))?;
-        mount(
-            Some(kind),
-            place,
-            Some(kind),
-            MsFlags::empty(),
-            None::<&str>,
-        )
-        .context(|| format!("mounting {place}"))?;
+        fs::create_dir_all(path).context(|| format!("creating {path}"))?;
+        mount(Some(kind), path, Some(kind), MsFlags::empty(), None::<&str>)
+            .context(|| format!("mounting {path}"))?;
     }
     OpenOptions::new()
         .write(true)
@@ -161,11 +155,11 @@ fn folder_of_host() -> Result<Option<PathBuf>, Failure> {
     if !known.contains("hostfs") {
         return Ok(None);
     }
-    let place = "/results";
-    fs::create_dir_all(place).context(|| format!("creating {place}"))?;
+    let path = "/results";
+    fs::create_dir_all(path).context(|| format!("creating {path}"))?;
     let (kind, flags) = (Some("hostfs"), MsFlags::empty());
-    mount(kind, place, kind, flags, None::<&str>).context(|| format!("mounting {place}"))?;
-    Ok(Some(place.into()))
+    mount(kind, path, kind, flags, None::<&str>).context(|| format!("mounting {path}"))?;
+    Ok(Some(path.into()))
 }
 
 /// Makes the machine's first connection, to a port where nobody listens. The kernel then draws 256 kB of random

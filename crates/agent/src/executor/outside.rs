@@ -174,10 +174,10 @@ fn resolve_by(file: &Path) -> io::Result<()> {
     let there = hidden
         .into_iter()
         .filter(|(_, socket)| Path::new(socket).exists());
-    for (with, place) in [(file, FILE)].into_iter().chain(there) {
+    for (with, path) in [(file, FILE)].into_iter().chain(there) {
         mount(
             Some(with),
-            place,
+            path,
             None::<&str>,
             MsFlags::MS_BIND,
             None::<&str>,

@@ -73,11 +73,11 @@ pub fn execute(job: &WifiJob, progress: &mut dyn FnMut(u64)) -> Result<Vec<u8>, 
 }
 
 fn mount_debugfs() -> Result<PathBuf, Failure> {
-    let place = "/sys/kernel/debug";
+    let path = "/sys/kernel/debug";
     let (kind, flags) = (Some("debugfs"), nix::mount::MsFlags::empty());
-    nix::mount::mount(kind, place, kind, flags, None::<&str>)
-        .context(|| format!("mounting {place}"))?;
-    Ok(place.into())
+    nix::mount::mount(kind, path, kind, flags, None::<&str>)
+        .context(|| format!("mounting {path}"))?;
+    Ok(path.into())
 }
 
 fn written(number: u8) -> String {

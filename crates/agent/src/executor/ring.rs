@@ -133,8 +133,11 @@ impl Field {
 
     /// The text that the field refers to: `__data_loc`, with the length in the upper half and the offset in the lower.
     pub fn text(self, data: &[u8]) -> Option<&str> {
-        let place = self.number(data)?;
-        let (offset, length) = ((place & 0xffff) as usize, (place >> 16 & 0xffff) as usize);
+        let location = self.number(data)?;
+        let (offset, length) = (
+            (location & 0xffff) as usize,
+            (location >> 16 & 0xffff) as usize,
+        );
         let bytes = data.get(offset..offset.checked_add(length)?)?;
         std::str::from_utf8(bytes)
             .ok()

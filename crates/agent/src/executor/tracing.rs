@@ -69,8 +69,8 @@ impl Tracing {
             ),
             ("skb/kfree_skb", PointKind::Free, "protocol==0x800".into()),
         ] {
-            let place = format!("events/{point}");
-            let format = self.instance.join(&place).join("format");
+            let event = format!("events/{point}");
+            let format = self.instance.join(&event).join("format");
             let format = fs::read_to_string(format)
                 .context(|| format!("the kernel has no tracepoint {point}"))?;
             self.events.add(kind, &format).ok_or_else(|| {
@@ -78,8 +78,8 @@ impl Tracing {
                     "tracepoint {point} has another format than expected"
                 ))
             })?;
-            self.set(&format!("{place}/filter"), &filter)?;
-            self.set(&format!("{place}/enable"), "1")?;
+            self.set(&format!("{event}/filter"), &filter)?;
+            self.set(&format!("{event}/enable"), "1")?;
         }
         Ok(())
     }

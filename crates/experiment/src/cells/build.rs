@@ -7,7 +7,7 @@ use sojourn_units::Value;
 use sojourn_wifi::queues::mac80211::{self, FqSettings};
 use sojourn_wifi::{Medium, Packet, Protection, Station, modes};
 
-use crate::derived::{self, QueuePlace};
+use crate::derived::{self, Egress};
 use crate::model::Experiment;
 use crate::network::{RunError, at, discipline, settings};
 use crate::resolved::Values;
@@ -41,12 +41,12 @@ pub fn cells<P: Packet + Send + 'static>(
     seed: u64,
     catalogue: &Catalogue<P>,
 ) -> Result<Vec<Built<P>>, RunError> {
-    let places = derived::queues(experiment, queue);
-    let of_links = places.iter().filter(|place| place.link.wifi.is_none());
+    let egresses = derived::queues(experiment, queue);
+    let of_links = egresses.iter().filter(|egress| egress.link.wifi.is_none());
     let first = of_links.count();
     let mut cells = Vec::new();
     // A cell has two queues: the access point's and the stations'.
-    for (number, pair) in places[first..].chunks_exact(2).enumerate() {
+    for (number, pair) in egresses[first..].chunks_exact(2).enumerate() {
         let (medium, inner) = build(experiment, queue, seed, catalogue, [&pair[0], &pair[1]])?;
         cells.push(Built {
             link: pair[0].hop.link,
@@ -59,24 +59,24 @@ pub fn cells<P: Packet + Send + 'static>(
 }
 
 /// A cell, and the names of the inner queues of both directions.
-type Made<P> = (Medium<P>, [&'static [&'static str]; 2]);
+type BuiltMedium<P> = (Medium<P>, [&'static [&'static str]; 2]);
 
-/// Builds the cell of a link. `places` are its queues: the access point's and the stations'.
+/// Builds the cell of a link. `egresses` are its queues: the access point's and the stations'.
 fn build<P: Packet + Send + 'static>(
     experiment: &Experiment,
     queue: usize,
     seed: u64,
     catalogue: &Catalogue<P>,
-    places: [&QueuePlace<'_>; 2],
-) -> Result<Made<P>, RunError> {
-    let [down, up] = places;
+    egresses: [&Egress<'_>; 2],
+) -> Result<BuiltMedium<P>, RunError> {
+    let [down, up] = egresses;
     let link = down.link;
     let wifi = link.wifi.as_ref().expect("it is a cell");
-    let mut makers = places.map(|place| Maker {
+    let mut makers = egresses.map(|egress| Maker {
         experiment,
         queue,
         catalogue,
-        place,
+        egress,
         wifi,
         inner: &[],
     });
@@ -102,24 +102,24 @@ fn build<P: Packet + Send + 'static>(
     Ok((Medium::new(cell, access_point, stations), inner))
 }
 
-/// The values that mac80211's own FQ-CoDel uses at a place; `None` if the place has another discipline.
+/// The values that mac80211's own FQ-CoDel uses in a queue; `None` if it has another discipline.
 ///
 /// # Errors
 /// As [`cells`].
 pub fn in_use(
     experiment: &Experiment,
     queue: usize,
-    place: &QueuePlace<'_>,
+    egress: &Egress<'_>,
 ) -> Result<Option<Values>, RunError> {
-    if let Some(wifi) = &place.link.wifi {
-        check(queue, place, wifi)?;
+    if let Some(wifi) = &egress.link.wifi {
+        check(queue, egress, wifi)?;
     }
-    match &place.link.wifi {
-        Some(wifi) if has_own(wifi, place) => {
-            let settings = settings(experiment, place);
+    match &egress.link.wifi {
+        Some(wifi) if has_own(wifi, egress) => {
+            let settings = settings(experiment, egress);
             let fq = flow_queueing(&settings, wifi.standard).map_err(|(key, message)| {
                 RunError::Settings {
-                    key: place.key_of(queue, &key),
+                    key: egress.key_of(queue, &key),
                     message,
                 }
             })?;
@@ -139,8 +139,8 @@ pub fn in_use(
     }
 }
 
-fn has_own(wifi: &Wifi, place: &QueuePlace<'_>) -> bool {
-    wifi.queueing == Queueing::Mac80211 && place.arm.aqm == OWN
+fn has_own(wifi: &Wifi, egress: &Egress<'_>) -> bool {
+    wifi.queueing == Queueing::Mac80211 && egress.arm.aqm == OWN
 }
 
 /// The constants of mac80211's FQ-CoDel, replaced by an arm's values where it gives some. The error is the key at fault
@@ -175,12 +175,16 @@ fn flow_queueing(settings: &Settings, standard: Standard) -> Result<FqSettings, 
 }
 
 /// Refuses an arm whose discipline cannot work in mac80211's queues.
-fn check(queue: usize, place: &QueuePlace<'_>, wifi: &Wifi) -> Result<(), RunError> {
-    let shapes =
-        place.arm.aqm == "cake" && place.arm.settings.iter().any(|(key, _)| key == "bandwidth");
+fn check(queue: usize, egress: &Egress<'_>, wifi: &Wifi) -> Result<(), RunError> {
+    let shapes = egress.arm.aqm == "cake"
+        && egress
+            .arm
+            .settings
+            .iter()
+            .any(|(key, _)| key == "bandwidth");
     if shapes && wifi.queueing == Queueing::Mac80211 {
         return Err(RunError::Settings {
-            key: place.key_of(queue, "bandwidth"),
+            key: egress.key_of(queue, "bandwidth"),
             message: "must be left out inside mac80211's queues, which do not wait for a shaper; with queueing = \"qdisc\" it may shape above the device".into(),
         });
     }
@@ -192,7 +196,7 @@ struct Maker<'a, P> {
     experiment: &'a Experiment,
     queue: usize,
     catalogue: &'a Catalogue<P>,
-    place: &'a QueuePlace<'a>,
+    egress: &'a Egress<'a>,
     wifi: &'a Wifi,
     /// The names of the discipline's inner queues.
     inner: &'static [&'static str],
@@ -201,7 +205,7 @@ struct Maker<'a, P> {
 impl<P: Packet + Send + 'static> Maker<'_, P> {
     /// Makes the queues of a node with this number of peers.
     fn queueing(&mut self, peers: usize) -> Result<sojourn_wifi::Queueing<P>, RunError> {
-        check(self.queue, self.place, self.wifi)?;
+        check(self.queue, self.egress, self.wifi)?;
         let (major, minor) = self.wifi.kernel;
         let mut rules = mac80211::Settings::of_kernel(major, minor);
         if !self.wifi.airtime_fairness {
@@ -210,14 +214,14 @@ impl<P: Packet + Send + 'static> Maker<'_, P> {
         if self.wifi.queueing == Queueing::Qdisc {
             return Ok(sojourn_wifi::Queueing::Ring {
                 qdisc: self.discipline()?,
-                packets: self.place.link.device_queue,
+                packets: self.egress.link.device_queue,
             });
         }
-        if has_own(self.wifi, self.place) {
+        if has_own(self.wifi, self.egress) {
             // The arm's values are checked as those of the discipline.
             self.discipline()?;
             self.inner = &[];
-            let settings = settings(self.experiment, self.place);
+            let settings = settings(self.experiment, self.egress);
             let fq = flow_queueing(&settings, self.wifi.standard);
             let fq = fq.map_err(|(key, message)| self.refusal(&key, message))?;
             return Ok(sojourn_wifi::Queueing::Mac80211(mac80211::Settings {
@@ -234,17 +238,17 @@ impl<P: Packet + Send + 'static> Maker<'_, P> {
     }
 
     fn discipline(&mut self) -> Result<BoxedQdisc<P>, RunError> {
-        let discipline = discipline(self.place.arm, self.catalogue)?;
+        let discipline = discipline(self.egress.arm, self.catalogue)?;
         let qdisc = discipline
-            .build(&settings(self.experiment, self.place))
-            .map_err(at(self.place, self.queue))?;
+            .build(&settings(self.experiment, self.egress))
+            .map_err(at(self.egress, self.queue))?;
         self.inner = qdisc.inner_queues();
         Ok(qdisc)
     }
 
     fn refusal(&self, key: &str, message: String) -> RunError {
         RunError::Settings {
-            key: self.place.key_of(self.queue, key),
+            key: self.egress.key_of(self.queue, key),
             message,
         }
     }

@@ -97,10 +97,10 @@ pub(super) fn resolve(
     match topology::route(links, &nodes) {
         Ok(route) => Ok(route),
         Err(NoRoute::UnknownNode(node)) => {
-            let place = ends.into_iter().filter_map(given);
+            let end = ends.into_iter().filter_map(given);
             let named = |entry: &Entry<'_>| entry.text() == Some(&node);
             let via = given("via").and_then(|via| via.items()).unwrap_or_default();
-            let entry = place.chain(via).find(named);
+            let entry = end.chain(via).find(named);
             Err(entry
                 .unwrap_or_else(|| group.clone())
                 .unknown(topology::names(links)))
