@@ -2,8 +2,8 @@
 
 ``python validation/distributions.py --measure VERSION [SCENARIO …]`` runs the scenarios of ``linux/`` and ``beyond/``
 that have not been measured on the kernel that ``sojourn kernel build VERSION`` made, and keeps their figures by seed
-in ``linux/kernels.json``. Without ``--measure`` it runs the simulator and writes the page. Exit status: 0 if all ran,
-whatever the verdicts; 2 if the input is wrong.
+in ``linux/kernels/RELEASE.json``. Without ``--measure`` it runs the simulator and writes the page. Exit status: 0 if
+all ran, whatever the verdicts; 2 if the input is wrong.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from sojourn.linux import Linux
 from sojourn.linux.kernel import built, is_of, simulated
 
 HERE = Path(__file__).parent
-KEPT = HERE / "linux" / "kernels.json"
-"""By kernel and scenario: Linux's figures, an entry per seed."""
+KEPT = HERE / "linux" / "kernels"
+"""A file per kernel. By scenario and figure: Linux's values, an entry per seed."""
 REASONS = HERE / "reasons.toml"
 """Why scenarios fail, by name."""
 RESULTS = HERE.parent / "docs" / "results"
@@ -142,34 +142,45 @@ def measure(version: str, chosen: dict[str, Given], seeds: int | None) -> None:
         print(f"{name}: {len(rows)} runs, {wall_s:.0f} s for the new ones, {invalid_runs} invalid", flush=True)
 
 
-def read() -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """What was kept."""
-    kept: dict[str, dict[str, list[dict[str, Any]]]] = (
-        json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    )
-    return kept
+def read(kept: Path = KEPT) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """What was kept: by kernel and scenario the figures of each seed."""
+    return {path.stem: of_kernel(path) for path in sorted(kept.glob("*.json"))}
 
 
-def keep(release: str, name: str, rows: list[dict[str, Any]]) -> None:
-    """Puts a scenario's figures beside those of the others, a line per seed. Several may do this at the same time."""
-    with KEPT.parent.joinpath("figures.json").open() as lock:
+def of_kernel(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """What was kept of a kernel; nothing if the file is missing."""
+    if not path.exists():
+        return {}
+    scenarios: dict[str, dict[str, list[Any]]] = json.loads(path.read_text(encoding="utf-8"))
+    found = {}
+    for name, columns in scenarios.items():
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        # A run that is to be trusted has no reasons why not.
+        found[name] = [
+            {key: value for key, value in row.items() if key != "invalid" or value is not None} for row in rows
+        ]
+    return found
+
+
+def keep(release: str, name: str, rows: list[dict[str, Any]], kept: Path = KEPT) -> None:
+    """Puts a scenario's figures beside those of the others. Several may do this at the same time."""
+    kept.mkdir(exist_ok=True)
+    with HERE.joinpath("linux", "figures.json").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        kept = read()
-        kept.setdefault(release, {})[name] = rows
-        write(kept)
+        path = kept / f"{release}.json"
+        write(path, of_kernel(path) | {name: rows})
 
 
-def write(kept: dict[str, dict[str, list[dict[str, Any]]]]) -> None:
-    """Writes what is kept."""
+def write(path: Path, scenarios: dict[str, list[dict[str, Any]]]) -> None:
+    """Writes what is kept of a kernel, a line per figure with the values of all seeds."""
     lines = []
-    for kernel, scenarios in sorted(kept.items()):
-        of_kernel = []
-        for name, rows in sorted(scenarios.items()):
-            of_kernel.append(f'  "{name}": [\n' + ",\n".join(f"   {json.dumps(row)}" for row in rows) + "\n  ]")
-        lines.append(f' "{kernel}": {{\n' + ",\n".join(of_kernel) + "\n }")
-    temporary = KEPT.with_suffix(".new")
+    for name, rows in sorted(scenarios.items()):
+        keys = dict.fromkeys(key for row in rows for key in row)
+        columns = (f'  "{key}": {json.dumps([row.get(key) for row in rows])}' for key in keys)
+        lines.append(f' "{name}": {{\n' + ",\n".join(columns) + "\n }")
+    temporary = path.with_suffix(".new")
     temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    temporary.replace(KEPT)
+    temporary.replace(path)
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ Written by `python validation/distributions.py`. The scenarios of the [compariso
 those of `validation/beyond`, which were chosen to find faults where the emulated machine cannot go: higher rates, more
 flows, shorter and longer paths, both directions, other traffic and disciplines. They ran on [kernels built as User-Mode
 Linux](../linux-backend.md#kernels-that-you-build) and in the simulator, with the TCP of the kernel
-(`experiment.kernel`). The kernels' figures by seed are in `validation/linux/kernels.json`; `--measure VERSION` adds
+(`experiment.kernel`). The kernels' figures by seed are in `validation/linux/kernels`; `--measure VERSION` adds
 those that are missing.
 
 Figures scatter from seed to seed, in some scenarios by more than the tolerance. A scenario has as many seeds on Linux

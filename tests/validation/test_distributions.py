@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from math import comb
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,7 @@ VALIDATION = ROOT / "validation"
 sys.path.insert(0, str(VALIDATION))
 
 from comparison import JUDGED  # noqa: E402
-from distributions import given  # noqa: E402
+from distributions import given, keep, read  # noqa: E402
 from distributions_page import STEPS, Scenario, page, pairs, settling  # noqa: E402
 
 from sojourn.frame.ranks import p_value  # noqa: E402
@@ -31,7 +31,7 @@ def test_the_probability_is_exact():
     assert p_value([7, 7, 7], [7, 7]) == 1.0
 
 
-def run(**figures: float) -> dict[str, float]:
+def run(**figures: Any) -> dict[str, Any]:
     return {"p50_ms": 10.0, "p95_ms": 20.0, "goodput_mbps": 9.5, "drops_and_marks": 100.0} | figures
 
 
@@ -83,11 +83,17 @@ def test_a_sample_is_compared_with_itself():
 
 
 def test_what_is_kept_is_of_known_scenarios_and_whole():
-    kept = json.loads((VALIDATION / "linux" / "kernels.json").read_text(encoding="utf-8"))
     scenarios = given()
-    for of_kernel in kept.values():
+    for of_kernel in read().values():
         assert of_kernel.keys() <= scenarios.keys()
         for rows in of_kernel.values():
             assert len(rows) >= 5
             for row in rows:
                 assert {metric.key for metric in JUDGED} <= row.keys()
+
+
+def test_what_is_kept_is_read_back(tmp_path):
+    rows = [run(ping_p50_ms=None), run(p50_ms=11.0, ping_p50_ms=3.0, invalid=["late"])]
+    keep("6.1.9", "first", rows, tmp_path)
+    keep("6.1.9", "second", [run()], tmp_path)
+    assert read(tmp_path) == {"6.1.9": {"first": rows, "second": [run()]}}
