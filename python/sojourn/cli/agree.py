@@ -24,7 +24,7 @@ from sojourn.linux.kernel import simulated
 from sojourn.runs.backends import BACKENDS, Backend, Simulator, backend_of
 from sojourn.runs.plan import read_plan
 from sojourn.store.saving import files_of
-from sojourn.studies import agreement
+from sojourn.studies import agreement, courses
 from sojourn.studies.judging import Verdict
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ def command(
             help=f"Repeat until there is a verdict, at most {MOST_REPEATS} times, first experiment.repeat times.",
         ),
     ] = None,
+    packets: Annotated[
+        bool, typer.Option("--packets", help="Name the first packet that differs in every run.")
+    ] = False,
 ) -> None:
     """Run an experiment file on the simulator and on Linux, and judge whether the results agree.
 
@@ -74,10 +77,12 @@ def command(
 
     kernels = kernel or []
     backends = _backends(backend, on, kernels)
-    replaced = overrides(set)
+    replaced = [*overrides(set), *([("record.packets", "true")] if packets else [])]
     plan = read_plan(file, replaced)
     with nullcontext() if out is None else _reserved(out, plan, backends):
-        _judge(backends, kernels, file, replaced, jobs=jobs, until=until is not None, out=out, json=json)
+        _judge(
+            backends, kernels, file, replaced, jobs=jobs, until=until is not None, packets=packets, out=out, json=json
+        )
 
 
 @contextmanager
@@ -96,6 +101,7 @@ def _judge(
     *,
     jobs: int | None,
     until: bool,
+    packets: bool,
     out: Path | None,
     json: bool,
 ) -> None:
@@ -127,14 +133,16 @@ def _judge(
             plans = {name: read_plan(file, again, backend=backend) for name, backend in backends.items()}
         if out is not None:
             try:
-                agreement.save(named, directory=out, look=look)
+                agreement.save(named, directory=out, look=look, packets=packets)
             except OSError as error:
                 raise Stopped(FAILED, storage.write_failed(out, error)) from None
         if json:
-            sys.stdout.write(agreement.as_json(named, look))
+            sys.stdout.write(agreement.as_json(named, look, packets=packets))
         else:
             show(agreement.table(named, look))
             for line in agreement.sentences(named, look):
+                print(line)
+            for line in courses.sentences(named) if packets else ():
                 print(line)
         refuse_invalid([run for name, results in named.items() if name != Simulator.name for run in results.runs])
     except (Stopped, _core.RunError) as error:

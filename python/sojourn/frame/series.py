@@ -131,7 +131,7 @@ def queue(run: Run, column: str, place: str = "down") -> Series | None:
     table = run.queue_series()
     if table is None or column not in table.column_names:
         return None
-    this_way = _at_place(run, table, place)
+    this_way = at_place(run, table, place)
     start_s = table["time_s"].to_numpy()[this_way]
     return Series(_middle(start_s), table[column].to_numpy()[this_way].astype(np.float64))
 
@@ -155,7 +155,7 @@ def delay_at_drops(run: Run, place: str = "down") -> Series | None:
         return None
     sojourn_ns = rows["sojourn_ns"].to_numpy()
     arrival_ns = rows["time_ns"].to_numpy() - sojourn_ns
-    this_way = _at_place(run, table, place)
+    this_way = at_place(run, table, place)
     dropped_ns = table["time_ns"].to_numpy()[this_way & (table["fate"].to_numpy() > FATES["marked"])]
     following = np.searchsorted(arrival_ns, dropped_ns)
     known = following < arrival_ns.size
@@ -201,7 +201,7 @@ def histogram(run: Run, place: str) -> tuple[FloatArray, FloatArray] | None:
     table = run.histogram()
     if table is None:
         return None
-    this_way = _at_place(run, table, place)
+    this_way = at_place(run, table, place)
     edges = table["sojourn_ms"].to_numpy()[this_way].astype(np.float64)
     return edges, np.cumsum(table["packets"].to_numpy()[this_way]).astype(np.float64)
 
@@ -215,10 +215,10 @@ def _delivered(run: Run, place: str) -> pa.Table | None:
     if table is None:
         return None
     left = pc.less_equal(table["fate"], FATES["marked"])
-    return table.filter(pc.and_(left, pa.array(_at_place(run, table, place))))
+    return table.filter(pc.and_(left, pa.array(at_place(run, table, place))))
 
 
-def _at_place(run: Run, table: pa.Table, place: str) -> npt.NDArray[np.bool_]:
+def at_place(run: Run, table: pa.Table, place: str) -> npt.NDArray[np.bool_]:
     """Selects the rows of a recorded table that belong to the queue at a place of ``Results.places``."""
     name, _, way = place.rpartition("/")
     of_way: npt.NDArray[np.bool_] = table["direction"].to_numpy() == DIRECTIONS[way]

@@ -26,6 +26,7 @@ from sojourn.frame.results import Arm, Direction, Results
 from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import Interval, median_interval
 from sojourn.page.tables import Sheet, as_table
+from sojourn.studies import courses
 from sojourn.studies.judging import MOST, Judgement, Sample, Verdict, judge, needed, overall
 from sojourn.studies.tolerances import TOLERANCES
 
@@ -327,11 +328,12 @@ def _number(value: float, digits: int) -> str:
     return fixed(value, digits or (0 if value.is_integer() else 1))
 
 
-def as_json(named: Named, look: int = 1) -> str:
+def as_json(named: Named, look: int = 1, *, packets: bool = False) -> str:
     """The agreement as JSON: the verdict per name, and a row per arm, direction and metric; NaN is null.
 
     ``relative``, ``verdict`` and ``interval`` (of the difference, in the metric's unit) are those of the second result;
-    with more results they are objects, by name. The verdict of a metric that is not judged is null.
+    with more results they are objects, by name. The verdict of a metric that is not judged is null. ``packets``
+    adds the first packet that differs in every run.
     """
     reference, *others = named
     pair = len(others) == 1
@@ -370,6 +372,7 @@ def as_json(named: Named, look: int = 1) -> str:
         "verdict": {name: one.verdict for name, one in judged_all.items()},
         "repeats_needed": {name: one.repeats for name, one in judged_all.items()},
         "agreement": rows,
+        **({"packets": courses.as_rows(named)} if packets else {}),
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -389,7 +392,7 @@ def files() -> list[str]:
     return ["agreement.json", *(f"agreement_cdf{suffix}.{kind}" for suffix in ("", "_up") for kind in FORMATS)]
 
 
-def save(named: Named, *, directory: Path, look: int = 1) -> list[Path]:
+def save(named: Named, *, directory: Path, look: int = 1, packets: bool = False) -> list[Path]:
     """Writes agreement.json, the figure, and each result in a folder of its name."""
     written = []
     for name, results in named.items():
@@ -398,5 +401,5 @@ def save(named: Named, *, directory: Path, look: int = 1) -> list[Path]:
         for direction in next(iter(named.values())).directions:
             suffix = "" if direction == "down" else "_up"
             written += style.save(staging, f"agreement_cdf{suffix}", figure(named, direction))
-        written.append(staging.add_text("agreement.json", as_json(named, look)))
+        written.append(staging.add_text("agreement.json", as_json(named, look, packets=packets)))
     return written

@@ -1,0 +1,164 @@
+"""The courses of packets in two runs of one file, and the first packet in which they differ.
+
+A course is a flow's packets at a queue in order of arrival: when each arrived, how long it stayed, its size, and
+whether it was delivered, marked or dropped. All later differences may follow from the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sojourn.frame.series import FATES, at_place
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sojourn.frame.results import Results, Run
+
+SAME_NS = 20_000
+"""Times that differ by no more are the same: a kernel counts in ticks of 64 ns, and reading its clock takes time."""
+_DROPPED = FATES["marked"] + 1
+"""The fates from this one on differ in the reason of a drop, which not every kernel tells."""
+
+
+@dataclass(frozen=True)
+class Packet:
+    """A packet of a course."""
+
+    arrived_ns: int
+    sojourn_ns: int
+    bytes: int
+    fate: int
+    """Of ``FATES``; one for all drops."""
+
+    @property
+    def end(self) -> str:
+        """What became of it, in a word."""
+        return {FATES["delivered"]: "delivered", FATES["marked"]: "marked"}.get(self.fate, "dropped")
+
+    def __str__(self) -> str:
+        return f"{self.bytes} B at {self.arrived_ns / 1e9:.6f} s, {self.end} after {self.sojourn_ns / 1e6:.3f} ms"
+
+
+@dataclass(frozen=True)
+class Course:
+    """The packets of a flow at a queue."""
+
+    place: str
+    flow: int
+    columns: npt.NDArray[np.int64]
+    """A row each for arrival, sojourn time, size and fate."""
+
+    def packet(self, index: int) -> Packet | None:
+        """None behind the last."""
+        return Packet(*map(int, self.columns[:, index])) if index < self.columns.shape[1] else None
+
+    def common(self, other: Course) -> int | None:
+        """The packets at the beginning that are the same; None if all are."""
+        most = min(self.columns.shape[1], other.columns.shape[1])
+        apart = np.abs(self.columns[:, :most] - other.columns[:, :most])
+        differs = np.any(apart > np.array([[SAME_NS], [SAME_NS], [0], [0]]), axis=0)
+        if differs.any():
+            return int(np.argmax(differs))
+        return most if self.columns.shape[1] != other.columns.shape[1] else None
+
+
+@dataclass(frozen=True)
+class Parting:
+    """The first packet that differs. Of two flows that differ, that of the packet which arrived first."""
+
+    place: str
+    flow: int
+    number: int
+    """Which of the flow's packets at this queue it is, from 1."""
+    first: Packet | None
+    """The reference's; None if its course has ended."""
+    second: Packet | None
+    same: int
+    """Packets of the reference that arrived before it, at all queues."""
+
+    @property
+    def at_ns(self) -> int:
+        """When it arrived, in the run in which that was earlier."""
+        return min(packet.arrived_ns for packet in (self.first, self.second) if packet is not None)
+
+
+def courses(run: Run, place: str) -> dict[int, Course]:
+    """By flow; empty if packets were not recorded."""
+    table = run.packets()
+    if table is None:
+        return {}
+    table = table.filter(at_place(run, table, place))
+    left, sojourn, size, fate, flow = (
+        table[name].to_numpy().astype(np.int64) for name in ("time_ns", "sojourn_ns", "bytes", "fate", "flow")
+    )
+    arrived = left - sojourn
+    order = np.argsort(arrived, kind="stable")
+    columns = np.stack([arrived, sojourn, size, np.minimum(fate, _DROPPED)])[:, order]
+    return {int(one): Course(place, int(one), columns[:, flow[order] == one]) for one in np.unique(flow)}
+
+
+def parting(reference: Run, other: Run, places: Sequence[str]) -> Parting | None:
+    """The first packet that differs in two runs; None if all are the same."""
+    found: list[Parting] = []
+    all_of_reference = []
+    for place in places:
+        first, second = courses(reference, place), courses(other, place)
+        all_of_reference += [course.columns[0] for course in first.values()]
+        for flow in first.keys() | second.keys():
+            empty = Course(place, flow, np.empty((4, 0), np.int64))
+            one, its = first.get(flow, empty), second.get(flow, empty)
+            common = one.common(its)
+            if common is not None:
+                found.append(Parting(place, flow, common + 1, one.packet(common), its.packet(common), 0))
+    if not found:
+        return None
+    earliest = min(found, key=lambda one: (one.at_ns, one.place, one.flow))
+    before = sum(int(np.count_nonzero(arrived < earliest.at_ns)) for arrived in all_of_reference)
+    return Parting(**{**vars(earliest), "same": before})
+
+
+def partings(named: Mapping[str, Results]) -> Iterator[tuple[str, str, int, Parting | None]]:
+    """Of each result but the reference: its name, then arm, seed and first difference of every run."""
+    (_, reference), *others = named.items()
+    for name, results in others:
+        for one, its in zip(reference.arms, results.arms, strict=True):
+            by_seed = {run.seed: run for run in its.runs}
+            for run in one.runs:
+                if run.seed in by_seed:
+                    yield name, one.name, run.seed, parting(run, by_seed[run.seed], reference.places)
+
+
+def sentences(named: Mapping[str, Results]) -> Iterator[str]:
+    """The first packet that differs, a line per run."""
+    reference = next(iter(named))
+    for name, arm, seed, found in partings(named):
+        where = f"{arm}, seed {seed}: {name} and {reference}"
+        if found is None:
+            yield f"{where}: all packets are the same"
+            continue
+        packets = f"{reference}: {found.first or 'none'}; {name}: {found.second or 'none'}"
+        yield (
+            f"{where}: the first {found.same} packets are the same; then packet {found.number} of flow {found.flow} "
+            f"{found.place} differs ({packets})"
+        )
+
+
+def as_rows(named: Mapping[str, Results]) -> list[dict[str, object]]:
+    """The same for JSON: ``packet`` is null if all are the same."""
+    reference = next(iter(named))
+    rows: list[dict[str, object]] = []
+    for name, arm, seed, found in partings(named):
+        row: dict[str, object] = {"arm": arm, "seed": seed, "result": name}
+        if found is None:
+            row |= {"packet": None}
+        else:
+            packets = {reference: found.first, name: found.second}
+            row |= {"packet": found.number, "flow": found.flow, "queue": found.place, "same": found.same}
+            row |= {of: packet and {**vars(packet), "fate": packet.end} for of, packet in packets.items()}
+        rows.append(row)
+    return rows
