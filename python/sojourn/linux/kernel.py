@@ -198,7 +198,9 @@ def _in_root(root: Path) -> Kernel | None:
     return None
 
 
-SIMULATED = ("6.1", "6.12", "6.18", "7.3")
+_SINCE = {"6.1": "6.1", "6.12": "6.12", "6.18": "6.18", "7.3": "7.2"}
+"""By version of Linux whose TCP the simulator has: the oldest release known to have it (docs/kernel-versions.md)."""
+SIMULATED = tuple(_SINCE)
 """The versions of Linux whose TCP the simulator has, accepted by ``experiment.kernel``."""
 
 
@@ -226,12 +228,12 @@ def is_of(release: str, version: str) -> bool:
 
 
 def simulated(release: str) -> str:
-    """The value of ``experiment.kernel`` to compare with this release: the newest version that is not newer than it.
+    """The value of ``experiment.kernel`` to compare with this release: the newest whose TCP is not newer than it.
 
     A release candidate counts as its release.
     """
     of = _version(release)[0][:2]
-    older = [version for version in SIMULATED if _version(version)[0] <= of]
+    older = [version for version, since in _SINCE.items() if _version(since)[0] <= of]
     return max(older, key=_version, default=SIMULATED[0])
 
 
