@@ -15,7 +15,7 @@ from sojourn.frame.ranks import p_value
 
 SIGNIFICANT = 0.01
 """Two samples count as different below this probability. Of a hundred pairs that are alike, one is then called so."""
-TARGET = 0.9
+TARGET = 0.95
 """Share of the scenarios that should agree with Linux in every judged metric."""
 DIVISIONS = 200
 """Random divisions of our seeds in two, to see how well a simulator agrees with itself."""
@@ -109,6 +109,11 @@ class Scenario:
         """How often our seeds agree with themselves, as many as Linux's against the others; see ``by_chance``."""
         return by_chance(self.name, self.ours[kernel], len(self.linux[kernel]))
 
+    def is_unsettled(self, kernel: str) -> bool:
+        """Whether more seeds should have been measured on a kernel."""
+        share = self.by_chance(kernel)
+        return share is not None and share < SETTLED and len(self.linux[kernel]) < STEPS[-1]
+
     @property
     def invalid(self) -> dict[str, int]:
         """By kernel: runs that are not to be trusted, if there are some."""
@@ -178,6 +183,9 @@ def _tally(scenarios: Sequence[Scenario], kernels: Sequence[str], of: int) -> st
             if some:
                 lines.append(f"- Of {title}: {_share(sum(one.within(kernel) for one in some), len(some))}.")
         itself = [one for one in (scenario.by_chance(kernel) for scenario in measured) if one is not None]
+        unsettled = [one.name for one in measured if one.is_unsettled(kernel)]
+        if unsettled:
+            lines.append(f"- Fewer seeds than settle it, for want of time: {len(unsettled)} scenarios.")
         if itself:
             lines.append(
                 f"- As few seeds scatter: divided at random, as many as Linux's against the others, the simulator's "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from math import comb
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from conftest import ROOT
 VALIDATION = ROOT / "validation"
 sys.path.insert(0, str(VALIDATION))
 
+import distributions  # noqa: E402
 from comparison import JUDGED  # noqa: E402
 from distributions import given, keep, read  # noqa: E402
 from distributions_page import STEPS, Scenario, page, pairs, settling  # noqa: E402
@@ -64,8 +66,8 @@ def test_the_page_lists_what_failed_first():
         {"first": "It is slow."},
         of=2,
     )
-    assert "Linux 6.1.9: 1 of 1 (100%, target 90%) scenarios" in text
-    assert "Linux 6.12.1: 0 of 1 (0%, target 90%) scenarios" in text
+    assert "Linux 6.1.9: 1 of 1 (100%, target 95%) scenarios" in text
+    assert "Linux 6.12.1: 0 of 1 (0%, target 95%) scenarios" in text
     assert "1 of 2 scenarios were measured" in text
     assert text.index("## What failed") < text.index("## 6.1.9 and 6.12.1") < text.index("## All scenarios")
     assert "| first | 6.12.1 | sojourn p50 ms | 30 (30 to 30) | 10 (10 to 10) | 8.3 | " in text
@@ -79,6 +81,7 @@ def test_a_sample_is_compared_with_itself():
     wild = Scenario("wild", {"7.3": [run(p50_ms=10.0 * seed) for seed in range(15)]}, {"7.3": [run()] * 5})
     chance = wild.by_chance("7.3")
     assert chance is not None and 0.0 < chance < 0.3
+    assert (steady.is_unsettled("7.3"), wild.is_unsettled("7.3")) == (False, True)
     assert Scenario("few", {"7.3": [run()] * 5}, {"7.3": [run()] * 5}).by_chance("7.3") is None
 
 
@@ -97,3 +100,21 @@ def test_what_is_kept_is_read_back(tmp_path):
     keep("6.1.9", "first", rows, tmp_path)
     keep("6.1.9", "second", [run()], tmp_path)
     assert read(tmp_path) == {"6.1.9": {"first": rows, "second": [run()]}}
+
+
+def test_our_figures_are_made_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(distributions, "MADE", tmp_path)
+    made = []
+
+    def runs(path, *, set):
+        made.append((set["experiment.seed"], set["experiment.repeat"]))
+        return SimpleNamespace(runs=range(set["experiment.seed"], set["experiment.seed"] + set["experiment.repeat"]))
+
+    monkeypatch.setattr(distributions.sj, "run", runs)
+    monkeypatch.setattr(distributions, "figures", lambda seed, window_s: run(p50_ms=seed))
+    scenario = given()["cubic4-codel"]
+    for seeds in (2, 5, 3):
+        assert [row["p50_ms"] for row in distributions.simulate(scenario, "6.1", seeds)] == [1, 2, 3, 4, 5][:seeds]
+    assert made == [(1, 2), (3, 3)]
+    distributions.simulate(scenario, "6.12", 1)
+    assert made[2:] == [(1, 1)]
