@@ -74,6 +74,22 @@ def test_the_clocks_of_kernels_make_no_difference(results):
     assert parting(results.runs[0], changed(results, later).runs[0], results.places) is None
 
 
+def test_an_earlier_handshake_makes_no_difference(results):
+    def connected_before(columns: dict[str, Any]) -> None:
+        first = of_flow(columns, 1)[0]
+        for name, values in columns.items():
+            columns[name] = np.insert(values, 0, values[first])
+        columns["time_ns"] += 50_000_000
+        columns["time_ns"][0] -= 40_000_000
+        columns["bytes"][0] = 66
+
+    def later(columns: dict[str, Any]) -> None:
+        columns["time_ns"] += 50_000_000
+
+    both = changed(results, later), changed(results, connected_before)
+    assert parting(both[0].runs[0], both[1].runs[0], results.places) is None
+
+
 def test_the_packet_that_arrived_first_is_named(results):
     def two_flows(columns: dict[str, Any]) -> None:
         first, second = (of_flow(columns, flow) for flow in (0, 1))

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SAME_NS = 20_000
 """Times that differ by no more are the same: a kernel counts in ticks of 64 ns, and reading its clock takes time."""
+HANDSHAKE_BYTES = 80
+"""More than a packet of a handshake has. A bulk flow connects before it starts on Linux, here when it starts."""
 _DROPPED = FATES["marked"] + 1
 """The fates from this one on differ in the reason of a drop, which not every kernel tells."""
 
@@ -56,6 +58,14 @@ class Course:
     def packet(self, index: int) -> Packet | None:
         """None behind the last."""
         return Packet(*map(int, self.columns[:, index])) if index < self.columns.shape[1] else None
+
+    def since(self, other: Course) -> Course:
+        """Without the packets of a handshake that precede all of another course."""
+        if 0 in (self.columns.shape[1], other.columns.shape[1]):
+            return self
+        arrived, _, size, _ = self.columns
+        early = (arrived < other.columns[0, 0] - SAME_NS) & (size < HANDSHAKE_BYTES)
+        return Course(self.place, self.flow, self.columns[:, int(np.argmin(early)) :])
 
     def common(self, other: Course) -> int | None:
         """The packets at the beginning that are the same; None if all are."""
@@ -112,6 +122,7 @@ def parting(reference: Run, other: Run, places: Sequence[str]) -> Parting | None
         for flow in first.keys() | second.keys():
             empty = Course(place, flow, np.empty((4, 0), np.int64))
             one, its = first.get(flow, empty), second.get(flow, empty)
+            one, its = one.since(its), its.since(one)
             common = one.common(its)
             if common is not None:
                 found.append(Parting(place, flow, common + 1, one.packet(common), its.packet(common), 0))
