@@ -1,5 +1,6 @@
 //! Finds the part of a network that acts next.
 
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -7,13 +8,21 @@ use sojourn_units::Time;
 
 /// The instant at which each place acts next; [`Time::MAX`]: not until something happens to it.
 ///
-/// It is read before every event and set about twice in each. In a small network it is quickest to compare all places; in
-/// a tree an event costs some tens of comparisons in a network of any size.
+/// It is read before every event and set about twice in each. In a small network it is quickest to compare all places, in a
+/// larger one to keep the least of each row; in a tree an event costs some tens of comparisons in a network of any size.
 pub enum EventQueue {
     /// Up to 12 places.
     Few(Places),
     /// Any number of places.
-    Many(Tree),
+    Many(Many),
+}
+
+/// More than a few places.
+pub enum Many {
+    /// Up to 64 places.
+    Rows(Box<Rows>),
+    /// Any number of places.
+    Tree(Tree),
 }
 
 impl EventQueue {
@@ -24,8 +33,13 @@ impl EventQueue {
                 count: places,
                 due: [Time::MAX; MOST],
             })
+        } else if places <= WIDE * WIDE {
+            Self::Many(Many::Rows(Box::new(Rows {
+                due: [[Time::MAX; WIDE]; WIDE],
+                least: [Time::MAX; WIDE],
+            })))
         } else {
-            Self::Many(Tree::new(places))
+            Self::Many(Many::Tree(Tree::new(places)))
         }
     }
 
@@ -81,7 +95,53 @@ fn first_of(all: &[Time], at: Time) -> (Option<usize>, Time) {
     (all.iter().position(|due| *due == least), least)
 }
 
-/// Children of a node.
+impl Many {
+    #[inline(never)]
+    fn first_before(&self, at: Time) -> (Option<usize>, Time) {
+        match self {
+            Self::Rows(places) => places.first_before(at),
+            Self::Tree(places) => places.first_before(at),
+        }
+    }
+
+    #[inline(never)]
+    fn set(&mut self, place: usize, due: Time) {
+        match self {
+            Self::Rows(places) => places.set(place, due),
+            Self::Tree(places) => places.set(place, due),
+        }
+    }
+}
+
+/// Eight rows of eight places.
+pub struct Rows {
+    due: [[Time; WIDE]; WIDE],
+    /// The least of each row.
+    least: [Time; WIDE],
+}
+
+impl Rows {
+    #[inline(always)]
+    fn first_before(&self, at: Time) -> (Option<usize>, Time) {
+        let (row, least) = first_of(&self.least, at);
+        let Some(row) = row else { return (None, at) };
+        let place = self.due[row].iter().position(|due| *due == least);
+        (place.map(|place| row * WIDE + place), least)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, place: usize, due: Time) {
+        let row = place / WIDE;
+        let before = core::mem::replace(&mut self.due[row][place % WIDE], due);
+        if due <= self.least[row] {
+            self.least[row] = due;
+        } else if before == self.least[row] {
+            self.least[row] = least_of(&self.due[row]);
+        }
+    }
+}
+
+/// Places of a row, and children of a node.
 const WIDE: usize = 8;
 
 /// A complete tree. A node holds the instants of eight places, or the least of each of eight nodes below: the children of
