@@ -323,7 +323,12 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
 
     fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
         loop {
-            let at = self.new.front().or_else(|| self.old.front())?;
+            let list = if self.new.is_empty() {
+                self.old
+            } else {
+                self.new
+            };
+            let at = list.front()?;
             let flow = &mut self.flows[at as usize];
             if flow.deficit <= 0 {
                 flow.deficit += self.config.quantum as i64;
@@ -356,6 +361,10 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
 
     fn bytes(&self) -> u64 {
         self.pool.bytes()
+    }
+
+    fn may_hold(&self) -> bool {
+        false
     }
 
     fn next_timer(&self) -> Option<Time> {

@@ -62,6 +62,11 @@ pub trait Qdisc<P: Packet> {
         None
     }
 
+    /// False if [`Qdisc::ready_at`] is always `None`: a link does not ask for it then.
+    fn may_hold(&self) -> bool {
+        true
+    }
+
     /// True if some packets may leave while others have to wait, so that an arrival may leave before [`Qdisc::ready_at`].
     fn is_classful(&self) -> bool {
         false

@@ -116,6 +116,10 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Single<P, A> {
         self.bytes
     }
 
+    fn may_hold(&self) -> bool {
+        false
+    }
+
     fn next_timer(&self) -> Option<Time> {
         self.aqm.next_timer()
     }

@@ -76,6 +76,9 @@ pub struct Link<P> {
     shaper: Shaper,
     /// See [`Shaper::is_line`].
     is_line: bool,
+    /// Its discipline, which holds nothing back, and its bucket alone decide when packets leave: the usual case, for which
+    /// [`Link::serve`] is compiled apart.
+    is_plain: bool,
     /// A packet that finds the link idle may go straight through the discipline: it is no line and has no device queue.
     may_pass: bool,
     device: VecDeque<P>,
@@ -120,6 +123,10 @@ impl<P: Packet> Link<P> {
             config.steady,
         );
         Self {
+            is_plain: !shaper.is_trace()
+                && config.device_queue == 0
+                && config.request_grant.is_none()
+                && !qdisc.may_hold(),
             has_timer: qdisc.next_timer().is_some(),
             is_classful: qdisc.is_classful(),
             is_held: false,
@@ -281,7 +288,7 @@ impl<P: Packet> Link<P> {
         self.queued += 1;
         self.note_drops(now, number, observer);
         if self.queued > 0 && self.departed.is_empty() {
-            self.wake = self.next_wake(now);
+            self.wake = self.next_wake::<false>(now);
         }
     }
 
@@ -295,7 +302,7 @@ impl<P: Packet> Link<P> {
     ) -> Option<P> {
         self.has_grant(now);
         self.enqueue(packet, now, number, observer);
-        let left = self.advance(now, number, observer);
+        let left = self.advance::<false>(now, number, observer);
         if !self.departed.is_empty() {
             self.wake = now;
         }
@@ -321,20 +328,45 @@ impl<P: Packet> Link<P> {
         number: usize,
         observer: &mut impl Observer<P>,
     ) -> Option<P> {
+        if self.is_plain {
+            return self.serve_as::<true>(now, number, observer);
+        }
+        self.serve_otherwise(now, number, observer)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn serve_otherwise(
+        &mut self,
+        now: Time,
+        number: usize,
+        observer: &mut impl Observer<P>,
+    ) -> Option<P> {
+        self.serve_as::<false>(now, number, observer)
+    }
+
+    #[inline(always)]
+    fn serve_as<const PLAIN: bool>(
+        &mut self,
+        now: Time,
+        number: usize,
+        observer: &mut impl Observer<P>,
+    ) -> Option<P> {
         while self.wake <= now {
             if let Some(packet) = self.departed.pop_front() {
                 cold_path();
                 if self.departed.is_empty() {
-                    self.wake = self.next_wake(now);
+                    self.wake = self.next_wake::<PLAIN>(now);
                 }
                 return Some(packet);
             }
-            if let Some((_, packet)) = self.transit.take_if(|(at, _)| *at <= now) {
-                cold_path();
-                self.wake = self.next_wake(now);
-                return Some(packet);
+            if !PLAIN {
+                if let Some((_, packet)) = self.transit.take_if(|(at, _)| *at <= now) {
+                    self.wake = self.next_wake::<PLAIN>(now);
+                    return Some(packet);
+                }
             }
-            if let Some(packet) = self.advance(now, number, observer) {
+            if let Some(packet) = self.advance::<PLAIN>(now, number, observer) {
                 return Some(packet);
             } // else it has set another wake-up
         }
@@ -343,18 +375,25 @@ impl<P: Packet> Link<P> {
 
     /// Lets one packet go if the shaper allows, and sets the next wake-up.
     #[inline(always)]
-    fn advance(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) -> Option<P> {
-        if !self.shaper.is_free(now) || !self.has_grant(now) {
+    fn advance<const PLAIN: bool>(
+        &mut self,
+        now: Time,
+        number: usize,
+        observer: &mut impl Observer<P>,
+    ) -> Option<P> {
+        if !self.shaper.is_free(now) || !(PLAIN || self.has_grant(now)) {
             cold_path();
-            self.wake = self.next_wake(now);
+            self.wake = self.next_wake::<PLAIN>(now);
             return None;
         }
-        let packet = if self.is_line || self.queued > 0 {
-            self.take(now, number, observer)
-        } else {
+        let packet = if !(self.is_line || self.queued > 0) {
             None
+        } else if PLAIN {
+            self.dequeue(now, number, observer)
+        } else {
+            self.take(now, number, observer)
         };
-        self.send(packet, now)
+        self.send::<PLAIN>(packet, now)
     }
 
     /// True if what waits is granted, or needs no grant.
@@ -375,11 +414,11 @@ impl<P: Packet> Link<P> {
 
     /// Charges the shaper for a packet that leaves, if there is one, and sets the next wake-up.
     #[inline(always)]
-    fn send(&mut self, packet: Option<P>, now: Time) -> Option<P> {
+    fn send<const PLAIN: bool>(&mut self, packet: Option<P>, now: Time) -> Option<P> {
         let Some(packet) = packet else {
             cold_path();
             self.wake = if self.queued > 0 {
-                self.next_wake(now)
+                self.next_wake::<PLAIN>(now)
             } else {
                 Time::MAX
             };
@@ -387,23 +426,29 @@ impl<P: Packet> Link<P> {
         };
         self.queued -= 1;
         self.shaper.charge(packet.bytes(), now);
+        if PLAIN {
+            self.wake = self.next_wake::<PLAIN>(now);
+            return Some(packet);
+        }
         if let Some(grants) = &mut self.grants {
             grants.charge(packet.bytes());
         }
         let packet = self.let_go(packet, now)?;
-        self.wake = self.next_wake(now);
+        self.wake = self.next_wake::<PLAIN>(now);
         Some(packet)
     }
 
     /// When [`Link::serve`] has something to do next.
     #[inline(always)]
-    fn next_wake(&mut self, now: Time) -> Time {
-        if let Some((at, _)) = self.transit {
-            cold_path();
-            return at;
+    fn next_wake<const PLAIN: bool>(&mut self, now: Time) -> Time {
+        if let Some((at, _)) = self.transit.as_ref().filter(|_| !PLAIN) {
+            return *at;
         }
         if !self.is_line && self.queued == 0 {
             return Time::MAX;
+        }
+        if PLAIN {
+            return self.shaper.free_at(now);
         }
         let mut free = self.shaper.free_at(now);
         if let Some(grants) = self.grants.as_ref().filter(|grants| grants.are_used()) {
@@ -480,6 +525,7 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
 
+    use proptest::prelude::*;
     use sojourn_aqm::fifo::DropTail;
     use sojourn_aqm::{Datagram, Limit, Single};
 
@@ -581,6 +627,48 @@ mod tests {
             _: Time,
         ) {
             self.0 += 1;
+        }
+    }
+
+    proptest! {
+        /// Packets leave a plain link as they do with everything that it lacks asked for.
+        #[test]
+        fn a_plain_link_is_one_without_the_rest(
+            arrivals in proptest::collection::vec((0_u64..3_000, 40_u32..1500), 1..100),
+            burst in prop::sample::select(vec![0, 1600, 9000]),
+            limit in 1_u64..40,
+        ) {
+            let left = [true, false].map(|is_plain| {
+                let qdisc = Single::new(DropTail, Limit::Packets(limit));
+                let config = LinkConfig {
+                    burst,
+                    capacity: Capacity::Steps(vec![
+                        (Duration::ZERO, Rate::from_mbps(10)),
+                        (Duration::from_millis(20), Rate::from_mbps(3)),
+                    ]),
+                    ..LinkConfig::of_rate(Rate::from_mbps(10))
+                };
+                let mut link = Link::new(Box::new(qdisc), config);
+                assert!(link.is_plain);
+                link.is_plain = is_plain;
+                let (mut now, mut left) = (Time::ZERO, Vec::new());
+                let seen = &mut Drops(0);
+                for (n, (gap, bytes)) in arrivals.iter().enumerate() {
+                    now += Duration::from_micros(*gap);
+                    while link.wake() < now {
+                        let at = link.wake();
+                        left.extend(link.serve(at, 0, seen).map(|packet| (packet.payload, at)));
+                    }
+                    let packet = Datagram::new(n as u32, *bytes);
+                    if !link.is_idle() {
+                        link.enqueue(packet, now, 0, seen);
+                    } else if let Some(packet) = link.enqueue_idle(packet, now, 0, seen) {
+                        link.hold(packet, now);
+                    }
+                }
+                (left, seen.0, link.wake(), link.packets())
+            });
+            prop_assert_eq!(&left[0], &left[1]);
         }
     }
 
