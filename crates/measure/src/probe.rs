@@ -54,10 +54,8 @@ const REASONS: [(Reason, &str); 4] = [
 /// The measurements at a queue. Memory does not grow with the run, unless packets are recorded.
 pub struct QueueProbe {
     warmup: Time,
-    /// Sojourn times after the warm-up, without those of packets that passed.
-    waits: Delays,
-    /// Packets that left after the warm-up at the instant at which they came.
-    passed: u64,
+    /// The waits of packets that were in no inner queue.
+    waits: Waits,
     /// The longest sojourn before the warm-up ended.
     startup_peak: Duration,
     /// Packets that left, over the whole run.
@@ -123,11 +121,33 @@ pub struct PacketEvent {
 /// One of several queues of a discipline.
 struct Inner {
     name: &'static str,
-    /// Sojourn times after the warm-up.
-    sojourns: Delays,
+    waits: Waits,
     delivered: u64,
     dropped: u64,
     marked: u64,
+}
+
+/// Sojourn times after the warm-up.
+struct Waits {
+    /// Of packets that left later than they came.
+    delays: Delays,
+    /// Packets that left at the instant at which they came.
+    passed: u64,
+}
+
+impl Waits {
+    const fn new() -> Self {
+        Self {
+            delays: Delays::new(Precision::Queue),
+            passed: 0,
+        }
+    }
+
+    fn sojourns(&self) -> Delays {
+        let mut sojourns = self.delays.clone();
+        sojourns.record_many(Duration::ZERO, self.passed);
+        sojourns
+    }
 }
 
 /// Drops for one reason.
@@ -187,8 +207,7 @@ impl QueueProbe {
     pub fn new(warmup: Time, record: bool, responsive: ResponsiveFlows) -> Self {
         Self {
             warmup,
-            waits: Delays::new(Precision::Queue),
-            passed: 0,
+            waits: Waits::new(),
             startup_peak: Duration::ZERO,
             delivered_packets: 0,
             delivered_bytes: 0,
@@ -213,7 +232,7 @@ impl QueueProbe {
     pub fn tell_apart(&mut self, names: &[&'static str]) {
         let inner = |name: &&'static str| Inner {
             name,
-            sojourns: Delays::new(Precision::Queue),
+            waits: Waits::new(),
             delivered: 0,
             dropped: 0,
             marked: 0,
@@ -262,10 +281,12 @@ impl QueueProbe {
         let nanos = sojourn.as_nanos();
         self.recent.sum += nanos;
         self.recent.longest = self.recent.longest.max(nanos);
-        if now >= self.warmup {
-            self.waits.record(sojourn);
-        } else {
+        if now < self.warmup {
             self.startup_peak = self.startup_peak.max(sojourn);
+        } else if !self.has_more_to_note {
+            self.waits.delays.record(sojourn);
+        } else {
+            self.waits_of(packet).delays.record(sojourn);
         }
         self.count_departure(packet, now);
     }
@@ -273,8 +294,20 @@ impl QueueProbe {
     /// Counts a packet that leaves the discipline at the instant at which it came.
     #[inline(always)]
     pub fn on_pass(&mut self, packet: &impl Packet, now: Time) {
-        self.passed += u64::from(now >= self.warmup);
+        let passed = u64::from(now >= self.warmup);
+        if self.has_more_to_note {
+            self.waits_of(packet).passed += passed;
+        } else {
+            self.waits.passed += passed;
+        }
         self.count_departure(packet, now);
+    }
+
+    /// Where the packet's sojourn counts: with its inner queue, or with all that have none.
+    #[inline(always)]
+    fn waits_of(&mut self, packet: &impl Packet) -> &mut Waits {
+        let inner = self.inner.get_mut(usize::from(packet.inner_queue()));
+        inner.map_or(&mut self.waits, |inner| &mut inner.waits)
     }
 
     #[inline(always)]
@@ -295,9 +328,6 @@ impl QueueProbe {
         if let Some(inner) = self.inner.get_mut(usize::from(packet.inner_queue())) {
             inner.delivered += 1;
             inner.marked += u64::from(is_marked);
-            if now >= self.warmup {
-                inner.sojourns.record(now - packet.entered());
-            }
         }
         if self.notes_each {
             let fate = if is_marked {
@@ -382,7 +412,7 @@ impl QueueProbe {
     /// The figures of the discipline's inner queues.
     fn inner_queues(&self) -> BTreeMap<&'static str, InnerQueue> {
         let figures = |inner: &Inner| InnerQueue {
-            sojourn_ms: inner.sojourns.quantiles(),
+            sojourn_ms: inner.waits.sojourns().quantiles(),
             delivered_packets: inner.delivered,
             dropped_packets: inner.dropped,
             marked: inner.marked,
@@ -419,8 +449,10 @@ impl QueueProbe {
 
     /// Sojourn times after the warm-up.
     fn sojourns(&self) -> Delays {
-        let mut sojourns = self.waits.clone();
-        sojourns.record_many(Duration::ZERO, self.passed);
+        let mut sojourns = self.waits.sojourns();
+        for inner in &self.inner {
+            sojourns.add(&inner.waits.sojourns());
+        }
         sojourns
     }
 
