@@ -27,6 +27,8 @@ pub struct Classifier {
     hashing: Hashing,
     queues: u32,
     salt: Option<u64>,
+    /// The last flow and its hash: packets of a flow often follow each other.
+    last: Option<(FlowKey, u32)>,
     /// The full hash of the last flow in each queue; empty with plain hashing.
     tags: Vec<u32>,
 }
@@ -42,6 +44,7 @@ impl Classifier {
             hashing,
             queues,
             salt: None,
+            last: None,
             tags,
         }
     }
@@ -49,6 +52,7 @@ impl Classifier {
     /// Draws a new salt before the next packet, so that flows that shared a queue probably no longer do.
     pub fn perturb(&mut self) {
         self.salt = None;
+        self.last = None;
     }
 
     /// The queue for a flow, or the `bucket` that is known to be its queue. `is_idle` tells whether a queue is empty and
@@ -63,8 +67,15 @@ impl Classifier {
         if let Some(bucket) = bucket {
             return bucket % self.queues;
         }
-        let salt = *self.salt.get_or_insert_with(|| env.random_u64());
-        let hash = flow.hash(salt);
+        let hash = match self.last {
+            Some((last, hash)) if last == *flow => hash,
+            _ => {
+                let salt = *self.salt.get_or_insert_with(|| env.random_u64());
+                let hash = flow.hash(salt);
+                self.last = Some((*flow, hash));
+                hash
+            }
+        };
         // hash · queues / 2^32: as uniform as a remainder, without a division.
         let direct = ((u64::from(hash) * u64::from(self.queues)) >> 32) as u32;
         match self.hashing {

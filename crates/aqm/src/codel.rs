@@ -252,6 +252,7 @@ impl CoDel {
         self.signal(packet, AfterDrop::Entered)
     }
 
+    #[inline(never)]
     fn decide<P: Packet>(&mut self, packet: &P, above: bool, now: i64) -> Verdict {
         match core::mem::replace(&mut self.after_drop, AfterDrop::Nothing) {
             AfterDrop::Entered => return Verdict::Pass,
@@ -337,17 +338,20 @@ impl<P: Packet> Aqm<P> for CoDel {
             None => ticks - (packet.enqueued().as_nanos() >> shift) as i64,
         };
         let above = self.has_stayed_above(sojourn, backlog, ticks);
-        let mut verdict = self.decide(packet, above, ticks);
-        let over_threshold = self
-            .config
-            .ce_threshold
-            .is_some_and(|threshold| whole_sojourn > threshold);
-        let is_meant = match self.config.ce_threshold_selector {
-            Selector::All => packet.ecn().is_capable(),
-            Selector::Ect1 => packet.ecn() == Ecn::Ect1,
+        let is_calm = matches!(self.after_drop, AfterDrop::Nothing) && !self.dropping;
+        let mut verdict = if is_calm && !above {
+            Verdict::Pass // the usual case
+        } else {
+            self.decide(packet, above, ticks)
         };
-        if over_threshold && verdict == Verdict::Pass && is_meant {
-            verdict = Verdict::Mark;
+        if let Some(threshold) = self.config.ce_threshold {
+            let is_meant = match self.config.ce_threshold_selector {
+                Selector::All => packet.ecn().is_capable(),
+                Selector::Ect1 => packet.ecn() == Ecn::Ect1,
+            };
+            if whole_sojourn > threshold && verdict == Verdict::Pass && is_meant {
+                verdict = Verdict::Mark;
+            }
         }
         if let Some(service) = &mut self.marked_service {
             service.sends(packet, verdict);

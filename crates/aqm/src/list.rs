@@ -65,9 +65,10 @@ impl List {
             previous: self.tail,
             next: NIL,
         };
-        match present(self.tail) {
-            Some(tail) => elements[tail as usize].link().next = at,
-            None => self.head = at,
+        if self.tail == NIL {
+            self.head = at;
+        } else {
+            elements[self.tail as usize].link().next = at;
         }
         self.tail = at;
     }
@@ -120,8 +121,9 @@ impl List {
     }
 }
 
+#[inline(always)]
 fn present(at: u32) -> Option<u32> {
-    (at != NIL).then_some(at)
+    if at == NIL { None } else { Some(at) }
 }
 
 #[cfg(test)]
