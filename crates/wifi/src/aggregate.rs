@@ -163,43 +163,65 @@ impl Psdu {
 }
 
 /// The aggregates that the limits allow in a transmission mode.
-pub(crate) struct Room<'a> {
-    mode: Mode,
-    limits: &'a Aggregation,
-    timing: &'a Timing,
-    /// An aggregate of so many bytes surely lasts no longer than the limit.
-    short: u32,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// The most frames.
+    frames: u32,
+    /// The most bytes of several frames.
+    bytes: u32,
 }
 
-/// The search for `short` halves the bytes so often. A longer aggregate has its duration computed frame by frame.
-const HALVINGS: u32 = 4;
+impl Room {
+    /// For a single frame, which may always be sent.
+    const SINGLE: Self = Self {
+        frames: 1,
+        bytes: 0,
+    };
 
-impl<'a> Room<'a> {
-    pub(crate) fn new(mode: Mode, limits: &'a Aggregation, timing: &'a Timing) -> Self {
-        let mut room = Self {
-            mode,
-            limits,
-            timing,
-            short: 0,
-        };
-        if mode.can_aggregate() && limits.frames > 1 {
-            let mut halves = (0..HALVINGS).map(|halvings| limits.bytes >> halvings);
-            room.short = halves.find(|bytes| room.is_short(*bytes)).unwrap_or(0);
+    fn new(mode: Mode, limits: &Aggregation, timing: &Timing) -> Self {
+        let is_short = |bytes: u32| timing.airtime(mode, bytes) <= limits.duration;
+        let mut bytes = limits.bytes;
+        if !is_short(bytes) {
+            // More bytes never take less time.
+            let mut short = 0;
+            while bytes - short > 1 {
+                let middle = short + (bytes - short) / 2;
+                if is_short(middle) {
+                    short = middle;
+                } else {
+                    bytes = middle;
+                }
+            }
+            bytes = short;
         }
+        Self {
+            frames: limits.frames.into(),
+            bytes,
+        }
+    }
+
+    /// True if this may be sent.
+    pub(crate) const fn holds(self, psdu: Psdu) -> bool {
+        psdu.frames <= 1 || (psdu.frames <= self.frames && psdu.bytes <= self.bytes)
+    }
+}
+
+/// The room of each mode in which a cell has aggregated.
+#[derive(Debug, Default)]
+pub(crate) struct Rooms(Vec<(Mode, Room)>);
+
+impl Rooms {
+    /// The room of a mode. `limits` are always the same, or allow a single frame.
+    pub(crate) fn of(&mut self, mode: Mode, limits: &Aggregation, timing: &Timing) -> Room {
+        if limits.frames <= 1 || !mode.can_aggregate() {
+            return Room::SINGLE;
+        }
+        if let Some((_, room)) = self.0.iter().find(|(known, _)| *known == mode) {
+            return *room;
+        }
+        let room = Room::new(mode, limits, timing);
+        self.0.push((mode, room));
         room
-    }
-
-    fn is_short(&self, bytes: u32) -> bool {
-        self.timing.airtime(self.mode, bytes) <= self.limits.duration
-    }
-
-    /// True if this may be sent. A single frame always may.
-    pub(crate) fn holds(&self, psdu: Psdu) -> bool {
-        psdu.frames <= 1
-            || (self.mode.can_aggregate()
-                && psdu.frames <= u32::from(self.limits.frames)
-                && psdu.bytes <= self.limits.bytes
-                && (psdu.bytes <= self.short || self.is_short(psdu.bytes)))
     }
 }
 
@@ -215,7 +237,7 @@ mod tests {
     fn most_frames(mode: Mode, limits: Aggregation, mpdu: u32) -> u32 {
         let timing = Timing::new(Standard::N, Band::Ghz5);
         let mut psdu = Psdu::default();
-        let room = Room::new(mode, &limits, &timing);
+        let room = Rooms::default().of(mode, &limits, &timing);
         while room.holds(psdu.with(mpdu)) {
             psdu = psdu.with(mpdu);
         }
@@ -247,6 +269,39 @@ mod tests {
         assert_eq!(most_frames(ht(4, 1), Aggregation::ath9k(), 1538), 12);
         assert_eq!(most_frames(ht(7, 2), Aggregation::ath9k(), 1538), 32);
         assert_eq!(most_frames(ht(7, 2), Aggregation::NONE, 1538), 1);
+    }
+
+    /// For each mode and every length up to the limit of bytes.
+    #[test]
+    fn what_has_room_lasts_no_longer_than_the_limit() {
+        let timing = Timing::new(Standard::N, Band::Ghz5);
+        let limits = [
+            Aggregation::most(Standard::N),
+            Aggregation::ath9k(),
+            Aggregation {
+                duration: Duration::from_micros(200),
+                ..Aggregation::ath9k()
+            },
+        ];
+        for limits in limits {
+            for (mcs, streams) in [(0, 1), (3, 1), (7, 1), (4, 2), (7, 2)] {
+                let mode = ht(mcs, streams);
+                let room = Rooms::default().of(mode, &limits, &timing);
+                for bytes in 0..=limits.bytes + 1 {
+                    let psdu = Psdu {
+                        frames: 2,
+                        bytes,
+                        last: 1,
+                    };
+                    let is_short = timing.airtime(mode, bytes) <= limits.duration;
+                    assert_eq!(
+                        room.holds(psdu),
+                        is_short && bytes <= limits.bytes,
+                        "{bytes}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

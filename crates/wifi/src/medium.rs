@@ -19,6 +19,7 @@ use sojourn_aqm::Environment;
 use sojourn_units::{Duration, Time, Way};
 
 use crate::access::{Access, Contending};
+use crate::aggregate::Rooms;
 use crate::airtime::Airtime;
 use crate::backoff::{Contention, Edcaf, SlotRule};
 use crate::cell::{Cell, Station};
@@ -131,6 +132,7 @@ pub struct Medium<P> {
     /// Empty vectors of frames, kept for reuse.
     spare: Vec<Vec<crate::aggregate::Mpdu<P>>>,
     winners: Vec<Edcaf>,
+    rooms: Rooms,
 }
 
 impl<P: Packet> Medium<P> {
@@ -177,6 +179,7 @@ impl<P: Packet> Medium<P> {
             airtime: Airtime::new(count),
             spare: Vec::new(),
             winners: Vec::new(),
+            rooms: Rooms::default(),
             cell,
         };
         medium.add_member(Queues::new(access_point, count, has_qos));
@@ -376,8 +379,11 @@ impl<P: Packet> Medium<P> {
     #[inline(always)]
     fn settle(&mut self, member: usize, now: Time, observer: &mut impl Observer<P>) {
         self.note_drops(member, now, observer);
+        // What a category sends changes no other.
+        let of_member = &self.members[member];
+        let may_send = Access::ALL.map(|access| self.may_send(of_member, access));
         for access in Access::ALL {
-            if self.may_send(member, access) {
+            if may_send[access.index()] {
                 self.contend(member, access, now, observer);
             }
         }
@@ -440,8 +446,7 @@ impl<P: Packet> Medium<P> {
 
     /// False if a category has nothing to send, which is the usual case of three of the four.
     #[inline(always)]
-    fn may_send(&self, member: usize, access: Access) -> bool {
-        let of_member = &self.members[member];
+    fn may_send(&self, of_member: &Member<P>, access: Access) -> bool {
         of_member.queues.may_have_turns(access)
             || self.requests_due
             || !of_member.categories[access.index()].ready.is_empty()

@@ -4,7 +4,7 @@ use sojourn_units::Time;
 
 use super::{Medium, Member, Transmission, node, session_of};
 use crate::access::Access;
-use crate::aggregate::{Aggregation, Framing, Mpdu, Psdu, Room};
+use crate::aggregate::{Aggregation, Framing, Mpdu, Psdu};
 use crate::block_ack::{MOST_OUTSTANDING, WINDOW};
 use crate::exchange::Payload;
 use crate::frames;
@@ -26,7 +26,8 @@ impl<P: Packet> Medium<P> {
         let ahead = self.members[member].queues.ready_ahead();
         if ahead == 0 {
             let category = &self.members[member].categories[access.index()];
-            return !category.ready.is_empty() || self.has_something_to_send(member, access);
+            return !category.ready.is_empty()
+                || self.has_something_to_send(member, access, WINDOW);
         }
         self.fill_ahead(ahead, (member, access), now, observer)
     }
@@ -115,7 +116,7 @@ impl<P: Packet> Medium<P> {
         for mpdu in sent.frames.drain(..) {
             session.queue_retransmission(mpdu);
         }
-        let room = Room::new(slowest, &limits, &self.cell.timing);
+        let room = self.rooms.of(slowest, &limits, &self.cell.timing);
         sent.psdu = Psdu::default();
         while let Some(mpdu) = session.take_in_window(|bytes| room.holds(sent.psdu.with(bytes))) {
             sent.psdu = sent.psdu.with(mpdu.bytes);
@@ -127,11 +128,10 @@ impl<P: Packet> Medium<P> {
         }
     }
 
-    /// True if a packet, a retransmission or a BlockAckReq waits for this category.
+    /// True if a packet, a retransmission or a BlockAckReq waits for this category, whose device holds `reach` frames to a peer.
     #[inline(always)]
-    fn has_something_to_send(&mut self, member: usize, access: Access) -> bool {
+    fn has_something_to_send(&mut self, member: usize, access: Access, reach: u16) -> bool {
         let stations = self.stations();
-        let reach = self.reach(member);
         let sessions = &self.sessions;
         let session = |peer| &sessions[session_of(stations, member, peer, access)];
         let peers = if member == 0 { stations } else { 1 };
@@ -221,9 +221,8 @@ impl<P: Packet> Medium<P> {
         let (mode, slowest) = (chain.first(), chain.slowest());
         let limits = self.limits(&chain, slowest);
         let reach = self.reach(member);
-        let timing = &self.cell.timing;
         let framing = self.cell.framing;
-        let room = Room::new(slowest, &limits, timing);
+        let room = self.rooms.of(slowest, &limits, &self.cell.timing);
         let fits = |psdu: Psdu| room.holds(psdu);
         let session = session_of(self.channels.len(), member, peer, access);
         let session = &mut self.sessions[session];
