@@ -439,7 +439,11 @@ impl Endpoint {
         now: Time,
     ) -> Option<bool> {
         segment.ts_val = crate::timestamp(now);
-        self.receiver.stamp(segment, now);
+        if sending.is_some() {
+            self.receiver.stamp_data(segment, now);
+        } else {
+            self.receiver.stamp(segment, now);
+        }
         if self.feedback == Feedback::None {
             return Some(false);
         }

@@ -97,6 +97,8 @@ pub struct Receiver {
     ack_by: Time,
     /// What a delayed acknowledgement reports that goes before the new segment is reported: the blocks and what waited.
     before_block: Option<Box<(Blocks, Unread)>>,
+    /// Since the last segment with data was sent, nothing has come but timestamps: another says the same.
+    repeats: bool,
     ts_recent: u32,
     feedback: Feedback,
     /// Packets that arrived marked (r.cep of RFC 9768 §3.2.1), and those since the last acknowledgement.
@@ -150,6 +152,7 @@ impl Receiver {
             compress_slack,
             ack_by: Time::MAX,
             before_block: None,
+            repeats: false,
             ts_recent: 0,
             feedback,
             marks: ecn::FIRST_COUNT,
@@ -290,6 +293,7 @@ impl Receiver {
     /// The short way of [`Receiver::on_data`], if [`Receiver::is_plain`] and [`Receiver::expects`] hold.
     #[inline(always)]
     pub fn on_expected(&mut self, segment: &Segment, now: Time, timeout: impl Fn() -> Duration) {
+        self.repeats = false;
         self.adapt_delay(now, timeout);
         self.take_offer(segment, true, now);
         let before = self.next;
@@ -310,6 +314,7 @@ impl Receiver {
         now: Time,
         timeout: impl Fn() -> Duration,
     ) {
+        self.repeats = false;
         if self.feedback != Feedback::None {
             cold_path();
             self.take_mark(segment, ecn);
@@ -619,6 +624,26 @@ impl Receiver {
             self.unacknowledged_marks += 1;
             self.ack_now |= began || self.unacknowledged_marks >= MARKS_PER_ACK;
         }
+    }
+
+    /// As [`Receiver::stamp`], for a segment with data. An end that only sends says the same with each.
+    #[inline(always)]
+    pub fn stamp_data(&mut self, segment: &mut Segment, now: Time) {
+        if self.repeats && !self.ack_now && self.quick == 0 {
+            segment.flags = segment.flags.with(Flags::ACK);
+            segment.ack = self.next;
+            segment.ts_ecr = self.ts_recent;
+            segment.window = self.window.advertised;
+            segment.sack = [SackBlock::NONE; MAX_SACK_BLOCKS];
+            return;
+        }
+        self.stamp_first(segment, now);
+    }
+
+    #[inline(never)]
+    fn stamp_first(&mut self, segment: &mut Segment, now: Time) {
+        self.stamp(segment, now);
+        self.repeats = self.is_plain() && !self.echo && !self.window.is_short(now);
     }
 
     /// Writes acknowledgement, window, SACK blocks and ECN echo into a segment that is about to be sent.

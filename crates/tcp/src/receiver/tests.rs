@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 const MSS: u32 = 1000;
@@ -402,5 +404,41 @@ fn a_duplicate_or_a_mark_ends_the_interactive_mode() {
         receiver.note_sent(&data(0), Time::from_millis(100));
         end(&mut receiver);
         assert!(arrive(&mut receiver, next, 102));
+    }
+}
+
+proptest! {
+    /// What is not written anew with each segment of data is what it would be, whatever arrives and expires before.
+    #[test]
+    fn a_segment_of_data_says_what_it_would_without_the_short_way(
+        steps in proptest::collection::vec((0_u32..5, 0_u32..6, 0_u64..60), 1..80),
+        sack in any::<bool>(),
+        quickack in any::<bool>(),
+    ) {
+        let config = Config {
+            mss: MSS as u16,
+            quickack,
+            max_window: 80_000,
+            ..Config::default()
+        };
+        let mut ends = [true, false].map(|_| Receiver::new(&config, Seq(0), sack, Feedback::None));
+        let (mut now, mut next) = (Time::ZERO, 0);
+        for (what, n, ms) in steps {
+            now += Duration::from_millis(ms);
+            let said = ends.each_mut().map(|end| {
+                let mut segment = Segment::default();
+                match what {
+                    0 => end.take(&data(next), Arrival::NotEct, now),
+                    1 => end.take(&data((next + n).saturating_sub(2)), Arrival::NotEct, now),
+                    2 => end.on_empty(&data(n), Arrival::NotEct),
+                    3 if end.due() <= now => end.on_timer(now),
+                    _ => end.stamp_data(&mut segment, now),
+                }
+                (segment, end.wants_ack(), end.due())
+            });
+            next += u32::from(what == 0);
+            prop_assert_eq!(said[0], said[1]);
+            ends[1].repeats = false;
+        }
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct ReceiveWindow {
     /// The application reads after all that arrives at an instant.
     unread: (Time, Unread),
     /// The window last advertised.
-    advertised: u32,
+    pub(super) advertised: u32,
     /// Right edge of the offered window; never moves back (RFC 9293 §3.8.6).
     edge: Seq,
     /// Most bytes that a round trip has delivered.

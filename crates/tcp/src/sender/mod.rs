@@ -405,7 +405,7 @@ impl Sender {
     }
     /// Segments believed to be in the network.
     pub fn in_flight(&self) -> u32 {
-        self.scoreboard.in_flight() - self.duplicates.min(self.scoreboard.in_flight())
+        self.scoreboard.in_flight().saturating_sub(self.duplicates)
     }
     /// The smoothed RTT.
     pub const fn smoothed_rtt(&self) -> Option<Duration> {
