@@ -74,19 +74,18 @@ impl Timers {
         let begin = (node - self.leaves) * BLOCK;
         let end = (begin + BLOCK).min(self.due.len());
         let deadlines = self.due.get_mut(begin..end)?.as_flattened_mut();
-        let (first, least) = first_of(deadlines);
-        let has_come = least <= now;
-        self.bounds[node] = least;
-        if has_come {
+        // None is before its bound, so the first that has come is the least.
+        let come = deadlines.iter().position(|due| *due <= now);
+        if let Some(first) = come {
             deadlines[first] = Time::MAX;
-            self.bounds[node] = first_of(deadlines).1;
         }
+        self.bounds[node] = first_of(deadlines).1;
         while node > 1 {
             node /= 2;
             self.bounds[node] = self.bounds[2 * node].min(self.bounds[2 * node + 1]);
         }
         self.next = self.bounds[1];
-        has_come.then_some((2 * begin + first) as u32)
+        come.map(|first| (2 * begin + first) as u32)
     }
 }
 
