@@ -30,7 +30,7 @@ help:
 	@echo "make studies   every study in full: published against measured"
 	@echo "make install   into .venv, with the agent, the program that the Linux backend runs"
 	@echo "make profiled  as make install, compiled for what runs often: longer to build, fewer instructions per packet"
-	@echo "make docs      write docs/experiment.md from the schema"
+	@echo "make docs      write what is generated: pages of keys, the types of results, the schema of recipes"
 	@echo "make web       the simulator as a page that opens from disk: target/web/sojourn.html"
 	@echo "make web-test  the page in a browser, the same bytes as natively; make web-check: only the bytes, sooner"
 	@echo "make site      the documentation as a site, in target/site; a broken link is an error"
@@ -86,6 +86,7 @@ studies: install
 	$(BIN)/sojourn study run --all
 
 docs: install
+	$(BIN)/python docs/result_keys.py
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/labs/make.py
 

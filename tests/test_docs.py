@@ -20,6 +20,9 @@ from sojourn.frame import results
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "pictures"))
 import draw
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
+import result_keys
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -62,6 +65,8 @@ def test_what_is_generated_is_up_to_date():
     page, schema, place = json.loads(made.stdout)
     assert (ROOT / "docs" / "experiment.md").read_text(encoding="utf-8") == page, "run make docs"
     assert Path(place).read_text(encoding="utf-8") == schema, "run make docs"
+    assert result_keys.SCHEMA.read_text(encoding="utf-8") == result_keys.schema(), "run make docs"
+    assert result_keys.PAGE.read_text(encoding="utf-8") == result_keys.page(), "run make docs"
 
 
 def test_links_between_pages_lead_somewhere():

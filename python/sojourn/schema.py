@@ -7,23 +7,6 @@ from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict
 FORMAT = 1
 """Version of the layout; incremented when the meaning of a key changes."""
 
-QUANTILES: dict[str, float] = {
-    "min": 0.0,
-    "p1": 0.01,
-    "p5": 0.05,
-    "p10": 0.10,
-    "p25": 0.25,
-    "p50": 0.50,
-    "p75": 0.75,
-    "p90": 0.90,
-    "p95": 0.95,
-    "p99": 0.99,
-    "p99_9": 0.999,
-    "max": 1.0,
-}
-"""The quantiles of a distribution in a summary, by key."""
-
-
 DIRECTIONS: tuple[Literal["down"], Literal["up"]] = ("down", "up")
 """The keys of a link's queues."""
 
@@ -35,8 +18,27 @@ else:
     Statistic = float | None
 
 
+# Generated from the structs of a run's result in Rust by `make docs`.
+
+QUANTILES: dict[str, float] = {
+    "min": 0.0,
+    "p1": 0.01,
+    "p5": 0.05,
+    "p10": 0.1,
+    "p25": 0.25,
+    "p50": 0.5,
+    "p75": 0.75,
+    "p90": 0.9,
+    "p95": 0.95,
+    "p99": 0.99,
+    "p99_9": 0.999,
+    "max": 1.0,
+}
+"""The quantiles of a distribution in a summary, by key."""
+
+
 class Distribution(TypedDict):
-    """Summary of per-packet values, in the unit of its key. Without packets ``n`` is 0 and the rest null."""
+    """Quantiles of a distribution."""
 
     n: int
     mean: Statistic
@@ -55,7 +57,7 @@ class Distribution(TypedDict):
 
 
 class Spread(TypedDict):
-    """The main quantiles of a distribution, in the unit of its key; null without values."""
+    """The main quantiles of a distribution."""
 
     n: int
     mean: float | None
@@ -70,7 +72,7 @@ class Spread(TypedDict):
 
 
 class InnerQueue(TypedDict):
-    """One of several queues of a discipline. Counters cover the whole run."""
+    """The figures of one of several queues of a discipline."""
 
     sojourn_ms: Distribution
     delivered_packets: int
@@ -82,7 +84,7 @@ class InnerQueue(TypedDict):
 
 
 class Bottleneck(TypedDict):
-    """One direction of the bottleneck. Counters cover the whole run."""
+    """The figures of a queue."""
 
     sojourn_ms: Distribution
     startup_peak_ms: float
@@ -93,40 +95,39 @@ class Bottleneck(TypedDict):
     dropped_overflow: int
     marked: int
     lost_packets: NotRequired[int]
-    """Of an impaired link: lost on the wire behind the queue."""
     duplicated_packets: NotRequired[int]
     drop_delay_ms: dict[str, Spread]
     loss_events: int
     loss_synchronization: float | None
     queues: NotRequired[dict[str, InnerQueue]]
-    """Simulator only: ``l`` and ``c`` of dualpi2, CAKE's tins, ``sparse`` and ``bulk`` of flow queueing."""
 
 
 class Exchanged(TypedDict):
-    """The traffic between a Wi-Fi station and its access point. Counters cover the whole run."""
+    """The exchanges between a station and the access point."""
 
     airtime_share: float
-    """The share of time of frames and their acknowledgements, without collisions."""
     aggregate_frames: float | None
-    """Frames per transmission, the mean; null without transmissions."""
     retries: int
     goodput_bps: float
-    """IP packets that were received, headers included."""
-    lost_packets: int
-    """Packets that left their queue and were never received."""
     latency_ms: Distribution
-    """Time from a packet's arrival at its sender's queue until the receiver hands it up, after the warm-up."""
+    lost_packets: int
 
 
-class Station(Exchanged):
-    """A Wi-Fi station: both directions together, and each direction."""
+class Station(TypedDict):
+    """A station's figures."""
 
+    airtime_share: float
+    aggregate_frames: float | None
+    retries: int
+    goodput_bps: float
+    latency_ms: Distribution
+    lost_packets: int
     down: Exchanged
     up: Exchanged
 
 
 class Medium(TypedDict):
-    """The use of a medium besides the stations' frames; all shares together are 1."""
+    """The uses of the medium besides the stations' exchanges."""
 
     idle_share: float
     collision_share: float
@@ -134,7 +135,7 @@ class Medium(TypedDict):
 
 
 class Link(TypedDict):
-    """A link's queues by direction; for a Wi-Fi cell, also its stations and its medium."""
+    """The figures of a link."""
 
     down: NotRequired[Bottleneck]
     up: NotRequired[Bottleneck]
@@ -154,12 +155,11 @@ class Video(TypedDict):
 
 
 class Flow(TypedDict):
-    """One flow: ``traffic`` is its group's index in experiment.json, ``flow`` its index in the group."""
+    """The figures of one flow."""
 
     traffic: int
     flow: int
     name: str
-    """Its group's name."""
     kind: str
     direction: str
     dscp: int
@@ -184,17 +184,15 @@ class Flow(TypedDict):
 
 
 class Group(TypedDict):
-    """The flows of a traffic group in one direction; distributions cover all their values together."""
+    """The figures of a traffic group's flows in one direction."""
 
     traffic: int
     name: str
     total: NotRequired[str]
-    """The name of the group of groups that tables show in its place."""
     kind: str
     direction: str
     flows: int
     goodput_bps: float
-    """The sum over the flows."""
     jain_goodput: float | None
     rtt_ms: Spread
     one_way_ms: NotRequired[Spread]
@@ -202,16 +200,13 @@ class Group(TypedDict):
     page_load_ms: NotRequired[Spread]
     frame_ms: NotRequired[Spread]
     lost_packets: NotRequired[int]
-    """The sum over the flows."""
     mos: NotRequired[float]
-    """The mean over the flows."""
     qoo: NotRequired[float]
-    """Quality of Outcome, from 0 to 100."""
     video: NotRequired[Video]
 
 
 class Lateness(TypedDict):
-    """How late packets were delivered: from the instant at which a packet should have arrived."""
+    """A distribution of delays in milliseconds."""
 
     n: int
     p50: float
@@ -221,41 +216,34 @@ class Lateness(TypedDict):
 
 
 class Run(TypedDict):
-    """One run: a queue under one seed in one cell of the sweep."""
+    """The result of one run."""
 
     queue: str
     label: str
     seed: int
-    set: dict[str, object]
     bottleneck: dict[str, Bottleneck]
-    """The first link under test, by direction."""
     bottleneck_link: str
-    """Its name."""
     links: dict[str, Link]
-    """Every link by name."""
     flows: list[Flow]
     groups: list[Group]
-    """Per traffic group and direction."""
     jain_goodput: float | None
     jain_drop_share: float | None
     power_bps_per_s: float | None
     transferred_kilobytes: float
-    lost_packets: NotRequired[dict[str, int]]
-    """Of impaired directions without a queue, by link and direction: ``link/up``."""
     timeouts: int
-    """Retransmission timeouts of all ends of TCP connections, including those of a SYN or SYN-ACK."""
+    lost_packets: NotRequired[dict[str, int]]
     simulated_s: float
     wall_s: float
     events: int
+    set: dict[str, object]
     kernel: NotRequired[str]
-    """Linux and real packets only: the kernel's release."""
     lateness_ms: NotRequired[Lateness]
     path_cpu_s: NotRequired[float]
-    """Real packets only."""
     notes: NotRequired[list[str]]
-    """What the user should know; absent if there is nothing."""
     invalid: NotRequired[list[str]]
-    """Linux and real packets only: why the run is invalid; absent if it is valid."""
+
+
+# Until here.
 
 
 class Until(TypedDict):

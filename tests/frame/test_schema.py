@@ -1,8 +1,7 @@
-"""schema.py describes the results that the simulator writes, and docs/results.md names every key."""
+"""schema.py describes the results that the simulator writes, and the registry of metrics has their numbers."""
 
 from __future__ import annotations
 
-import re
 import typing
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import sojourn as sj
 from conftest import ROOT
 from sojourn import schema
+from sojourn.frame.registry import Over, declared
 
 COMMON = """
 experiment = { name = "all", duration = "4 s", warmup = "1 s" }
@@ -77,7 +77,41 @@ def test_every_key_is_declared_and_none_that_does_not_occur(seen: dict[type, set
     assert types <= seen.keys()
 
 
-def test_the_page_of_results_names_every_key(seen: dict[type, set[str]]):
-    page = (ROOT / "docs" / "results.md").read_text()
-    named = set(re.findall(r"[a-z0-9_]+", page))
-    assert {key for keys in seen.values() for key in keys} - named == set()
+ELEMENTS: dict[Over, type] = {
+    "run": schema.Run,
+    "direction": schema.Flow,
+    "queue": schema.Bottleneck,
+    "inner_queue": schema.InnerQueue,
+    "group": schema.Group,
+    "station": schema.Station,
+}
+NO_METRICS = {
+    "run": {"seed", "simulated_s", "wall_s", "events", "path_cpu_s", "lateness_ms"},
+    "direction": {"traffic", "flow", "dscp", "bottleneck_packets", "marked_packets", "video"}
+    | {"jitter_ms", "pdv_ms", "mos", "lost_packets", "power_bps_per_s"}
+    | {"rtt_ms", "one_way_ms", "completion_ms", "page_load_ms", "frame_ms"},
+    "queue": {"duplicated_packets", "loss_events"},
+    "inner_queue": set(),
+    "group": {"traffic", "flows"},
+    "station": {"goodput_bps", "aggregate_frames", "latency_ms"},
+}
+"""Numbers that are no columns of tables and files: what a run is, and of a flow what has no sum over flows."""
+
+
+def _numbers(kind: Any) -> dict[str, Any]:
+    """The keys with a number, a distribution or a table of numbers."""
+    maybe = {float | None: float, schema.Statistic: float}
+    of = {key: maybe.get(one, one) for key, one in typing.get_type_hints(kind).items()}
+    return {key: one for key, one in of.items() if one in (int, float) or typing.is_typeddict(one)}
+
+
+@pytest.mark.parametrize("over", ELEMENTS)
+def test_every_number_is_a_metric_or_is_said_to_be_none(over: Over):
+    """A new field of a result must be declared in crates/measure/src/metrics.rs, or be listed above."""
+    places = {place for metric in declared(over) for place in metric.at}
+    for place in places:
+        kind: Any = ELEMENTS[over]
+        for key in place.split("."):
+            kind = _numbers(kind)[key]
+        assert not typing.is_typeddict(kind), place
+    assert {place.partition(".")[0] for place in places} == _numbers(ELEMENTS[over]).keys() - NO_METRICS[over]

@@ -21,12 +21,13 @@ pub struct LinuxRun {
     /// The figures.
     #[serde(flatten)]
     pub result: RunResult,
-    /// The kernel's release.
+    /// Of runs on Linux and of real packets: the kernel's release.
     pub kernel: String,
-    /// How late packets were delivered, in milliseconds; only where they passed Sojourn's own path.
+    /// How late packets were delivered: from the instant at which a packet should have arrived. Only of real packets, like
+    /// the next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_ms: Option<Lateness>,
-    /// The CPU time of the thread that carried the packets; only there, too.
+    /// The CPU time of the thread that carried the packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_cpu_s: Option<f64>,
     /// What the user should know about the run.

@@ -49,6 +49,7 @@ pub struct RunSpec {
 struct Element<'a, T> {
     #[serde(flatten)]
     result: &'a T,
+    /// The swept keys and their values.
     set: &'a Json,
 }
 

@@ -33,30 +33,32 @@ pub struct Station {
 /// The exchanges between a station and the access point.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Exchanged {
-    /// Share of the time after the warm-up that its frames and their acknowledgements took, including frames received
-    /// in error but not collisions.
+    /// Share of the time after the warm-up that its frames took, with their acknowledgements and with those that were
+    /// received in error; collisions are left out.
     pub airtime_share: f64,
-    /// Frames per transmission after the warm-up: the mean size of an aggregate; `None` without transmissions.
+    /// Frames per transmission after the warm-up, the mean; `None` without transmissions.
     pub aggregate_frames: Option<f64>,
-    /// Retransmissions, whole run.
+    /// Retransmissions on the air, over the whole run.
     pub retries: u64,
-    /// Bits per second of IP packets, headers included, received over the medium after the warm-up.
+    /// IP packets that were received over the medium after the warm-up, headers included: what TCP sends again counts
+    /// again.
     pub goodput_bps: f64,
-    /// Milliseconds from a packet's arrival at its sender's queue until the receiver hands it up, for packets received after
-    /// the warm-up.
+    /// From a packet's arrival at its sender's queue until the receiver hands it up, for packets received after the
+    /// warm-up: queueing, contention, aggregation, repetition and reordering.
     pub latency_ms: Quantiles,
-    /// Packets that left their queue but were lost: the retry limit was reached, or they were too late; whole run.
+    /// Packets that left their queue and were sent in vain as often as the retry limit allows, or were received too late to
+    /// be handed up, over the whole run.
     pub lost_packets: u64,
 }
 
 /// The uses of the medium besides the stations' exchanges. All shares, those of the stations included, add up to one.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Medium {
-    /// Share of the time after the warm-up without transmission: interframe spaces, back-off, and nothing to send.
+    /// Share of the time after the warm-up in which nobody sent: interframe spaces, back-off, and nothing to send.
     pub idle_share: f64,
-    /// Share of the time after the warm-up that collisions took.
+    /// Share of the time after the warm-up that collisions took; with the airtime of all stations the shares sum to 1.
     pub collision_share: f64,
-    /// Number of collisions, whole run.
+    /// How often nodes collided, over the whole run.
     pub collisions: u64,
 }
 

@@ -35,7 +35,7 @@ macro_rules! distribution {
 }
 
 distribution! {
-    /// Quantiles of a distribution; `None` (null) if there was nothing to measure.
+    /// Quantiles of a distribution; `None` if there was nothing to measure.
     Quantiles {
         min: 0.0, p1: 0.01, p5: 0.05, p10: 0.1, p25: 0.25, p50: 0.5, p75: 0.75, p90: 0.9, p95: 0.95, p99: 0.99,
         p99_9: 0.999, max: 1.0
@@ -43,7 +43,7 @@ distribution! {
 }
 
 distribution! {
-    /// The main quantiles of a distribution; `None` (null) if there was nothing to measure.
+    /// The main quantiles of a distribution; `None` if there was nothing to measure.
     Spread { min: 0.0, p5: 0.05, p25: 0.25, p50: 0.5, p75: 0.75, p95: 0.95, p99: 0.99, max: 1.0 }
 }
 

@@ -8,11 +8,13 @@ use crate::result::{Flow, Video, jain};
 /// The figures of a traffic group's flows in one direction.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Group {
-    /// Number of the traffic group in the file, from 0.
+    /// Its index in `traffic` of experiment.json.
     pub traffic: usize,
-    /// Its name in tables and figures.
+    /// Its name in tables and figures: the entry's `name`, or its kind (with the group's number if several groups have this
+    /// kind).
     pub name: String,
-    /// The name of the group that it belongs to, which tables and figures show in its place.
+    /// Of traffic with a `total`, as `count` gives it: the name of the group of all its flows, one per direction behind the
+    /// others, which tables and figures show in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<String>,
     /// The kind of traffic.
@@ -21,7 +23,7 @@ pub struct Group {
     pub direction: &'static str,
     /// The number of flows.
     pub flows: usize,
-    /// The sum of their goodput, in bit/s.
+    /// The sum of their goodput.
     pub goodput_bps: f64,
     /// Jain's index of their goodput; `None` if there is none.
     pub jain_goodput: Option<f64>,
@@ -34,11 +36,15 @@ pub struct Group {
     /// The mean of their opinion scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mos: Option<f64>,
-    /// Quality of Outcome, from 0 to 100, if it is asked for and there are latencies.
+    /// Quality of Outcome (draft-ietf-ippm-qoo), if it is asked for: the least of the scores of the 99th and 99.9th
+    /// percentile of the latency, of loss, and of the goodput per flow. Latency is the RTT, or the one-way delay of
+    /// datagrams with half of the base RTT, after the warm-up; loss is that of the datagrams after the warm-up, as for
+    /// `mos`, or the share that the queues dropped in the whole run. The requirements are keys of the traffic; the defaults
+    /// are the draft's example, 100 to 200 ms, 200 to 300 ms and 0.1 to 2 %.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub qoo: Option<f64>,
-    /// The figures of their players: sums, except that the media rate is the mean over segments and the startup time
-    /// the mean over players.
+    /// The figures of their players: sums, except that `media_rate_bps` is the mean over segments and `startup_ms` the mean
+    /// over players.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<Video>,
 }
@@ -46,7 +52,7 @@ pub struct Group {
 /// Distributions over the values of several flows, in milliseconds. A flow with more values has more weight.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Pooled {
-    /// As in a [`Flow`], like the other fields.
+    /// As of a flow, over all values of the group's flows together: a flow with more values has more weight.
     pub rtt_ms: Spread,
     #[expect(missing_docs, reason = "as of a flow")]
     #[serde(skip_serializing_if = "Option::is_none")]

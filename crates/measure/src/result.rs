@@ -15,40 +15,42 @@ use sojourn_units::Hop;
 pub struct RunResult {
     /// The discipline.
     pub queue: String,
-    /// The arm's label.
+    /// The arm's name.
     pub label: String,
     /// The seed.
     pub seed: u64,
-    /// Figures of the first link under test per direction: `down`, and `up` if it has a queue in that direction.
+    /// Figures of the first link under test, by direction: `down`, and `up` if it has a queue in that direction.
     pub bottleneck: BTreeMap<&'static str, Bottleneck>,
-    /// The name of that link.
+    /// The name of that link: with `[link]` it is `link`.
     pub bottleneck_link: String,
-    /// The same figures for every link, and for Wi-Fi also those of its stations.
+    /// The same figures for every link by name: `links.home.down`; a Wi-Fi link also has its `stations` and its `medium`.
     pub links: Links,
     /// Figures per flow, in the order of the file.
     pub flows: Vec<Flow>,
     /// Figures per traffic group and direction, in the order of the file.
     pub groups: Vec<Group>,
-    /// Jain's index of the goodput of the TCP flows; `None` without such flows or goodput.
+    /// Jain's index of the goodput of the TCP flows; `None` without such flows or goodput. In summary.csv, tables and
+    /// differences, where a row is a direction: of its TCP flows.
     pub jain_goodput: Option<f64>,
-    /// Jain's index of the drop shares of the flows that sent packets to a bottleneck, except echo requests; `None` if
-    /// nothing was dropped.
+    /// Jain's index of `dropped_packets` / `bottleneck_packets` of the flows that sent packets to a bottleneck, except
+    /// pings; `None` if nothing was dropped.
     pub jain_drop_share: Option<f64>,
-    /// Network power (Kleinrock 1979): goodput of the TCP flows divided by their mean round-trip time, in bit/s per
-    /// second; `None` without such flows.
+    /// Network power (Kleinrock 1979): goodput of the TCP flows divided by their mean round-trip time; `None` without such
+    /// flows.
     pub power_bps_per_s: Option<f64>,
-    /// Payload that all flows received, in units of 1000 bytes; whole run.
+    /// Payload that all flows received, over the whole run.
     pub transferred_kilobytes: f64,
-    /// Retransmission timeouts of all ends of TCP connections, including those of a SYN; whole run.
+    /// Retransmission timeouts of all ends of TCP connections, including those of a SYN or SYN-ACK (Linux: TCPTimeouts of
+    /// all hosts), over the whole run.
     pub timeouts: u64,
-    /// Packets that impaired directions without a queue lost, by link and direction ("link/up"); whole run.
+    /// Packets that impaired directions without a queue lost, by link and direction: `{"link/up": 12}`, over the whole run.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub lost_packets: BTreeMap<String, u64>,
-    /// Simulated seconds.
+    /// The duration of the run.
     pub simulated_s: f64,
-    /// Wall-clock seconds that the run took, measured by whoever ran it.
+    /// Seconds that the run took, by the clock of the machine.
     pub wall_s: f64,
-    /// Events handled.
+    /// Events that the simulator handled.
     pub events: u64,
     /// A row per packet at a queue: `link`, `direction`, `time_ns`, `sojourn_ns`, `flow`, `bytes`, `returning`, `fate`
     /// (0 delivered, 1 delivered marked, 2 dropped by the algorithm, 3 dropped for lack of room, 4 dropped for an
@@ -148,40 +150,39 @@ impl AsMut<Self> for RunResult {
 /// The figures of a queue: one direction of a link.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Bottleneck {
-    /// Sojourn times of the packets that left after the warm-up, in milliseconds.
+    /// Distribution of the sojourn time of packets that left after the warm-up.
     pub sojourn_ms: Quantiles,
-    /// The longest sojourn before the warm-up ended, in milliseconds.
+    /// The longest sojourn time before the warm-up ended.
     pub startup_peak_ms: f64,
-    /// Share of the link's capacity used after the warm-up.
+    /// Bits sent on the link after the warm-up, as a share of its capacity: a packet in transmission at either end counts
+    /// in part, and what a full bucket (`link.burst`) lets pass at the start does not count.
     pub utilization: f64,
-    /// Packets that left, whole run.
+    /// Packets that left the queue, over the whole run.
     pub delivered_packets: u64,
     /// Their bytes on the link.
     pub delivered_bytes: u64,
-    /// Packets that the algorithm dropped, whole run.
+    /// Packets that the algorithm dropped, over the whole run.
     pub dropped_aqm: u64,
-    /// Packets dropped for lack of room, whole run.
+    /// Packets dropped for lack of room, over the whole run.
     pub dropped_overflow: u64,
-    /// Packets marked, whole run.
+    /// Packets marked, over the whole run.
     pub marked: u64,
-    /// Packets that the wire behind the queue lost, damaged ones included, whole run; only of an impaired link, like the next.
+    /// Of a link with impairments: packets lost on the wire behind the queue, damaged ones included, over the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_packets: Option<u64>,
-    /// Packets that it delivered twice.
+    /// Of a link with impairments: packets that it delivered twice, over the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicated_packets: Option<u64>,
-    /// Queueing delay at drops after the warm-up, by reason (`aqm`, `deterministic`, `overflow`, on Linux also
-    /// `unknown`), in milliseconds: the sojourn time of a packet that was queued; for a packet dropped on arrival, the
-    /// time that the backlog takes to leave. `deterministic` is the deterministic part of the drops of an algorithm
-    /// that also drops at random (MADPIE); `dropped_aqm` includes it.
+    /// Queueing delay at drops after the warm-up, by reason: `aqm`, `deterministic` (MADPIE's drops that are not random;
+    /// `dropped_aqm` includes them), `overflow`, on Linux also `unknown`. It is the sojourn time of a packet that was
+    /// queued; for a packet dropped on arrival, the time that the backlog takes to leave.
     pub drop_delay_ms: BTreeMap<&'static str, Spread>,
-    /// Loss events after the warm-up. An event includes all drops of TCP data within one round trip from its first
-    /// drop: the largest base RTT of the TCP flows in this direction.
+    /// Loss events after the warm-up. An event is all drops of TCP data within one round trip from its first drop: the
+    /// largest base RTT of the TCP flows in this direction.
     pub loss_events: u64,
-    /// Loss synchronisation: the mean share of these flows with a loss in an event (RFC 7928 §2.4); `None` without
-    /// events.
+    /// Loss synchronisation: the mean share of these flows with a loss in an event (RFC 7928 §2.4); `None` without events.
     pub loss_synchronization: Option<f64>,
-    /// Figures per inner queue, for disciplines with several; simulator only.
+    /// Figures per inner queue, of disciplines with several; simulator only.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub queues: BTreeMap<&'static str, InnerQueue>,
 }
@@ -190,15 +191,15 @@ pub struct Bottleneck {
 /// flow queueing, the list from which the packets' flow was served.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct InnerQueue {
-    /// Sojourn times of the packets that left it after the warm-up, in milliseconds.
+    /// Distribution of the sojourn time of packets that left it after the warm-up.
     pub sojourn_ms: Quantiles,
-    /// Packets that left it, whole run.
+    /// Packets that left it, over the whole run.
     pub delivered_packets: u64,
-    /// Packets dropped from it for any reason, whole run.
+    /// Packets dropped from it for any reason, over the whole run.
     pub dropped_packets: u64,
-    /// Packets that left it with a CE mark, whole run.
+    /// Packets that left it with a CE mark, over the whole run.
     pub marked: u64,
-    /// The rate above which it yields to others, in bit/s; only of CAKE's tins, with a shaper.
+    /// The rate above which it yields to others; only of CAKE's tins, with a shaper.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold_bps: Option<u64>,
     /// The target of its algorithm; only of CAKE's tins.
@@ -212,11 +213,11 @@ pub struct InnerQueue {
 /// The figures of one flow. What only few kinds of traffic have stands apart: there may be 100,000 flows.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Flow {
-    /// Number of the traffic group in the file, from 0.
+    /// Its group's index in `traffic` of experiment.json (tests such as `rrul` are several groups there).
     pub traffic: usize,
-    /// Number of the flow within the group, from 0.
+    /// Its index in the group.
     pub flow: u32,
-    /// The name of its group.
+    /// Its group's name.
     pub name: String,
     /// The total that its group belongs to, if any.
     #[serde(skip)]
@@ -226,56 +227,63 @@ pub struct Flow {
     /// Whether it runs over TCP.
     #[serde(skip)]
     pub is_over_tcp: bool,
-    /// The direction of its data.
+    /// The direction of its data: that of the only link, and in a network of several `down` from the traffic's `from` to
+    /// its `to`.
     pub direction: &'static str,
     /// The DiffServ code point of its packets.
     pub dscp: u8,
-    /// Payload bits per second received after the warm-up and before the flow's stop, over that time from its start on.
+    /// Payload that TCP delivered in order after the warm-up, or that datagrams brought; what waits behind a lost segment
+    /// counts when that arrives, so that after a short warm-up the goodput can exceed the rate of the link. It is over the
+    /// time after the warm-up in which the flow sends, from its `start`, of a range such as `"0..1 s"` the beginning, to
+    /// its `stop`, and counts what arrives in that time, not what is on its way or queued at the `stop`: the goodputs of
+    /// flows that send at different times do not add up to a rate of the link.
     pub goodput_bps: f64,
-    /// Payload bytes sent, without retransmissions; whole run.
+    /// Payload sent, without retransmissions, over the whole run.
     pub sent_bytes: u64,
-    /// Payload bytes received in order; whole run.
+    /// Payload received in order, over the whole run.
     pub received_bytes: u64,
-    /// Segments retransmitted; whole run.
+    /// Segments retransmitted, over the whole run.
     pub retransmits: u64,
-    /// Packets of its data that arrived at the first queue of their route; whole run, like the next two.
+    /// Packets of its data that arrived at the first queue of their route, over the whole run.
     pub bottleneck_packets: u64,
-    /// Packets of its data that a queue dropped, or that Wi-Fi lost on the air.
+    /// Packets of its data that a queue dropped, or that Wi-Fi lost on the air, over the whole run.
     pub dropped_packets: u64,
-    /// Packets of its data that left the last queue of their route marked.
+    /// Packets of its data that left the last queue of their route marked, over the whole run.
     pub marked_packets: u64,
-    /// Network power: goodput divided by mean round-trip time, in bit/s per second; `None` without round-trip times.
+    /// Network power: goodput divided by mean round-trip time; `None` without round-trip times.
     pub power_bps_per_s: Option<f64>,
-    /// Round-trip times after the warm-up, in milliseconds: TCP's samples, or the echoes of a ping.
+    /// Round-trip times after the warm-up: TCP's samples, or the echoes of a ping.
     pub rtt_ms: Spread,
-    /// One-way delays after the warm-up, in milliseconds: of datagrams, and of TCP's segments if `record.one_way` is
-    /// set. They include the part of the base RTT in the links; the rest is on the way back.
+    /// One-way delays after the warm-up: of datagrams, and of TCP's segments if `record.one_way` is set. They are queueing
+    /// and `link.delay`; the rest of the base RTT is on the way back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_way_ms: Option<Box<Spread>>,
-    /// Their jitter after the warm-up, in milliseconds: the running estimate (RFC 3550 §6.4.1) after each.
+    /// Their jitter after the warm-up: the running estimate (RFC 3550 §6.4.1) after each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter_ms: Option<Box<Spread>>,
-    /// Their delay variation after the warm-up, in milliseconds: delay above the smallest (RFC 5481 §4.2).
+    /// Their delay variation after the warm-up: delay above the smallest (RFC 5481 §4.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pdv_ms: Option<Box<Spread>>,
-    /// Mean opinion score of a call (ITU-T G.107), from its loss and its mean one-way delay after the warm-up; half of
-    /// the base RTT counts, wherever it is simulated.
+    /// Opinion score of a call (ITU-T G.107), of its delays and losses after the warm-up, with half of its base RTT each
+    /// way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mos: Option<f64>,
-    /// Datagrams or echo requests that were lost or not answered, of those sent early enough.
+    /// Datagrams that a queue dropped or a link lost, and echo requests so left without a reply, over the whole run; those
+    /// still on their way when it ends are not lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_packets: Option<u64>,
-    /// Completion times of files, or of the PackMime model's requests, completed after the warm-up, in milliseconds.
+    /// Completion times of files, or of the PackMime model's requests, finished after the warm-up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_ms: Option<Box<Spread>>,
-    /// Load times of pages completed after the warm-up, in milliseconds.
+    /// Load times of pages finished after the warm-up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_load_ms: Option<Box<Spread>>,
-    /// Delays of a video call's frames that arrived after the warm-up, in milliseconds: from when a frame is taken to the arrival of
-    /// its last packet, with the wait for the pacer and the part of the base RTT in the links.
+    /// Delays of a video call's frames that arrived whole after the warm-up: from when a frame is taken to the arrival of
+    /// its last packet, with the wait for the pacer, the queues and `link.delay`; the rest of the base RTT is on the way
+    /// back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame_ms: Option<Box<Spread>>,
-    /// The figures of a video player.
+    /// The figures of a video player, or of a video call, whose frames are the segments and whose freezes are the stalls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<Box<Video>>,
 }
@@ -292,15 +300,15 @@ impl Flow {
 pub struct Video {
     /// Segments received.
     pub segments: u64,
-    /// Their mean media rate, in bit/s.
+    /// Their mean media rate.
     pub media_rate_bps: Option<f64>,
     /// How often the media rate changed.
     pub switches: u64,
-    /// From the start to the first picture, in milliseconds.
+    /// From the start to the first picture.
     pub startup_ms: Option<f64>,
     /// How often playback stalled.
     pub stalls: u64,
-    /// How long playback stalled in total, in milliseconds.
+    /// How long playback stalled in total.
     pub stalled_ms: f64,
 }
 
