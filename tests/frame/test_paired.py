@@ -51,6 +51,14 @@ def test_five_seeds_are_too_few_to_be_clear(results: sj.Results):
     assert (one.interval.n, one.is_clear) == (5, False)
 
 
+def test_a_seed_that_only_one_of_them_has_does_not_count(results: sj.Results):
+    # Seeds 1 to 4 of the baseline, 1 to 6 of the other: four differences of 1.
+    made = with_median(results, {"pfifo": [0, 10, 20, 30, 40, 50], "codel": [1, 11, 21, 31, 100, 100]})
+    fewer = [run for run in made.runs if run.label == "codel" or run.seed < 5]
+    (one,) = differences(sj.Results(made.summary, fewer), "pfifo", [metric_called("sojourn_p50_ms")])
+    assert (one.interval.middle, one.interval.low, one.interval.high, one.interval.n) == (1.0, 1.0, 1.0, 4)
+
+
 def test_the_table_follows_the_results(sojourn: Cli, experiment: Path):
     result = sojourn("run", experiment, "--baseline", "pfifo")
     assert result.returncode == 0, result.stderr

@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 import pytest
 
+from sojourn.frame.groups import shown_groups
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.statistics import coverage_limit, interval_note, median_interval, pooled_curve, quantile
 from sojourn.page.tables import interval_text
@@ -122,3 +123,13 @@ def test_sums_of_flows_are_rounded_once_whatever_the_python():
     goodput = metric_called("goodput_bps")
     flows = [{"direction": "down", "goodput_bps": 0.1} for _ in range(10)]
     assert goodput.value(cast("Run", {"flows": flows}), "down") == 1.0
+
+
+def test_a_total_stands_at_the_place_of_its_groups_in_the_file():
+    # A summary has totals behind all groups.
+    groups = [
+        {"name": "home 1", "traffic": 0, "total": "homes"},
+        {"name": "office", "traffic": 2},
+        {"name": "homes", "traffic": 0},
+    ]
+    assert [group["name"] for group in shown_groups(cast("Run", {"groups": groups}))] == ["homes", "office"]

@@ -34,6 +34,7 @@ def test_a_distance_is_the_largest_gap_between_distributions():
     assert agreement.distance(short, short, "down") == 0.0
     # CoDel's queue has emptied before pfifo's 1000 packets are ever that short.
     assert 0.9 < agreement.distance(short, long, "down") <= 1.0
+    assert agreement.distance(long, short, "down") == agreement.distance(short, long, "down")
 
 
 def test_both_backends_stand_side_by_side():
@@ -89,6 +90,16 @@ def test_an_unfair_share_differs():
     named = {"old": one, "new": other}
     assert agreement.sentences(named)[0].startswith("new differs from old: 1 of ")
     assert "judged: p50, p95, goodput, drops, marks, Jain" in " ".join(plain(agreement.table(named)).split())
+
+
+def test_what_only_one_of_them_has_seen_is_judged_and_what_none_has_is_not():
+    one, other = alike(6), alike(6)
+    for results_, drops in ((one, 0), (other, 50)):
+        for run in results_.runs:
+            run.summary["bottleneck"]["down"] |= {"dropped_aqm": drops, "dropped_overflow": 0, "marked": 0}
+    judged = {row.metric: row.judgement for row in agreement.compare(one, other)}
+    assert judged["dropped_packets"].verdict == "differs"
+    assert judged["marked_packets"] is None
 
 
 def test_one_repeat_decides_nothing():

@@ -40,7 +40,7 @@ def grid(swept: Path) -> Grid:
 
 def test_the_intervals_of_many_cells_are_those_of_each():
     chance = np.random.default_rng(3)
-    samples = [chance.lognormal(size=n) for n in (1, 2, 3, 4, 5, 8, 11, 20, 20, 3, 2)]
+    samples = [chance.lognormal(size=n) for n in (1, 2, 3, 4, 5, 8, 11, 20, 20, 3, 2, 150, 151)]
     samples += [np.array([7.0, 7.0, 7.0]), np.array([math.nan, 5.0, 1.0, math.nan]), np.array([math.nan]), np.array([])]
     cell_of = np.concatenate([np.full(len(sample), cell) for cell, sample in enumerate(samples)])
     order = chance.permutation(len(cell_of))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sojourn.frame.results import Run
-from sojourn.studies.evaluate import Slack, instances
+from sojourn.studies.evaluate import Missing, Slack, instances, outcomes
 from sojourn.studies.grid import Alias, Cell, Grid
 from sojourn.studies.measures import Measure, Single, Values
 from sojourn.studies.relation import RelationError, parse
@@ -70,6 +70,14 @@ def test_cells_without_data_are_left_out():
 def test_chained_comparisons_must_all_hold():
     assert holds("a.delay < b.delay < 3", single(a_1=1.0, b_1=2.0)) == [True]
     assert holds("a.delay < b.delay < 2", single(a_1=1.0, b_1=2.0)) == [False]
+    # Each with its neighbour, not each with the last: 2 and 1 are both less than 3.
+    assert holds("a.delay < b.delay < 3", single(a_1=2.0, b_1=1.0)) == [False]
+
+
+def test_operators_of_one_rank_are_taken_from_the_left():
+    on = single(a_1=10.0)
+    assert holds("a.delay - 3 - 2 == 5 and a.delay - 3 + 2 == 9", on) == [True]
+    assert holds("a.delay / 5 / 2 == 1 and a.delay / 5 * 2 == 4", on) == [True]
 
 
 def test_product_binds_tighter_than_sum():
@@ -90,6 +98,8 @@ def test_the_margin_loosens_an_inequality_by_a_share_of_its_right_side():
 def test_about_equal_is_within_a_share_of_the_larger():
     on = single(a_1=97.0, b_1=100.0)
     assert holds("a.delay ~= b.delay", on, slack=Slack(relative=0.03)) == [True]
+    # The same whichever side is the larger: 3 % of 97 would be 2.91.
+    assert holds("b.delay ~= a.delay", on, slack=Slack(relative=0.03)) == [True]
     assert holds("a.delay ~= b.delay", on, slack=Slack(relative=0.02)) == [False]
     assert holds("a.delay ~= b.delay", on, slack=Slack(absolute=3.0)) == [True]
     # The wider of the two, not their sum: 2 % of 100 and 1 are 2 and 1.
@@ -127,6 +137,16 @@ def test_a_margin_lets_a_trend_step_back_a_little():
 def test_slope_is_that_of_least_squares():
     # Through (1, 3), (2, 5), (3, 7): slope 2.
     assert holds("slope(a.delay, flows)", single(a_1=3.0, a_2=5.0, a_3=7.0)) == [pytest.approx(2.0)]
+
+
+def test_along_an_axis_what_was_not_run_outweighs_what_was_not_seen():
+    never = Single(float("nan"))
+    flows = [("flows", number) for number in (1.0, 4.0, 16.0)]
+    on = grid({("a", flows[0]): never, ("a", flows[1]): never, ("b", flows[0]): never, ("b", flows[2]): Single(1.0)})
+    found = [outcomes(f"increasing({scheme}.delay, flows)", on)[0].value for scheme in "ab"]
+    assert found == [Missing.NOT_RUN, Missing.NOT_RUN]
+    both = grid({("a", flows[0]): never, ("a", flows[1]): Single(1.0)})
+    assert outcomes("increasing(a.delay, flows)", both)[0].value == Missing.NOT_SEEN
 
 
 def test_range_and_mean_along_an_axis():

@@ -109,6 +109,23 @@ def test_the_share_of_cells_that_must_hold_is_the_claims_own(tmp_path):
     assert judgement.measured == "holds in 2 of 3; not at flows=64"
 
 
+def test_a_share_that_is_met_exactly_suffices_whatever_rounding_does(tmp_path):
+    # 0.55 times 20 is 11.000000000000002 in floating point; 11 of 20 are 55 %.
+    cells = {("a", flows): 1.0 for flows in range(20)} | {
+        ("b", flows): 2.0 if flows < 11 else 0.0 for flows in range(20)
+    }
+    judgement = verdict(tmp_path, 'relation = "a.delay < b.delay"\nhold_min = 0.55', cells)
+    assert judgement.measured.startswith("holds in 11 of 20")
+    assert judgement.verdict == "reproduced"
+
+
+def test_a_claim_of_which_a_number_was_not_run_is_not_judged_by_the_others(tmp_path):
+    # The first number misses; the second is about a place that nobody ran.
+    derived = {"other": "each.delay[flows=99]"}
+    claim = 'value = 10\nalso = [{ metric = "other", unit = "ms", value = 10 }]'
+    assert verdict(tmp_path, claim, {("a", 4): 20.0}, derived=derived).verdict == Verdict.NOT_RUN
+
+
 def test_a_condition_selects_the_cells(tmp_path):
     cells = {("a", 4): 1.0, ("a", 16): 50.0}
     assert verdict(tmp_path, "value = 1\ncondition = { flows = 4 }", cells).verdict == "reproduced"
@@ -370,6 +387,13 @@ def test_what_single_runs_decide_either_way_is_told_of_hits_and_misses(tmp_path,
         assert ("single runs go either way" in found.basis) == split
         told = f"Single runs go either way, and the mean decides, for 1 {verdict_}: c."
         assert (told in page.summary([found])) == split
+
+
+def test_repeats_are_not_counted_one_by_one_if_the_claim_is_about_more_places_than_were_run(tmp_path):
+    cells = {("a", 4): [1.0, 1.0], ("b", 4): [2.0, 2.0], ("a", 16): [1.0, 1.0]}
+    found = judged(tmp_path, 'relation = "a.delay < b.delay"', cells)
+    assert (found.verdict, found.judged, found.expected, found.repeats) == ("reproduced", 1, 2, 0)
+    assert found.basis == "1 of 2 places run"
 
 
 def test_one_place_that_was_run_once_is_told(tmp_path):

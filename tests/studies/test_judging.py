@@ -1,0 +1,59 @@
+"""The rule by which two backends agree, on samples small enough to count by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from sojourn.frame.statistics import Interval
+from sojourn.studies.judging import Judgement, Verdict, judge, needed, overall
+from sojourn.studies.tolerances import Tolerance
+
+TENTH = Tolerance(0.1, 0.0)
+AGREES, DIFFERS, UNDECIDED = Verdict.AGREES, Verdict.DIFFERS, Verdict.UNDECIDED
+
+
+def found(verdict: Verdict, repeats: int | None = None) -> Judgement:
+    return Judgement(verdict, Interval(0.0, 0.0, 0.0, 4), repeats)
+
+
+def test_of_two_tolerances_the_wider_counts_and_not_their_sum():
+    both = Tolerance(0.1, 3.0)
+    assert [both.bound(reference) for reference in (10.0, -100.0)] == [3.0, 10.0]
+    assert both.within(10.0, 13.0)
+    assert not both.within(10.0, 13.5)
+
+
+def test_a_later_look_needs_more_certainty():
+    # Of four values each the surest interval has 1 - 2/70, 97.1 %: more than the 95 % of a first look, less than the
+    # 97.5 % of a second one. Five values have 1 - 2/252.
+    same = [1.0, 1.0, 1.0, 1.0]
+    verdicts = [judge(same, same, TENTH, 1, look) for look in (1, 2)]
+    assert [(one.verdict, one.repeats) for one in verdicts if one] == [(AGREES, None), (UNDECIDED, 5)]
+
+
+def test_of_more_figures_each_needs_more_certainty_to_differ():
+    one, other = [1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0]
+    verdicts = [judge(one, other, TENTH, figures) for figures in (1, 2)]
+    assert [(one.verdict, one.repeats) for one in verdicts if one] == [(DIFFERS, None), (UNDECIDED, 5)]
+
+
+def test_what_only_one_of_them_has_differs_and_what_none_has_is_not_judged():
+    assert judge([math.nan], [], TENTH, 1) is None
+    only = judge([math.nan], [1.0], TENTH, 1)
+    assert only is not None
+    assert only.verdict is DIFFERS
+
+
+@pytest.mark.parametrize(
+    ("judgements", "verdict", "repeats"),
+    [
+        ([found(AGREES), found(AGREES)], AGREES, None),
+        ([found(AGREES), found(UNDECIDED, 8), found(UNDECIDED, 20)], UNDECIDED, 20),
+        ([found(UNDECIDED, 8), found(UNDECIDED)], UNDECIDED, None),
+        ([found(DIFFERS), found(UNDECIDED, 8)], DIFFERS, 8),
+    ],
+)
+def test_all_figures_together_take_as_many_repeats_as_the_one_that_needs_most(judgements, verdict, repeats):
+    assert (overall(judgements), needed(judgements)) == (verdict, repeats)
