@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from conftest import SOJOURN, SWEEP, Cli, wrong
-from sojourn import ExperimentError
+from sojourn import ExperimentError, _core
 from sojourn.figure.panels import spread
 from sojourn.figure.pareto import front
 from sojourn.frame.columns import measure, short
 from sojourn.frame.intervals import median_intervals
 from sojourn.frame.statistics import median_interval
 from sojourn.store.cells import Grid
+from sojourn.store.rows import setup_of
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,9 @@ def grid(swept: Path) -> Grid:
 
 def test_the_intervals_of_many_cells_are_those_of_each():
     chance = np.random.default_rng(3)
-    samples = [chance.lognormal(size=n) for n in (1, 2, 3, 4, 5, 8, 11, 20, 20, 3, 2, 150, 151)]
+    samples = [chance.lognormal(size=n) for n in (1, 2, 3, 4, 5, 8, 11, 20, 20, 3, 2)]
+    # Of these an end of the interval lies between two unequal medians of resamples.
+    samples += [np.random.default_rng(n).lognormal(size=n) for n in (8, 24)]
     samples += [np.array([7.0, 7.0, 7.0]), np.array([math.nan, 5.0, 1.0, math.nan]), np.array([math.nan]), np.array([])]
     cell_of = np.concatenate([np.full(len(sample), cell) for cell, sample in enumerate(samples)])
     order = chance.permutation(len(cell_of))
@@ -50,6 +53,21 @@ def test_the_intervals_of_many_cells_are_those_of_each():
         assert found.n[cell] == alone.n
         got = [found.middle[cell], found.low[cell], found.high[cell]]
         assert got == pytest.approx([alone.middle, alone.low, alone.high], rel=1e-12, nan_ok=True), (cell, sample)
+
+
+def test_labels_and_seeds_are_no_part_of_a_setup():
+    text = """
+    experiment = { name = "labels", duration = "1 s", repeat = 2 }
+    link = { rate = "4 Mbit/s" }
+    queue = [{ aqm = "codel" }, { aqm = "codel", label = "mine" }, { aqm = "codel", label = "other", target = "6 ms" }]
+    traffic = [{ kind = "bulk", rtt = "20 ms" }]
+    """
+    plan = _core.Plan.read_text(text, "labels", [])
+    setups: dict[str, set[str]] = {}
+    for place in range(len(plan)):
+        setups.setdefault(plan[place].label, set()).add(setup_of(plan[place]))
+    assert [len(of_label) for of_label in setups.values()] == [1, 1, 1]
+    assert setups["codel"] == setups["mine"] != setups["other"]
 
 
 def test_a_front_is_of_points_that_none_dominates():
