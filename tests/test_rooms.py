@@ -12,9 +12,9 @@ FLOORS = (
     {"_core", "schema"},
     {"files", "live"},
     {"frame", "linux"},
-    {"figure", "runs"},
+    {"figure"},
+    {"page", "runs"},
     {"store"},
-    {"page"},
     {"export", "gym", "studies"},
     {"api", "cli", "lines", "__init__", "__main__"},
 )
@@ -22,9 +22,9 @@ FLOORS = (
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 VIEWS = {"sojourn.figure.plots", "sojourn.page.results", "sojourn.store.folder"}
-"""Imported by the methods of ``frame.results.Results`` that a notebook calls: ``plot``, ``table``, ``save``."""
-LIVE = {"sojourn.figure.live", "sojourn.figure.style"}
-"""Imported by the method of ``runs.session.Session`` that a notebook calls: ``animate``."""
+"""Imported by the methods of ``frame.results.Results`` that a notebook calls: ``plot``, ``table``, ``save``.
+
+Nothing else runs back up."""
 DEFERRED = 8
 """Imports within functions, which save the command line a start-up; there is no other reason for one."""
 
@@ -73,7 +73,6 @@ def test_no_room_imports_what_is_above_it_or_beside_it():
         and FLOOR_OF[room] <= FLOOR_OF[room_of(other)]
         and FLOOR_OF[room] < len(FLOORS) - 1
         and not (module == "sojourn.frame.results" and other in VIEWS)
-        and not (module == "sojourn.runs.session" and other in LIVE)
     ]
     assert wrong == []
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from sojourn import _core, schema
+from sojourn import _core
 from sojourn.frame.results import Results, Run
 from sojourn.runs.backends import Backend, backend_of
 from sojourn.runs.comparison import as_in_compare, experiment_text, overrides_for_queues
@@ -206,19 +206,13 @@ def run_plan(
         hand_over_known(len(indices))
         if stopped_by is not None:
             break
-    summary: schema.Summary = {
-        "format": schema.FORMAT,
-        "sojourn": _core.version,
-        "experiment": plan.name,
-        "backend": where.name,
-        "runs": [run.summary for run in runs],
-    }
+    results = Results.of(runs, experiment=plan.name, backend=where.name, resolved_json=plan.resolved_json())
     if until is not None and rounds is not None:
-        summary["until"] = {"metric": until.metric.name, "share": until.share, "missed": rounds.missed()}
+        results.summary["until"] = {"metric": until.metric.name, "share": until.share, "missed": rounds.missed()}
     if len(runs) < planned:
-        summary["partial"] = True
-        summary["planned_runs"] = planned
-    return Results(summary, runs, plan.resolved_json()), stopped_by
+        results.summary["partial"] = True
+        results.summary["planned_runs"] = planned
+    return results, stopped_by
 
 
 def _finished(results: Results, stopped_by: BaseException | None) -> Results:

@@ -14,7 +14,7 @@ import pytest
 import sojourn as sj
 from browser import PHONE, titled
 from conftest import EXPERIMENT, SOJOURN, Cli, wrong
-from sojourn.page.experiment import context
+from sojourn.store.section import context
 
 # Put into a copy of the page; what it finds becomes the page's title.
 PROBE = """<script>addEventListener("load", () => { document.title = JSON.stringify({

@@ -12,7 +12,7 @@ import pytest
 from conftest import Cli
 from sojourn import _core
 from sojourn.store import Store, work
-from sojourn.store.listed import make
+from sojourn.store.batches import make
 from sojourn.store.listing import Listing
 from store.conftest import EXPERIMENT, RUNS, contents, planned
 

@@ -15,7 +15,7 @@ from conftest import Cli
 from sojourn import _core
 from sojourn.runs.executors import Outcome
 from sojourn.store import Store, work
-from sojourn.store.listed import make
+from sojourn.store.batches import make
 from sojourn.store.planning import mend
 from sojourn.store.status import status
 from sojourn.store.work import Batches
@@ -213,6 +213,10 @@ def test_values_that_cannot_go_together_fail_their_runs_alone(sojourn: Cli, tmp_
     (row,) = json.loads(sojourn("query", "--store", "store", sql, "--json").stdout)
     assert row["n"] == 12
     assert "traffic.0.rtt" in row["error"]
+    # They would fail again: the next sweep does not repeat them.
+    rows = {path: path.stat().st_mtime_ns for path in (tmp_path / "store" / "runs").glob("*/*")}
+    assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 1
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "store" / "runs").glob("*/*")} == rows
 
 
 def test_what_is_no_store_is_refused_and_left_alone(sojourn: Cli, file: Path, tmp_path: Path):

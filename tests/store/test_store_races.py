@@ -17,9 +17,9 @@ import pytest
 
 from sojourn import RunError, _core
 from sojourn.store import Store, files, work
+from sojourn.store.batches import make
 from sojourn.store.cells import Grid
 from sojourn.store.files import Part
-from sojourn.store.listed import make
 from sojourn.store.listing import Listing
 from sojourn.store.planning import batch_of, mend
 from sojourn.store.plans import Meta, StoredPlan

@@ -18,8 +18,8 @@ from conftest import Cli
 from sojourn import _core
 from sojourn.runs.backends import Simulator
 from sojourn.store import Store, claims, work
+from sojourn.store.batches import make
 from sojourn.store.claims import Claims
-from sojourn.store.listed import make
 from sojourn.store.listing import Listing
 from sojourn.store.query import query
 from sojourn.store.work import Ahead
@@ -128,6 +128,13 @@ def test_a_claim_is_held_by_one_and_lapses(tmp_path: Path, monkeypatch: pytest.M
             assert is_theirs
             assert mine.hold
     assert not list(tmp_path.iterdir())
+
+
+def test_who_lost_a_claim_leaves_that_of_its_successor(tmp_path: Path):
+    with Claims(tmp_path).hold("0") as is_ours:
+        assert is_ours
+        (tmp_path / "0").write_text("another worker's, since this one was stopped for too long", encoding="utf-8")
+    assert (tmp_path / "0").exists()
 
 
 def test_a_claim_is_kept_alive_while_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -10,8 +10,8 @@ import typer
 from sojourn._core import ExperimentError
 from sojourn.cli.outcome import FAILED, Stopped
 from sojourn.files.storage import Staging, write_failed
-from sojourn.page import experiment
 from sojourn.page.html import render
+from sojourn.store import section as experiment
 from sojourn.studies import agreement_section as agreement
 from sojourn.studies import section as study
 

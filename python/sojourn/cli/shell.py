@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from sojourn import _core, schema
+from sojourn import _core
 from sojourn.cli import mahimahi
 from sojourn.cli.options import BY_DEFAULT, Figures, Out, Set, formats_of, overrides
 from sojourn.cli.outcome import FAILED, Stopped, complain
@@ -187,14 +187,7 @@ def interfaces(
 
 def results_of(plan: _core.Plan, backend: str, run: Run) -> Results:
     """The only run that was made of a plan, as results."""
-    summary: schema.Summary = {
-        "format": schema.FORMAT,
-        "sojourn": _core.version,
-        "experiment": plan.name,
-        "backend": backend,
-        "runs": [run.summary],
-    }
-    return Results(summary, [run], plan.resolved_json())
+    return Results.of([run], experiment=plan.name, backend=backend, resolved_json=plan.resolved_json())
 
 
 def _duration(text: str) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from sojourn import schema
+from sojourn import _core, schema
 from sojourn.files.extras import missing
 from sojourn.frame.arrow import table_of, with_run_columns
 from sojourn.frame.groups import GroupIndex
@@ -145,6 +145,20 @@ class Results:
         """All runs: cells of the sweep in file order, then seeds, then queues."""
         self.resolved_json = resolved_json
         """The experiment with every default filled in; None if not known."""
+
+    @classmethod
+    def of(
+        cls, runs: Sequence[Run], *, experiment: str, backend: str = "sim", resolved_json: str | None = None
+    ) -> Results:
+        """The results of these runs, made by this version; ``experiment`` is its name."""
+        summary: schema.Summary = {
+            "format": schema.FORMAT,
+            "sojourn": _core.version,
+            "experiment": experiment,
+            "backend": backend,
+            "runs": [run.summary for run in runs],
+        }
+        return cls(summary, runs, resolved_json)
 
     @property
     def partial(self) -> bool:

@@ -83,9 +83,7 @@ def round_trips(run: Run, direction: Direction = "down", *, traffic: int | None 
     table = run.rtts()
     if table is None:
         return None
-    flows = run.summary["flows"]
-    wanted = np.array([flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in flows])
-    own = wanted[table["flow"].to_numpy()]
+    own = _wanted(run, direction, traffic)[table["flow"].to_numpy()]
     return Series(table["time_ns"].to_numpy()[own] / 1e9, table["rtt_ns"].to_numpy()[own] / 1e6)
 
 
@@ -97,9 +95,7 @@ def downloads(run: Run, direction: Direction = "down", *, traffic: int | None = 
     table = run.read_table("completions")
     if table is None:
         return np.empty(0)
-    flows = run.summary["flows"]
-    wanted = np.array([flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in flows])
-    own = wanted[table["flow"].to_numpy()]
+    own = _wanted(run, direction, traffic)[table["flow"].to_numpy()]
     return cast("FloatArray", table["completion_ns"].to_numpy()[own] / 1e6)
 
 
@@ -108,11 +104,16 @@ def _flows(run: Run, column: str, direction: Direction, traffic: int | None) -> 
     table = run.flow_series()
     if table is None:
         return None
-    flows = run.summary["flows"]
-    wanted = [flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in flows]
+    wanted = _wanted(run, direction, traffic)
     # Rows are ordered by bin, with every flow in each bin.
-    values = table[column].to_numpy().reshape(-1, len(flows))[:, wanted]
-    return _middle(table["time_s"].to_numpy()[:: len(flows)]), values.astype(np.float64)
+    values = table[column].to_numpy().reshape(-1, len(wanted))[:, wanted]
+    return _middle(table["time_s"].to_numpy()[:: len(wanted)]), values.astype(np.float64)
+
+
+def _wanted(run: Run, direction: Direction, traffic: int | None) -> npt.NDArray[np.bool_]:
+    """Whether each flow is in this direction, and of that ``[[traffic]]`` entry if one is given."""
+    flows = run.summary["flows"]
+    return np.array([flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in flows], bool)
 
 
 def sojourn(run: Run, place: str = "down") -> Series | None:

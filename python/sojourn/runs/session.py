@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sojourn import _core, schema
+from sojourn import _core
 from sojourn.frame.results import Results
 from sojourn.frame.swept import as_in_file
 from sojourn.runs.execution import as_run
@@ -300,14 +300,7 @@ class Session:
         """The results, as from ``run``. A run that has not reached its end is first continued to it."""
         if self._results is None:
             run = as_run(self._session.finish())
-            summary: schema.Summary = {
-                "format": schema.FORMAT,
-                "sojourn": _core.version,
-                "experiment": self.spec.name,
-                "backend": "sim",
-                "runs": [run.summary],
-            }
-            self._results = Results(summary, [run])
+            self._results = Results.of([run], experiment=self.spec.name)
         return self._results
 
 

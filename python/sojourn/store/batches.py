@@ -1,4 +1,4 @@
-"""Makes a batch of runs, or reads them from a store."""
+"""Makes a batch of runs; with a store, reads those that it has, and keeps the others."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import TypeVar
 from sojourn import _core
 from sojourn.frame.results import Run
 from sojourn.runs.backends import Backend, backend_of
-from sojourn.runs.execution import Report, as_run, execute
+from sojourn.runs.execution import Report, as_run, execute, named
 from sojourn.runs.executors import MakeExecutor, Threads, default_workers
 from sojourn.store import Store
-from sojourn.store.listed import make
+from sojourn.store.keys import backend_key
+from sojourn.store.listing import Listing
+from sojourn.store.planning import batch_of_listing, mend
+from sojourn.store.stored import runs_of
+from sojourn.store.work import index, work
 
 T = TypeVar("T")
 
@@ -56,6 +60,57 @@ def make_batch(
     runs, stopped_by = make(
         store, name, specs, jobs=workers, backend=backend_of(backend), executor=executor, report=report
     )
-    for index in sorted(runs):
-        take(index, finish(index, runs[index]))
+    for place in sorted(runs):
+        take(place, finish(place, runs[place]))
     return stopped_by
+
+
+def make(
+    store: Store,
+    name: str,
+    specs: Sequence[_core.RunSpec],
+    *,
+    jobs: int,
+    backend: Backend | None = None,
+    executor: MakeExecutor = Threads,
+    report: Report | None = None,
+) -> tuple[dict[int, Run], BaseException | None]:
+    """Executes the runs of a list that a store lacks, by default on the simulator, and reads all of them.
+
+    Other workers of the store may help.
+
+    Parameters
+    ----------
+    name
+        The name of the list in ``sojourn status``.
+
+    Returns
+    -------
+    tuple
+        The finished runs by index in the list, and the reason if runs are missing.
+
+    Raises
+    ------
+    ExperimentError
+        A run cannot be stored.
+    """
+    if not specs:
+        return {}, None
+    where = backend or backend_of("sim")
+    listing = Listing.of(name, specs, backend_key(where))
+    # Only the simulator is fast enough for several runs to be worth a batch.
+    plan = store.find(listing) or store.add_listing(
+        listing, batch_of_listing(specs, jobs) if where.name == "sim" else 1
+    )
+    for path in mend(plan):
+        store.say(f"{path}: damaged; its runs are repeated")
+    stopped_by = None
+    if plan.missing():
+        store.check_writable()
+        known = index(other for other in store.plans() if other.id != plan.id)
+        stopped_by = work(plan, known, jobs=jobs, backend=where, executor=executor, report=report)
+    runs, failed = runs_of(plan)
+    if stopped_by is None and failed:
+        first = specs[min(failed)]
+        stopped_by = named(_core.RunError(failed[min(failed)]), first)
+    return runs, stopped_by

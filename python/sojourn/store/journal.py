@@ -49,6 +49,10 @@ class Header:
     """Number of planned runs."""
     format: int = FORMAT
 
+    def is_of(self, key: str) -> bool:
+        """True if this version reads the journal, and it is of the experiment with this key."""
+        return (self.key, self.format) == (key, FORMAT)
+
 
 class Finished(Protocol):
     """Where finished runs are kept, by their index in the plan."""
@@ -207,7 +211,7 @@ class LeftBehind:
 
     def runs_of(self, key: str) -> int:
         """The number of finished runs of an experiment."""
-        return max((_count(one.path) for one, header in self._found.items() if header.key == key), default=0)
+        return max((_count(one.path) for one, found in self._found.items() if found.is_of(key)), default=0)
 
     def take(self, header: Header) -> Journal | None:
         """Returns the journal of an experiment with the most runs.
@@ -217,7 +221,7 @@ class LeftBehind:
         OutputError
             There are only journals of other experiments.
         """
-        own = [one for one, found in self._found.items() if found.key == header.key]
+        own = [one for one, found in self._found.items() if found.is_of(header.key)]
         if not own:
             others = [found for one, found in self._found.items() if _count(one.path)]
             if others:
@@ -258,8 +262,7 @@ def _checked(line: bytes) -> dict[str, Any]:
 
 def _header(folder: Path) -> Header | None:
     with contextlib.suppress(OSError, ValueError, TypeError), _opened(folder / LINES) as file:
-        header = Header(**json.loads(file.readline(100_000)))
-        return header if header.format == FORMAT else None
+        return Header(**json.loads(file.readline(100_000)))
     return None
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sojourn import _core, schema
+from sojourn import _core
 from sojourn.frame.results import Results, Run
 from sojourn.store.plans import StoredPlan
 
@@ -37,7 +37,7 @@ def table_of(plan: StoredPlan, made: Sequence[Made]) -> pa.Table:
     """The rows of runs. A failed run has one row, without figures."""
     import pyarrow as pa
 
-    results = _results([one.run for one in made if one.run is not None])
+    results = Results.of([one.run for one in made if one.run is not None], experiment="")
     rows: list[dict[str, object]] = []
     backend = plan.meta.backend.partition(" ")[0]
     for one in made:
@@ -74,17 +74,6 @@ def setup_of(spec: _core.RunSpec, backend: str = "sim") -> str:
         queue.pop("label", None)
     text = json.dumps(document, sort_keys=True)
     return hashlib.sha256((text if backend == "sim" else f"{backend}\n{text}").encode()).hexdigest()
-
-
-def _results(runs: list[Run]) -> Results:
-    summary: schema.Summary = {
-        "format": schema.FORMAT,
-        "sojourn": _core.version,
-        "experiment": "",
-        "backend": "sim",
-        "runs": [run.summary for run in runs],
-    }
-    return Results(summary, runs)
 
 
 def _figures(row: dict[str, object]) -> dict[str, object]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from sojourn.files import typed
-from sojourn.page.experiment import ranges
 from sojourn.page.html import Picture, picture, saved
 from sojourn.store.folder import load
+from sojourn.store.section import ranges
 from sojourn.studies import agreement
 
 NEEDS = "agreement.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import Any
 
 from sojourn import _core
 from sojourn.files import bounded
@@ -16,47 +16,10 @@ FILE = "inputs.json"
 """The file's name, beside claims.json."""
 
 
-class InputFile(TypedDict):
-    """A file that was read."""
-
-    file: str
-    sha256: str
-    text: NotRequired[str]
-    """For experiment files only."""
-
-
-class ExperimentRuns(TypedDict):
-    """An experiment of the paper, and its runs."""
-
-    id: str
-    title: str
-    files: list[str]
-    runs: int
-    seeds: list[int]
-
-
-class Inputs(TypedDict):
-    """The whole document."""
-
-    sojourn: str
-    title: str
-    source: str
-    backend: str
-    departures: list[str]
-    """Differences from the study's files, if the backend lacks a feature."""
-    overrides: dict[str, str]
-    files: list[InputFile]
-    experiments: list[ExperimentRuns]
-    figures: dict[str, str]
-    """The title of each figure by its file name."""
-    tolerances: dict[str, str]
-    """The tolerance of each claim, by its id."""
-
-
-def inputs(results: StudyResults, *, quick: bool) -> Inputs:
-    """The inputs of these results."""
+def inputs_json(results: StudyResults, *, quick: bool) -> str:
+    """The file. Departures are differences from the study's files, if the backend lacks a feature."""
     study = results.study
-    experiments: list[ExperimentRuns] = []
+    experiments: list[dict[str, Any]] = []
     for experiment in study.experiments:
         if experiment.id in results.grids:
             runs = [run for cell in results.grids[experiment.id].cells for run in cell.runs]
@@ -70,7 +33,7 @@ def inputs(results: StudyResults, *, quick: bool) -> Inputs:
                 }
             )
     run_files = dict.fromkeys(name for experiment in experiments for name in experiment["files"])
-    return {
+    document = {
         "sojourn": _core.version,
         "title": study.title,
         "source": study.source,
@@ -85,16 +48,12 @@ def inputs(results: StudyResults, *, quick: bool) -> Inputs:
         "figures": {figure.name: figure.title for figure in study.figures},
         "tolerances": {claim.id: claim.tolerance for claim in study.claims},
     }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def inputs_json(results: StudyResults, *, quick: bool) -> str:
-    """``inputs`` as the file beside claims.json."""
-    return json.dumps(inputs(results, quick=quick), indent=1, ensure_ascii=False) + "\n"
-
-
-def _input(path: Path, *, with_text: bool) -> InputFile:
+def _input(path: Path, *, with_text: bool) -> dict[str, str]:
     content = bounded.read_bytes(path, LARGEST_TEXT)
-    known: InputFile = {"file": path.name, "sha256": hashlib.sha256(content).hexdigest()}
+    known = {"file": path.name, "sha256": hashlib.sha256(content).hexdigest()}
     if with_text:
         known["text"] = content.decode("utf-8")
     return known

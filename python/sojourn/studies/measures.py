@@ -32,6 +32,8 @@ QUEUE_COLUMNS = frozenset(
     | {"p_drop", "p_max", "p_prime", "probability", "probability_l", "qdelay_ms", "sparse_flows"}
 )
 """The columns of the queue's series that a metric may use."""
+_OF_FLOWS = ("rtt_ms", "one_way_ms", "jitter_ms", "completion_ms", "page_load_ms", "frame_ms")
+"""The distributions of flows."""
 DROP_REASONS = frozenset({"aqm", "deterministic", "overflow", "unknown"})
 _OF_RUNS = declared("run", "direction", "queue")
 
@@ -339,29 +341,14 @@ def _sojourn_ms(run: Run, part: Part) -> Sample:
     return Quantiles(levels, values, distribution["mean"])
 
 
-def _rtt_ms(run: Run, part: Part) -> Sample:
-    # Every flow has the same weight, however often it was measured.
-    return _of_spreads([flow["rtt_ms"] for flow in part.flows(run)])
+def _of_flows(key: str) -> Callable[[Run, Part], Sample]:
+    """A distribution of flows, in which every flow has the same weight, however often it was measured."""
 
+    def sample(run: Run, part: Part) -> Sample:
+        flows: list[Any] = part.flows(run)
+        return _of_spreads([flow[key] for flow in flows if key in flow])
 
-def _one_way_ms(run: Run, part: Part) -> Sample:
-    return _of_spreads([flow["one_way_ms"] for flow in part.flows(run) if "one_way_ms" in flow])
-
-
-def _jitter_ms(run: Run, part: Part) -> Sample:
-    return _of_spreads([flow["jitter_ms"] for flow in part.flows(run) if "jitter_ms" in flow])
-
-
-def _completion_ms(run: Run, part: Part) -> Sample:
-    return _of_spreads([flow["completion_ms"] for flow in part.flows(run) if "completion_ms" in flow])
-
-
-def _page_load_ms(run: Run, part: Part) -> Sample:
-    return _of_spreads([flow["page_load_ms"] for flow in part.flows(run) if "page_load_ms" in flow])
-
-
-def _frame_ms(run: Run, part: Part) -> Sample:
-    return _of_spreads([flow["frame_ms"] for flow in part.flows(run) if "frame_ms" in flow])
+    return sample
 
 
 def _mos(run: Run, part: Part) -> Sample:
@@ -393,9 +380,11 @@ _Quantity = Literal["mean", "p5", "p25", "p50", "p75", "p95", "max"]
 _SPREAD: tuple[_Quantity, ...] = ("mean", "p5", "p25", "p50", "p75", "p95", "max")
 
 
-def _values(read: Callable[[Run, Part], Series | None]) -> Callable[[Run, Part], Sample]:
+def _values(name: str) -> Callable[[Run, Part], Sample]:
+    """The values of one of ``SERIES``."""
+
     def sample(run: Run, part: Part) -> Sample:
-        found = part.of(read(run, part))
+        found = part.of(SERIES[name](run, part))
         return Values(np.empty(0) if found is None else found.value[~np.isnan(found.value)])
 
     return sample
@@ -408,28 +397,9 @@ def _goodput_share(run: Run, part: Part) -> Sample:
     return Single(own / of_all if of_all else math.nan)
 
 
-def _goodput_series(run: Run, part: Part) -> Series | None:
-    return series.goodput(run, part.directions[0], traffic=part.traffic)
-
-
-def _received_series(run: Run, part: Part) -> Series | None:
-    return series.received(run, part.directions[0], traffic=part.traffic)
-
-
-def _rtt_series(run: Run, part: Part) -> Series | None:
-    return series.rtt(run, part.directions[0], traffic=part.traffic)
-
-
-def _round_trips(run: Run, part: Part) -> Series | None:
-    return series.round_trips(run, part.directions[0], traffic=part.traffic)
-
-
-def _queue_series(run: Run, part: Part) -> Series | None:
-    return series.queue(run, part.column, part.place)
-
-
-def _first_flow_sojourn(run: Run, _part: Part) -> Series | None:
-    return series.flow_sojourn(run, 0)
+def _of_part(read: Callable[..., Series | None]) -> Callable[[Run, Part], Series | None]:
+    """A series of the part's flows."""
+    return lambda run, part: read(run, part.directions[0], traffic=part.traffic)
 
 
 def _first_flow_jitter_ms(run: Run, part: Part) -> Sample:
@@ -478,29 +448,36 @@ def _number(run: Run, part: Part, name: str) -> Sample:
     return Single(float(sum(metric.of(one) for one in elements)))
 
 
+SERIES: dict[str, Callable[[Run, Part], Series | None]] = {
+    "sojourn_ms": lambda run, part: series.sojourn(run, part.place),
+    "goodput_series_bps": _of_part(series.goodput),
+    "received_series_bytes": _of_part(series.received),
+    "rtt_series_ms": _of_part(series.rtt),
+    "recorded_rtt_ms": _of_part(series.round_trips),
+    "queue_series": lambda run, part: series.queue(run, part.column, part.place),
+    "first_flow_sojourn_ms": lambda run, _part: series.flow_sojourn(run, 0),
+    "drop_delay_ms": lambda run, part: series.delay_at_drops(run, part.place),
+}
+"""The sources that can be drawn over time."""
+
 SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "sojourn_ms": _sojourn_ms,
-    "rtt_ms": _rtt_ms,
-    "one_way_ms": _one_way_ms,
-    "jitter_ms": _jitter_ms,
-    "completion_ms": _completion_ms,
-    "page_load_ms": _page_load_ms,
-    "frame_ms": _frame_ms,
+    **{key: _of_flows(key) for key in _OF_FLOWS},
     "mos": _mos,
     "qoo": _qoo,
     "download_ms": _download_ms,
     "goodput_share": _goodput_share,
-    "goodput_series_bps": _values(_goodput_series),
-    "received_series_bytes": _values(_received_series),
-    "rtt_series_ms": _values(_rtt_series),
-    "recorded_rtt_ms": _values(_round_trips),
-    "queue_series": _values(_queue_series),
+    "goodput_series_bps": _values("goodput_series_bps"),
+    "received_series_bytes": _values("received_series_bytes"),
+    "rtt_series_ms": _values("rtt_series_ms"),
+    "recorded_rtt_ms": _values("recorded_rtt_ms"),
+    "queue_series": _values("queue_series"),
     "drop_rate": _drop_rate,
     "drops_for_reason": _drop_reason,
     "drop_reason_delay_ms": _drop_reason_ms,
     "packet_sojourn_ms": _packet_sojourn_ms,
     "drop_delay_ms": _drop_delay_ms,
-    "first_flow_sojourn_ms": _values(_first_flow_sojourn),
+    "first_flow_sojourn_ms": _values("first_flow_sojourn_ms"),
     "first_flow_jitter_ms": _first_flow_jitter_ms,
 }
 """The sources of metrics besides the numbers of the registry, by their names in recipes."""
@@ -514,15 +491,3 @@ VALUES = frozenset(
     | {"drop_delay_ms", "first_flow_sojourn_ms", "first_flow_jitter_ms"}
 )
 """The sources with individual values, which can be pooled over repeats."""
-
-SERIES: dict[str, Callable[[Run, Part], Series | None]] = {
-    "sojourn_ms": lambda run, part: series.sojourn(run, part.place),
-    "goodput_series_bps": _goodput_series,
-    "received_series_bytes": _received_series,
-    "rtt_series_ms": _rtt_series,
-    "recorded_rtt_ms": _round_trips,
-    "queue_series": _queue_series,
-    "first_flow_sojourn_ms": _first_flow_sojourn,
-    "drop_delay_ms": lambda run, part: series.delay_at_drops(run, part.place),
-}
-"""The sources that can be drawn over time."""

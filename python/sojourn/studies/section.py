@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sojourn.files import typed
-from sojourn.page.experiment import ranges
 from sojourn.page.html import Picture, picture
+from sojourn.store.section import ranges
 from sojourn.studies.claims import Verdict
 from sojourn.studies.inputs import FILE as INPUTS
 from sojourn.studies.page import OF_QUICK

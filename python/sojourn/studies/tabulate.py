@@ -14,11 +14,12 @@ from pathlib import Path
 from sojourn.files.storage import Staging
 from sojourn.studies.evaluate import instances
 from sojourn.studies.exhibits import SCHEME, TableSpec, Value
-from sojourn.studies.figures.words import tick, words
+from sojourn.studies.figures.words import words
 from sojourn.studies.grid import AxisValue, Grid, Point, same
 from sojourn.studies.page import escaped, table
 from sojourn.studies.published import Mark, entries
 from sojourn.studies.recipe import Study
+from sojourn.studies.sides import plain
 from sojourn.studies.verdict import plain_statistic
 
 OUTSIDE = "✗"
@@ -73,7 +74,7 @@ def markdown(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
             (entry.value, entry.at.get(spec.across)): entry for entry in of_table if _key(entry.at, spec.rows) == row
         }
         cells = [own.get((value, at)) for _, value, at in columns]
-        names = [study.labels.get(str(part), tick(part)) for part in row]
+        names = [study.labels.get(str(part), plain(part)) for part in row]
         if has_published:
             lines.append([*names, "published", *(_EMPTY if one is None else _told(one) for one in cells)])
             names = [""] * len(names)
@@ -96,7 +97,7 @@ def as_csv(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
         number = "" if math.isnan(entry.measured) else f"{entry.measured:.6g}"
         writer.writerow(
             [
-                *(tick(entry.at[axis]) for axis in axes),
+                *(plain(entry.at[axis]) for axis in axes),
                 entry.value.heading,
                 *(("", "", "") if mark is None else (mark.low, mark.high, mark.bound or "")),
                 number,
@@ -172,7 +173,7 @@ def _columns(of_table: Sequence[Entry], spec: TableSpec, study: Study) -> list[t
     columns = []
     for value in spec.values:
         for at in across:
-            heading = value.heading if at is None else study.labels.get(str(at), tick(at))
+            heading = value.heading if at is None else study.labels.get(str(at), plain(at))
             if at is not None and len(spec.values) > 1:
                 heading = f"{value.heading}, {heading}"
             columns.append((heading, value, at))

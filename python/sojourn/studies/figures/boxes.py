@@ -10,9 +10,10 @@ from matplotlib.colors import to_rgba
 from sojourn.figure.distributions import Box, draw_boxes
 from sojourn.frame.statistics import mean_interval
 from sojourn.studies.figures.panel import Panel
-from sojourn.studies.figures.words import tick, words
+from sojourn.studies.figures.words import words
 from sojourn.studies.grid import AmbiguousPlaceError, AxisValue, Cell
 from sojourn.studies.published import Mark
+from sojourn.studies.sides import plain
 
 _OF_ONE = frozenset({"value", "mean", "median"})
 """Statistics that are equal for a single number per run."""
@@ -31,7 +32,7 @@ def draw_box(panel: Panel) -> None:
             _range_of_medians(panel, cells, place + offset)
             for mark in _marks(panel, scheme, value):
                 panel.drawn.upright(axes, mark, place + offset, 0.9 * width, named=not spec.of_runs)
-    names = [tick(value) for value in ticks if value is not None]
+    names = [plain(value) for value in ticks if value is not None]
     axes.set_xticks(range(len(names)), names)
     axes.set_xlabel(words(spec.x))
 

@@ -9,6 +9,7 @@ from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import AxisValue, Grid
 from sojourn.studies.measures import Measure
 from sojourn.studies.recipe import Study
+from sojourn.studies.sides import plain
 
 _DISCIPLINES = {"droptail": "pfifo"}
 """Disciplines with other names in studies."""
@@ -32,10 +33,10 @@ def at(axis: str, value: AxisValue) -> str:
     """``target 5 ms``, ``4 flows``."""
     name, unit = _parts(axis)
     if isinstance(value, bool):
-        return f"{name}: {tick(value)}"
+        return f"{name}: {plain(value)}"
     if unit or axis in _NAMES:
-        return f"{name} {tick(value)} {unit}".rstrip()
-    return f"{tick(value)} {name}"
+        return f"{name} {plain(value)} {unit}".rstrip()
+    return f"{plain(value)} {name}"
 
 
 def _parts(axis: str) -> tuple[str, str]:
@@ -44,11 +45,6 @@ def _parts(axis: str) -> tuple[str, str]:
     if not name or unit not in _UNITS:
         name, unit = axis, ""
     return _NAMES.get(name, name.replace("_", " ")), _UNITS.get(unit, "")
-
-
-def tick(value: AxisValue) -> str:
-    """A value on an axis."""
-    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def with_unit(measure: Measure) -> str:

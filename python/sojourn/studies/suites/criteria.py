@@ -110,8 +110,8 @@ class Seen:
         """The stays in a phase."""
         return [stay for stay in self.stays if stay.phase == phase]
 
-    def ended(self, phase: str, then: str) -> list[Stay]:
-        """The stays in a phase that ended in another one, or one of PROBE_BW's: ``probe_bw``."""
+    def ended(self, phase: str, then: str = "") -> list[Stay]:
+        """The stays in a phase that ended: in a given other one, or one of PROBE_BW's, ``probe_bw``."""
         return [stay for stay in self.all_of(phase) if stay.after is not None and stay.after.phase.startswith(then)]
 
     def max_bw(self, moment: Moment) -> float:
@@ -239,10 +239,9 @@ def up_by_plateau(seen: Seen) -> Answer:
 
 def up_by_loss(seen: Seen) -> Answer:
     """Every PROBE_UP that lost packets, and that PROBE_RTT did not end, ends in PROBE_DOWN."""
-    ended = [stay for stay in seen.all_of(UP) if stay.after is not None and stay.after.phase != "probe_rtt"]
-    lossy = [stay for stay in ended if seen.lost_within(stay)]
+    ended = [stay for stay in seen.ended(UP) if _after(stay).phase != "probe_rtt"]
     # The acknowledgement that begins PROBE_DOWN may end it too.
-    return _all(stay.after is not None and stay.after.phase in (DOWN, CRUISE) for stay in lossy)
+    return _all(_after(stay).phase in (DOWN, CRUISE) for stay in ended if seen.lost_within(stay))
 
 
 def bound_set(seen: Seen) -> Answer:
@@ -285,20 +284,20 @@ def refill_follows_down(seen: Seen) -> Answer:
 
 def probe_rtt_every(seen: Seen, interval_s: float) -> Answer:
     """PROBE_RTT begins this long after the last one ended, and a round trip or two more."""
-    stays = [stay for stay in seen.all_of("probe_rtt") if stay.after is not None]
+    stays = seen.ended("probe_rtt")
     gaps = [two.moments[0].at_s - _after(one).at_s for one, two in pairwise(stays)]
     return _all(interval_s <= gap <= interval_s + 4 * seen.rtt_s for gap in gaps)
 
 
 def probe_rtt_lasts(seen: Seen, at_least_s: float, round_trips: float = math.inf) -> Answer:
     """PROBE_RTT lasts this long, and at most some round trips more."""
-    stays = [stay for stay in seen.all_of("probe_rtt") if stay.after is not None]
+    stays = seen.ended("probe_rtt")
     return _all(at_least_s <= stay.lasted_s <= at_least_s + round_trips * seen.rtt_s for stay in stays)
 
 
 def probe_rtt_then(seen: Seen, phase: str) -> Answer:
     """PROBE_RTT ends in a phase."""
-    stays = [stay for stay in seen.all_of("probe_rtt") if stay.after is not None]
+    stays = seen.ended("probe_rtt")
     return _all(_after(stay).phase.startswith(phase) for stay in stays)
 
 

@@ -1,0 +1,119 @@
+"""The journal of finished runs: what a killed process leaves, and what was damaged since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from conftest import EXPERIMENT
+from sojourn.files.manifest import OutputError
+from sojourn.frame.results import Run
+from sojourn.runs.backends import Simulator
+from sojourn.runs.plan import read_plan
+from sojourn.store.journal import LINES, TABLES, Header, Journal, LeftBehind
+from sojourn.store.keys import plan_key
+
+HEADER = Header("1", "two flows", "key", 3)
+
+
+def run(number: int) -> Run:
+    """A run with a table of its own, and a capture."""
+    table = pa.table({"time_ns": [number, number + 1]})
+    summary: Any = {"label": "pfifo", "seed": number, "set": {}}
+    return Run(summary, lambda name: table if name == "packets" else None, lambda: {"capture_*.pcapng": b"\n" * number})
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Path:
+    """The folder of a process that was killed after runs 0 and 1, of three."""
+    journal = Journal.start(tmp_path, HEADER)
+    for number in (0, 1):
+        journal.add(number, run(number))
+    journal.close(keep=True)
+    return journal.workspace.path
+
+
+def taken(folder: Path) -> Journal:
+    journal = LeftBehind(folder.parent).take(HEADER)
+    assert journal is not None
+    return journal
+
+
+def test_what_was_finished_comes_back_with_all_that_it_recorded(left: Path):
+    journal = taken(left)
+    assert sorted(journal.stored) == [0, 1]
+    for number, stored in journal.stored.items():
+        assert stored.summary == run(number).summary
+        assert stored.read_table("packets") == run(number).read_table("packets")
+        assert stored.read_table("rtts") is None
+        assert stored.read_files() == run(number).read_files()
+
+
+def test_a_line_whose_digits_were_changed_is_repeated(left: Path):
+    lines = left / LINES
+    lines.write_bytes(lines.read_bytes().replace(b'"seed":1', b'"seed":7'))
+    assert sorted(taken(left).stored) == [0]
+
+
+def test_a_table_that_was_changed_is_repeated(left: Path):
+    tables = left / TABLES
+    content = bytearray(tables.read_bytes())
+    content[-1] ^= 1  # of run 1's capture
+    tables.write_bytes(content)
+    assert sorted(taken(left).stored) == [0]
+
+
+def test_tables_that_were_cut_are_repeated(left: Path):
+    tables = left / TABLES
+    tables.write_bytes(tables.read_bytes()[:-1])
+    assert sorted(taken(left).stored) == [0]
+
+
+def test_what_is_added_behind_a_line_that_was_cut_comes_back(left: Path):
+    lines = left / LINES
+    lines.write_bytes(lines.read_bytes()[:-20])
+    journal = taken(left)
+    assert sorted(journal.stored) == [0]
+    journal.add(1, run(1))
+    journal.add(2, run(2))
+    journal.close(keep=True)
+    assert {number: one.seed for number, one in taken(left).stored.items()} == {0: 0, 1: 1, 2: 2}
+
+
+def test_another_experiment_is_refused_and_its_runs_stay(left: Path):
+    found = LeftBehind(left.parent)
+    with pytest.raises(OutputError, match='finished runs of another experiment, "two flows"'):
+        found.take(Header("1", "other", "other key", 3))
+    found.close(remove=False)
+    assert sorted(taken(left).stored) == [0, 1]
+
+
+def test_a_journal_of_another_format_is_refused(left: Path):
+    lines = left / LINES
+    lines.write_bytes(lines.read_bytes().replace(b'"format": 4', b'"format": 3'))
+    found = LeftBehind(left.parent)
+    assert found.runs_of(HEADER.key) == 0
+    with pytest.raises(OutputError, match="version differ"):
+        found.take(HEADER)
+    found.close(remove=False)
+
+
+def test_runs_of_another_backend_or_release_have_another_key(tmp_path: Path):
+    (tmp_path / "e.toml").write_text(EXPERIMENT, encoding="utf-8")
+    plan = read_plan(str(tmp_path / "e.toml"), [])
+
+    class Other(Simulator):
+        name = "linux"
+        release = "6.1"
+
+        def __repr__(self) -> str:
+            return "Other()"
+
+    class Later(Other):
+        release = "6.12"
+
+    backends = (Simulator(), Other(), Later())
+    assert len({plan_key(plan, cast("Any", backend)) for backend in backends}) == 3
