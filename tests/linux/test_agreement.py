@@ -223,6 +223,10 @@ def test_rtts_of_tcp_are_no_row_beside_a_smoothed_value():
     assert "bulk.rtt_p95_ms" in metrics()
     other.summary["backend"] = "linux"
     assert "bulk.rtt_p95_ms" not in metrics()
+    # A ping has every sample on both.
+    for group in (run.summary["groups"][0] for of_backend in (one, other) for run in of_backend.runs):
+        group["kind"] = "ping"
+    assert "bulk.rtt_p95_ms" in metrics()
 
 
 def test_an_agreement_has_a_page(tmp_path):
