@@ -63,9 +63,9 @@ def compared(file: Path, linux: Linux) -> list[list[str]]:
     rows = []
     for name, results in named.items():
         found = {(row.direction, row.metric): row for row in agreement.compare(reference, results)}
-        for place in reference.places:
-            cells = [cell(found.get((place, key))) for key in COLUMNS]
-            rows.append([file.stem, place, name, *cells, lateness(results) if name == "real packets" else ""])
+        for queue in reference.queues:
+            cells = [cell(found.get((queue, key))) for key in COLUMNS]
+            rows.append([file.stem, queue, name, *cells, lateness(results) if name == "real packets" else ""])
             print("| " + " | ".join(rows[-1]) + " |", flush=True)
     return rows
 

@@ -150,7 +150,7 @@ def test_an_overview_of_a_network_names_the_queue_in_which_packets_wait(network:
     assert "sojourn_cdf" not in names
     assert network.plot.cdf("line/down").axes[0].get_title(loc="left") == "queue line/down"
     assert network.plot.cdf().axes[0].get_title(loc="left") == "queue router/down"
-    with pytest.raises(ValueError, match='place: got "modem/up"; must be one of router/down, line/down'):
+    with pytest.raises(ValueError, match='queue: got "modem/up"; must be one of router/down, line/down'):
         network.plot.cdf("modem/up")
     axes = network.plot.scatter("line/down").axes[0]
     assert min(line.get_xdata().min() for line in axes.lines) > 100.0

@@ -59,7 +59,7 @@ def of_flow(columns: dict[str, Any], flow: int) -> Any:
 
 
 def test_equal_runs_have_no_packet_that_differs(results):
-    assert parting(results.runs[0], results.runs[0], results.places) is None
+    assert parting(results.runs[0], results.runs[0], results.queues) is None
     (line,) = sentences({"sim": results, "linux": results})
     assert line == "codel, seed 1: linux and sim: all packets are the same"
     assert as_rows({"sim": results, "linux": results}) == [
@@ -71,7 +71,7 @@ def test_the_clocks_of_kernels_make_no_difference(results):
     def later(columns: dict[str, Any]) -> None:
         columns["time_ns"] += 10_000
 
-    assert parting(results.runs[0], changed(results, later).runs[0], results.places) is None
+    assert parting(results.runs[0], changed(results, later).runs[0], results.queues) is None
 
 
 def test_an_earlier_handshake_makes_no_difference(results):
@@ -87,7 +87,7 @@ def test_an_earlier_handshake_makes_no_difference(results):
         columns["time_ns"] += 50_000_000
 
     both = changed(results, later), changed(results, connected_before)
-    assert parting(both[0].runs[0], both[1].runs[0], results.places) is None
+    assert parting(both[0].runs[0], both[1].runs[0], results.queues) is None
 
 
 def test_the_packet_that_arrived_first_is_named(results):
@@ -97,7 +97,7 @@ def test_the_packet_that_arrived_first_is_named(results):
         columns["bytes"][first[100]] -= 48
 
     other = changed(results, two_flows)
-    found = parting(results.runs[0], other.runs[0], results.places)
+    found = parting(results.runs[0], other.runs[0], results.queues)
     assert found is not None
     assert found.first is not None and found.second is not None
     assert (found.place, found.flow, found.number) == ("down", 0, 101)
@@ -114,12 +114,12 @@ def test_reasons_of_drops_make_no_difference_but_drops_do(results):
     def reason(columns: dict[str, Any]) -> None:
         columns["fate"][columns["fate"] == 2] = 4
 
-    assert parting(results.runs[0], changed(results, reason).runs[0], results.places) is None
+    assert parting(results.runs[0], changed(results, reason).runs[0], results.queues) is None
 
     def drop(columns: dict[str, Any]) -> None:
         columns["fate"][of_flow(columns, 1)[50]] = 3
 
-    found = parting(results.runs[0], changed(results, drop).runs[0], results.places)
+    found = parting(results.runs[0], changed(results, drop).runs[0], results.queues)
     assert found is not None and found.second is not None
     assert (found.flow, found.number, found.second.end) == (1, 51, "dropped")
 
@@ -130,7 +130,7 @@ def test_a_course_that_ends_differs_there(results):
         for name, values in columns.items():
             columns[name] = np.delete(values, last)
 
-    found = parting(results.runs[0], changed(results, lose_the_last).runs[0], results.places)
+    found = parting(results.runs[0], changed(results, lose_the_last).runs[0], results.queues)
     assert found is not None
     assert found.flow == 0
     assert found.second is None

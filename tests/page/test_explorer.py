@@ -92,7 +92,7 @@ def test_a_filter_leaves_the_cells_that_it_chooses(explored: Path, tmp_path: Pat
     )
     cell = next(
         cell for cell in range(len(grid))
-        if [int(place) for place in grid.codes[cell]] == [1, 2, 1, 1]
+        if [int(index) for index in grid.codes[cell]] == [1, 2, 1, 1]
     )  # fmt: skip
     found = grid.intervals(grid.measure("goodput_bps"))
     middle, low, high = (short(float(f"{one[cell]:.4g}")) for one in (found.middle, found.low, found.high))

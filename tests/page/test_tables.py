@@ -425,7 +425,7 @@ def test_a_row_names_the_discipline_that_stands_there():
     results = sj.run_text(text)
     both = [("core/down", "pie"), ("core/up", "pie"), ("home/down", ""), ("home/up", "cake")]
     arms = ("pfifo", "mine")
-    assert names(results) == [(f"{own} (with {arm})" if own else arm, place) for arm in arms for place, own in both]
+    assert names(results) == [(f"{own} (with {arm})" if own else arm, queue) for arm in arms for queue, own in both]
     inner = inner_sheet(results)
     assert inner is not None
     assert {row[0] for row in inner.rows} == {"cake (with pfifo)", "cake (with mine)", "mine"}

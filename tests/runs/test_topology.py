@@ -35,7 +35,7 @@ def test_an_experiment_with_one_link_has_it_among_its_links():
 
 
 def test_tables_and_frames_have_a_row_per_link(parking_lot: sj.Results):
-    assert parking_lot.places == tuple(f"{link}/down" for link in LINKS)
+    assert parking_lot.queues == tuple(f"{link}/down" for link in LINKS)
     frame = parking_lot.to_arrow().to_pylist()
     assert [(row["label"], row["link"]) for row in frame] == [
         (label, link) for label in ("pfifo", "codel", "fq_codel") for link in LINKS

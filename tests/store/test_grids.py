@@ -64,8 +64,8 @@ def test_labels_and_seeds_are_no_part_of_a_setup():
     """
     plan = _core.Plan.read_text(text, "labels", [])
     setups: dict[str, set[str]] = {}
-    for place in range(len(plan)):
-        setups.setdefault(plan[place].label, set()).add(setup_of(plan[place]))
+    for index in range(len(plan)):
+        setups.setdefault(plan[index].label, set()).add(setup_of(plan[index]))
     assert [len(of_label) for of_label in setups.values()] == [1, 1, 1]
     assert setups["codel"] == setups["mine"] != setups["other"]
 
@@ -146,7 +146,7 @@ def test_lines_have_the_values_of_the_cells(grid: Grid):
     lines = {line.get_label(): line for line in drawn.axes[0].lines}
     assert list(lines["CoDel"].get_xdata()) == [1.0, 2.0, 20.0]
     medians = grid.intervals(grid.measure("goodput_bps"))
-    chosen = [grid.places("label") == 1, grid.places("traffic.0.flows") == 0, grid.places("traffic.0.tcp") == 0]
+    chosen = [grid.indices("label") == 1, grid.indices("traffic.0.flows") == 0, grid.indices("traffic.0.tcp") == 0]
     assert list(lines["CoDel"].get_ydata()) == list(medians.middle[np.logical_and.reduce(chosen)])
 
 
@@ -264,7 +264,7 @@ def test_the_runs_of_several_settings_have_a_range_and_no_interval(grid: Grid):
     assert (grid.is_pooled, pooled.is_pooled, grid.pooled(grid.axes).is_pooled) == (False, True, False)
     assert (found.low <= found.middle).all()
     assert found.low.min() <= np.nanmin(each.low)
-    cell = [place for place in range(len(grid)) if (grid.codes[place, :2] == pooled.codes[0]).all()]
+    cell = [index for index in range(len(grid)) if (grid.codes[index, :2] == pooled.codes[0]).all()]
     assert found.high[0] == max(each.high[cell]) > max(each.middle[cell]) - 1e-9
     text = spread(found.n, interval=True, is_pooled=pooled.is_pooled)
     assert text == "median of 12 runs, with their range"

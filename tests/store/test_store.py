@@ -42,12 +42,12 @@ def test_a_sweep_is_made_once_and_answers_sql(sojourn: Cli, file: Path, tmp_path
 def test_the_rows_are_what_run_gives(sojourn: Cli, file: Path, tmp_path: Path):
     sojourn("sweep", "grid.toml", "--store", "store")
     sojourn("run", "grid.toml", "--out", "out", "--figures", "none")
-    sql = "select place, aqm, seed, sojourn_p95_ms, goodput_bps, summary from runs order by place"
+    sql = "select index, aqm, seed, sojourn_p95_ms, goodput_bps, summary from runs order by index"
     rows = json.loads(sojourn("query", "--store", "store", sql, "--json").stdout)
     runs = json.loads((tmp_path / "out" / "summary.json").read_text())["runs"]
     assert len(rows) == len(runs) == RUNS
-    for place, (row, run) in enumerate(zip(rows, runs, strict=True)):
-        assert (row["place"], row["aqm"], row["seed"]) == (place, run["queue"], run["seed"])
+    for index, (row, run) in enumerate(zip(rows, runs, strict=True)):
+        assert (row["index"], row["aqm"], row["seed"]) == (index, run["queue"], run["seed"])
         assert row["sojourn_p95_ms"] == run["bottleneck"]["down"]["sojourn_ms"]["p95"]
         run.pop("wall_s")
         assert json.loads(row["summary"]) == run
@@ -196,10 +196,10 @@ def test_sweep_and_run_share_their_runs(file: Path, tmp_path: Path, record: str,
     monkeypatch.setattr(work, "as_run", lambda _: pytest.fail("made again"))
     read, stopped_by = make(swept, "listed", specs, jobs=1)
     assert (len(read), stopped_by) == (RUNS, None)
-    for place, run in made.items():
-        assert read[place].summary == run.summary
-        assert (read[place].histogram(), read[place].packets()) == (run.histogram(), run.packets())
-        assert read[place].capture() == run.capture()
+    for index, run in made.items():
+        assert read[index].summary == run.summary
+        assert (read[index].histogram(), read[index].packets()) == (run.histogram(), run.packets())
+        assert read[index].capture() == run.capture()
     again = listed.add(file, [], sweep, 4)
     assert work.work(again, work.index([listed.find(Listing.of("listed", specs))]), jobs=1) is None
     assert (

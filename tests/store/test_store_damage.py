@@ -152,9 +152,9 @@ def test_runs_that_failed_are_tried_again_and_the_others_are_not(
     made: list[int] = []
     end = Batches.end
 
-    def failing(batches: Batches, place: int, outcome: Outcome) -> None:
-        made.append(place)
-        end(batches, place, _core.RunError("out of memory") if place == 17 else outcome)
+    def failing(batches: Batches, index: int, outcome: Outcome) -> None:
+        made.append(index)
+        end(batches, index, _core.RunError("out of memory") if index == 17 else outcome)
 
     monkeypatch.setattr(Batches, "end", failing)
     work.work(plan, jobs=2)
@@ -162,7 +162,7 @@ def test_runs_that_failed_are_tried_again_and_the_others_are_not(
     assert status([plan]) == {"runs": RUNS, "done": RUNS, "running": 0, "failed": 1}
     assert len(plan.parts()) == 1
     made.clear()
-    monkeypatch.setattr(Batches, "end", lambda batches, place, run: (made.append(place), end(batches, place, run)))
+    monkeypatch.setattr(Batches, "end", lambda batches, index, run: (made.append(index), end(batches, index, run)))
     assert mend(plan) == []
     assert plan.missing() == [4]
     work.work(plan, jobs=2)

@@ -132,7 +132,7 @@ def test_every_reader_of_runs_lists_again(finished: StoredPlan, merged_once: Cal
 def test_an_index_lists_again(finished: StoredPlan, merged_once: Callable[[], bool]):
     known = work.index([finished])
     assert merged_once()
-    assert sorted(known) == sorted(finished.sweep[place].hash for place in range(RUNS))
+    assert sorted(known) == sorted(finished.sweep[index].hash for index in range(RUNS))
 
 
 def test_a_grid_lists_again(tmp_path: Path, merged_once: Callable[[], bool]):
@@ -180,10 +180,10 @@ def test_an_answer_that_is_being_printed_survives_a_merge(finished: StoredPlan, 
 
     monkeypatch.setattr(files, "SETTLE_S", 0.0)
     monkeypatch.setattr(query, "CHUNK", 1)
-    with query.query(Store(finished.store), "select place from runs order by place") as answer:
+    with query.query(Store(finished.store), "select index from runs order by index") as answer:
         first = next(answer.chunks)
         compact(finished)
-        assert [*first, *(row for chunk in answer.chunks for row in chunk)] == [(place,) for place in range(RUNS)]
+        assert [*first, *(row for chunk in answer.chunks for row in chunk)] == [(index,) for index in range(RUNS)]
     # Also if there are more files than a process may open.
     monkeypatch.setattr(files, "_most_pins", lambda: 0)
     with query.query(Store(finished.store), "select count(*) from runs") as answer:
@@ -288,10 +288,10 @@ def test_a_read_file_lies_in_arrows_memory(finished: StoredPlan):
 def batches_of(runs: int, most: int, least: int) -> list[int]:
     meta = Meta(1, "", "", "0" * 64, runs, most, [], [], least_runs=least)
     plan = StoredPlan(Path(), meta)
-    places = [plan.places(batch) for batch in range(plan.batches)]
-    assert [place for batch in places for place in batch] == list(range(runs))
-    assert all(plan.batch_of(place) == batch for batch, own in enumerate(places) for place in own)
-    return [len(one) for one in places]
+    indices = [plan.indices(batch) for batch in range(plan.batches)]
+    assert [index for batch in indices for index in batch] == list(range(runs))
+    assert all(plan.batch_of(index) == batch for batch, own in enumerate(indices) for index in own)
+    return [len(one) for one in indices]
 
 
 def test_batches_shrink_towards_the_end_of_a_sweep(file: Path):
@@ -384,7 +384,7 @@ def test_loose_readers_and_workers_of_one_store_get_right_answers(file: Path, tm
     assert wrong == []
     for plan in Store(store).plans():
         assert [part.last for part in plan.parts()] == [RUNS - 1]
-        hashes |= {plan.sweep[place].hash for place in range(RUNS)}
+        hashes |= {plan.sweep[index].hash for index in range(RUNS)}
     done = subprocess.run(
         [*cli, "query", "select count(*) n from runs", "--store", str(store), "--json"], capture_output=True, text=True
     )

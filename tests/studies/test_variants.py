@@ -140,7 +140,7 @@ def test_misses_are_grouped_by_cause_and_claims_by_figure():
         ("set-up", ["c"]),
         ("model", ["a"]),
     ]
-    lines = page.by_place(judgements, lambda place: f"picture of {place}", ["Fig 3", "Fig 7"])
+    lines = page.by_exhibit(judgements, lambda exhibit: f"picture of {exhibit}", ["Fig 3", "Fig 7"])
     assert [line for line in lines if line.startswith("### ")] == ["### Fig 3", "### sec 9", "### Fig 7"]
     assert "picture of Fig 7" in lines
     assert page.summary(judgements)[0] == "1 of the 3 claims that could be compared are reproduced."

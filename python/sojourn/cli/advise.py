@@ -116,8 +116,8 @@ def gains(found: Advice) -> Table:
     table = Table(box=box.SIMPLE, title="What it changes" if found.helps else "As it is", title_justify="left")
     for heading in ("", "", "as it is", *([found.chosen.label, "difference"] if found.helps else [])):
         table.add_column(heading, justify="right" if heading else "left")
-    for place, gain in enumerate(rows := found.gains()):
-        first = place == 0 or rows[place - 1].activity != gain.activity
+    for index, gain in enumerate(rows := found.gains()):
+        first = index == 0 or rows[index - 1].activity != gain.activity
         measure, digits = gain.measure, gain.measure.digits
         cells = [
             gain.activity if first else "",

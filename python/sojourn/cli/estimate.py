@@ -146,7 +146,7 @@ class _Effort(NamedTuple):
 
 def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int) -> _Effort:
     runs = len(plan.jobs)
-    looks = [plan[place] for place in range(0, runs, max(1, runs // MOST_LOOKS))]
+    looks = [plan[index] for index in range(0, runs, max(1, runs // MOST_LOOKS))]
     left = (runs - stored) / len(looks)
     alone_s = 0.0
     if isinstance(backend, Linux | Datapath):
@@ -180,12 +180,12 @@ def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int) -> _E
 def _samples(plan: _core.Plan, samples: int) -> list[_core.RunSpec]:
     """Runs from the beginning to the end of a plan, and one of each arm, if there are few."""
     last = len(plan.jobs) - 1
-    spread = [round(place * last / max(1, samples - 1)) for place in range(samples)]
+    spread = [round(index * last / max(1, samples - 1)) for index in range(samples)]
     of_arm: dict[str, int] = {}
-    for place, (_, _, _, label) in enumerate(plan.jobs):
-        of_arm.setdefault(label, place)
+    for index, (_, _, _, label) in enumerate(plan.jobs):
+        of_arm.setdefault(label, index)
     first = list(of_arm.values()) if samples > 1 else []
-    return [plan[place] for place in dict.fromkeys([*spread, *first])][:MOST_SAMPLES]
+    return [plan[index] for index in dict.fromkeys([*spread, *first])][:MOST_SAMPLES]
 
 
 def _figures(plan: _core.Plan) -> int:
@@ -202,9 +202,9 @@ def _figures(plan: _core.Plan) -> int:
 def first_seeds(plan: _core.Plan) -> Iterator[_core.RunSpec]:
     """A run of every queue and combination; of very many, some."""
     first = plan.jobs[0][2] if plan.jobs else 0
-    places = [place for place, (_, _, seed, _) in enumerate(plan.jobs) if seed == first]
-    for place in places[:: max(1, len(places) // MOST_LOOKS)]:
-        yield plan[place]
+    indices = [index for index, (_, _, seed, _) in enumerate(plan.jobs) if seed == first]
+    for index in indices[:: max(1, len(indices) // MOST_LOOKS)]:
+        yield plan[index]
 
 
 def _sum(

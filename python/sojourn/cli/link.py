@@ -87,5 +87,5 @@ def _of_the_recording(message: str, name: str, given: Sequence[Path]) -> str:
         _, found, rest = message.partition(f"; {beside / os.path.relpath(trace, beside)}:")
         if found:
             return f"{trace}:{rest}"
-    place, _, what = message.partition(": ")
-    return f"{given[0]}: its experiment would be refused: {what if place.startswith(name) else message}"
+    key, _, what = message.partition(": ")
+    return f"{given[0]}: its experiment would be refused: {what if key.startswith(name) else message}"

@@ -27,7 +27,7 @@ from sojourn.store import dask as on_dask
 from sojourn.store.batches import make_batch
 from sojourn.store.planning import Estimate, batch_of, estimate, mend
 from sojourn.store.status import Status, status
-from sojourn.store.work import index, work
+from sojourn.store.work import known_runs, work
 
 MOST_RUNS = 1_000_000
 """Most runs of a sweep, as of ``sojourn run``."""
@@ -94,7 +94,7 @@ def command(
         complain(f"{path}: damaged; its runs are repeated")
     if not plan_only and plan.missing():
         kept.check_writable()
-        known = index(other for other in kept.plans() if other.id != plan.id)
+        known = known_runs(other for other in kept.plans() if other.id != plan.id)
         with Display(then=" in the store") as display:
             if dask is None:
                 stopped_by = work(plan, known, jobs=workers, report=display)
@@ -115,23 +115,23 @@ def command(
 
 def _edges(sweep: _core.Sweep) -> Iterator[_core.RunSpec]:
     """Runs with every value of every swept key; conflicting values are found when they are due."""
-    for place in sweep.edges():
+    for index in sweep.edges():
         with contextlib.suppress(_core.ExperimentError):
-            yield sweep[place]
+            yield sweep[index]
 
 
 def _repeat(plan: _core.Plan, rounds: Rounds, store: Store, *, jobs: int, json: bool) -> None:
     """Repeats every cell until it is precise enough; each round is a batch of the store."""
     done = 0
-    for number, places in enumerate(rounds, start=1):
+    for number, indices in enumerate(rounds, start=1):
 
-        def take(index: int, run: Run, places: Sequence[int] = places) -> None:
-            rounds.take(places[index], run)
+        def take(index: int, run: Run, indices: Sequence[int] = indices) -> None:
+            rounds.take(indices[index], run)
 
         with Display(then=" in the store") as display:
             stopped_by = make_batch(
                 f"{plan.name}, round {number}",
-                [plan[place] for place in places],
+                [plan[index] for index in indices],
                 take,
                 finish=lambda _, run: run,
                 jobs=jobs,
@@ -140,7 +140,7 @@ def _repeat(plan: _core.Plan, rounds: Rounds, store: Store, *, jobs: int, json: 
             )
         if stopped_by is not None:
             raise stop_reason(stopped_by, f"round {number}; finished runs are in the store and are not repeated")
-        done += len(places)
+        done += len(indices)
     for line in rounds.missed():
         print(line, file=sys.stderr)
     found: Status = {"runs": done, "done": done, "running": 0, "failed": 0}

@@ -77,7 +77,7 @@ def _flat(table: pa.Table) -> pa.Table:
     """The table without dictionary columns, which CSV cannot represent."""
     import pyarrow as pa
 
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
-            table = table.set_column(place, field.name, table[field.name].cast(field.type.value_type))
+            table = table.set_column(index, field.name, table[field.name].cast(field.type.value_type))
     return table

@@ -1,6 +1,6 @@
 """Recorded packets of a queue as events files, for ``sojourn replay``.
 
-A file per run and place with a queue: a row per arrival and departure, with flows, ECN fields and marks, in the order
+A file per run and queue: a row per arrival and departure, with flows, ECN fields and marks, in the order
 of time. Packets that the algorithm refused on arrival have no row.
 """
 

@@ -52,9 +52,9 @@ def stage(results: Results, staging: Staging) -> list[Path]:
     return written
 
 
-def log(results: Results, run: Run, place: tuple[int, str], table: Mapping[str, Integers], name: str = "") -> str:
+def log(results: Results, run: Run, hop: tuple[int, str], table: Mapping[str, Integers], name: str = "") -> str:
     """A queue's packets as a log. ``name``: what the first line says of the trace."""
-    link, way = place
+    link, way = hop
     described = _link(results, link)
     of_way = described if way == "down" else described.get("up", {})
     beyond = int(_number(described.get("overhead", "14 B")))

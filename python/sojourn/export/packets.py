@@ -19,7 +19,7 @@ _TEXTS = ("label", "run", "seed")
 
 
 def tables(results: Results) -> Iterator[tuple[Run, int, str, dict[str, Integers]]]:
-    """Each run and place with a queue: the link's number, the direction, and the columns of its packets.
+    """Each queue of each run: the link's number, the direction, and the columns of its packets.
 
     Raises
     ------

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from sojourn.frame.results import Results
 
 
-def bars(results: Results, name: str, place: str, width: Width | None = None) -> Figure:
+def bars(results: Results, name: str, queue: str, width: Width | None = None) -> Figure:
     """The median over the repeats of a metric, with its confidence interval."""
     metric = metric_called(name, results)
     arms = results.arms
-    intervals = arm_intervals(results, metric, place)
+    intervals = arm_intervals(results, metric, queue)
     with style():
         drawn = figure(width_in=width_for(len(arms)), width=width)
         axes = drawn.add_subplot()
@@ -44,21 +44,21 @@ def bars(results: Results, name: str, place: str, width: Width | None = None) ->
         name_y(axes, metric.axis_label)
         repeated = any(interval.n > 1 for interval in intervals)
         spread = f"median of the repeats, {CONFIDENCE:.0%} confidence interval" if repeated else ""
-        note(axes, where(results, metric, place), samples_note(results, metric), spread)
+        note(axes, where(results, metric, queue), samples_note(results, metric), spread)
         return drawn
 
 
-def arm_intervals(results: Results, metric: Metric, place: str) -> list[Interval]:
+def arm_intervals(results: Results, metric: Metric, queue: str) -> list[Interval]:
     """The median over the repeats of each arm, in the unit of the metric's heading."""
     is_of_queue = metric.declared.over in ("queue", "inner_queue")
     if metric.declared.over == "direction":
-        place = place.rpartition("/")[2]
+        queue = queue.rpartition("/")[2]
     return [
         median_interval(
             [
-                metric.value(run.summary, place) / metric.shown_per
+                metric.value(run.summary, queue) / metric.shown_per
                 for run in arm.runs
-                if not is_of_queue or has_queue(run.summary, place)
+                if not is_of_queue or has_queue(run.summary, queue)
             ]
         )
         for arm in results.arms
@@ -74,16 +74,16 @@ def draw_bars(
     such an axis means nothing.
     """
     is_log = wants_log([interval.middle for interval in intervals])
-    for place, (interval, one) in enumerate(zip(intervals, look, strict=True)):
+    for at, (interval, one) in enumerate(zip(intervals, look, strict=True)):
         if math.isnan(interval.middle):
             continue
         if is_log:
-            axes.plot(place, interval.middle, "D", color=one.color, markersize=5)
+            axes.plot(at, interval.middle, "D", color=one.color, markersize=5)
         else:
-            axes.bar(place, interval.middle, 0.6, color=one.color + "55", edgecolor=one.color)
+            axes.bar(at, interval.middle, 0.6, color=one.color + "55", edgecolor=one.color)
         if interval.n > 1:
             reach = np.array([[interval.middle - interval.low], [interval.high - interval.middle]])
-            axes.errorbar(place, interval.middle, yerr=reach, color=one.color, capsize=4, linewidth=1.4)
+            axes.errorbar(at, interval.middle, yerr=reach, color=one.color, capsize=4, linewidth=1.4)
     axes.grid(axis="x", visible=False)
     if is_log:
         known = [end for one in intervals for end in (one.middle, one.low, one.high) if end > 0.0]
@@ -93,6 +93,6 @@ def draw_bars(
         axes.set_ylim(*scale)
     elif not any(interval.high > 0.0 for interval in intervals):
         axes.set_ylim(0.0, 1.0)
-    for place, interval in enumerate(intervals):
-        if interval.middle == 0.0:  # a bar without height, or no place on a logarithmic axis
-            axes.text(place, axes.get_ylim()[0], "0", color=look[place].color, ha="center", va="bottom")
+    for at, interval in enumerate(intervals):
+        if interval.middle == 0.0:  # a bar without height, or none on a logarithmic axis
+            axes.text(at, axes.get_ylim()[0], "0", color=look[at].color, ha="center", va="bottom")

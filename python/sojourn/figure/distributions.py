@@ -52,21 +52,21 @@ class Box:
     mean: float | None = None
 
 
-def sojourn_curve(arm: Arm, place: str) -> tuple[FloatArray, FloatArray]:
+def sojourn_curve(arm: Arm, queue: str) -> tuple[FloatArray, FloatArray]:
     """(sojourn in ms, share of packets at or below it) of all repeats of an arm combined.
 
     From the packets if all repeats recorded them, otherwise from the runs' histograms, whose buckets are about 1 %
     wide; for results without histograms, from the quantiles of the summaries.
     """
-    runs = [run for run in arm.runs if has_queue(run.summary, place)]
-    recorded = [each for run in runs if (each := steady_sojourn(run, place)) is not None]
+    runs = [run for run in arm.runs if has_queue(run.summary, queue)]
+    recorded = [each for run in runs if (each := steady_sojourn(run, queue)) is not None]
     if recorded and len(recorded) == len(runs):
         values = np.concatenate(recorded)
         return (quantiles(values, _LEVELS), _LEVELS) if values.size else (values, values)
-    counted = [one for run in runs if (one := histogram(run, place)) is not None]
+    counted = [one for run in runs if (one := histogram(run, queue)) is not None]
     if counted and len(counted) == len(runs):
         return _steps(counted)
-    return pooled_curve([run.sojourn_ms(place) for run in runs])
+    return pooled_curve([run.sojourn_ms(queue) for run in runs])
 
 
 def _steps(counted: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
@@ -80,24 +80,24 @@ def _steps(counted: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray
     return np.repeat(edges, 2), np.stack([np.append(0.0, shares[:-1]), shares], axis=1).ravel()
 
 
-def sojourn_box(arm: Arm, place: str, whiskers: tuple[float, float]) -> Box | None:
+def sojourn_box(arm: Arm, queue: str, whiskers: tuple[float, float]) -> Box | None:
     """The box of an arm's sojourn times in ms, repeats combined; None if no packet left the queue.
 
     ``whiskers`` are the percentiles of their ends.
     """
-    values, levels = sojourn_curve(arm, place)
+    values, levels = sojourn_curve(arm, queue)
     if not values.size:
         return None
     at = np.interp([whiskers[0] / 100, 0.25, 0.50, 0.75, whiskers[1] / 100], levels, values)
-    distributions = [run.sojourn_ms(place) for run in arm.runs if run.sojourn_ms(place)["n"]]
+    distributions = [run.sojourn_ms(queue) for run in arm.runs if run.sojourn_ms(queue)["n"]]
     mean = np.average([d["mean"] for d in distributions], weights=[d["n"] for d in distributions])
     low, p25, p50, p75, high = map(float, at)
     return Box(low, p25, p50, p75, high, float(mean))
 
 
-def cdf(results: Results, place: str, width: Width | None = None) -> Figure:
+def cdf(results: Results, queue: str, width: Width | None = None) -> Figure:
     """Distribution function of the sojourn time, one line per arm."""
-    curves = [_up_to(_SHOWN, *sojourn_curve(arm, place)) for arm in results.arms]
+    curves = [_up_to(_SHOWN, *sojourn_curve(arm, queue)) for arm in results.arms]
     with style():
         drawn = figure(width=width)
         axes = drawn.add_subplot()
@@ -112,7 +112,7 @@ def cdf(results: Results, place: str, width: Width | None = None) -> Figure:
             log_axis(axes, "x")
         else:
             axes.set_xlim(left=0)
-        note(axes, way(results, place))
+        note(axes, way(results, queue))
         if width is not None or len(results.arms) > _WITHIN or is_log:
             legend(drawn, axes)
         elif results.arms:
@@ -145,19 +145,19 @@ def _up_to(level: float, values: FloatArray, levels: FloatArray) -> tuple[FloatA
     return np.append(values[below], np.interp(level, levels, values)), np.append(levels[below], level)
 
 
-def box(results: Results, place: str, whiskers: tuple[float, float], width: Width | None = None) -> Figure:
+def box(results: Results, queue: str, whiskers: tuple[float, float], width: Width | None = None) -> Figure:
     """A box of the sojourn time per arm."""
     with style():
         arms = results.arms
         drawn = figure(width_in=width_for(len(arms)), width=width)
         axes = drawn.add_subplot()
-        boxes = [sojourn_box(arm, place, whiskers) for arm in arms]
+        boxes = [sojourn_box(arm, queue, whiskers) for arm in arms]
         draw_boxes(axes, list(range(len(arms))), boxes, _looks(results), width=0.55)
         name_ticks(axes, [arm.title for arm in arms])
         axes.set(ylabel="sojourn time [ms]")
         low, high = whiskers
         meant = f"box: p25–p75, whiskers: p{low:g}, p{high:g}, diamond: mean"
-        note(axes, "\n".join(filter(None, [way(results, place), meant])))
+        note(axes, "\n".join(filter(None, [way(results, queue), meant])))
         known = [box for box in boxes if box is not None]
         if wants_log([value for box in known for value in (box.p50, box.p75)]):
             highs = [max(box.high, box.mean or 0.0) for box in known]

@@ -25,12 +25,12 @@ def gains(headline: str, arms: Sequence[tuple[str, str]], panels: Sequence[Panel
         drawn.suptitle(wrapped(headline, WIDTH_IN - 0.6), x=0.01, ha="left", fontsize=10)
         all_axes = drawn.subplots(len(panels), 1, squeeze=False).ravel()
         for axes, (words, digits, values) in zip(all_axes, panels, strict=True):
-            for place, (one, how) in enumerate(zip(values, look, strict=True)):
+            for index, (one, how) in enumerate(zip(values, look, strict=True)):
                 reach = [[one.middle - one.low], [one.high - one.middle]]
-                axes.barh(place, one.middle, 0.7, color=how.color + "55", edgecolor=how.color)
-                axes.errorbar(one.middle, place, xerr=reach, color=how.color, capsize=3, linewidth=1.2)
+                axes.barh(index, one.middle, 0.7, color=how.color + "55", edgecolor=how.color)
+                axes.errorbar(one.middle, index, xerr=reach, color=how.color, capsize=3, linewidth=1.2)
                 axes.annotate(
-                    fixed(one.middle, digits), (one.high, place), (4, 0), textcoords="offset points", va="center"
+                    fixed(one.middle, digits), (one.high, index), (4, 0), textcoords="offset points", va="center"
                 )
             axes.set_yticks(range(len(arms)), [label for label, _ in arms])
             axes.invert_yaxis()

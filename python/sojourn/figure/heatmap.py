@@ -43,7 +43,7 @@ def heatmap(whole: CellTable, x: str, y: str, metric: str, pool: bool, width: Wi
         tables = []
         for plot, panel in panels.each(plots, found):
             values = np.full((rows, columns), np.nan)
-            values[grid.places(y)[panel.cells], grid.places(x)[panel.cells]] = medians.middle[panel.cells]
+            values[grid.indices(y)[panel.cells], grid.indices(x)[panel.cells]] = medians.middle[panel.cells]
             plot.set_facecolor(panels.NO_DATA)
             # Behind the colours, so that it shows where there are none.
             plot.add_patch(
@@ -75,7 +75,7 @@ def heatmap(whole: CellTable, x: str, y: str, metric: str, pool: bool, width: Wi
 
 
 def _write(plot: Plot, values: FloatArray, norm: object, room_in: float) -> None:
-    texts = {place: short(float(value)) for place, value in np.ndenumerate(values) if np.isfinite(value)}
+    texts = {index: short(float(value)) for index, value in np.ndenumerate(values) if np.isfinite(value)}
     longest = max(map(len, texts.values()), default=1)
     size = min(7.5, 72.0 * (room_in - 0.04) / (0.65 * longest))
     if size < 4.5:

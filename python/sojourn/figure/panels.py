@@ -47,7 +47,7 @@ def panels(grid: CellTable, within: Sequence[str]) -> list[Panel]:
     if not keys:
         return [Panel("", np.arange(len(grid)))]
     # The queues change fastest: they stand beside each other.
-    codes = np.stack([grid.places(key) for key in sorted(keys, key=lambda key: key == LABEL)], axis=1)
+    codes = np.stack([grid.indices(key) for key in sorted(keys, key=lambda key: key == LABEL)], axis=1)
     combinations, members = np.unique(codes, axis=0, return_inverse=True)
     if len(combinations) > MOST_PANELS:
         raise _core.ExperimentError(
@@ -56,8 +56,8 @@ def panels(grid: CellTable, within: Sequence[str]) -> list[Panel]:
         )
     members = members.ravel()
     found = []
-    for place in range(len(combinations)):
-        cells = np.flatnonzero(members == place)
+    for index in range(len(combinations)):
+        cells = np.flatnonzero(members == index)
         found.append(Panel(grid.setting(int(cells[0]), keys), cells))
     return found
 
@@ -78,7 +78,7 @@ def layout(
     width_in, height_in = size_in
     most = max(1, int(12.0 / width_in)) if width is None else max(1, int(WIDTHS_IN[width] / 1.7))
     ideal = math.sqrt(count * 1.6)
-    # Without empty places in the last row, if that is possible.
+    # Without empty panels in the last row, if that is possible.
     columns = min(range(1, min(count, most) + 1), key=lambda each: (-count % each + abs(each - ideal), -each))
     rows = math.ceil(count / columns)
     if width is not None:

@@ -15,7 +15,7 @@ from sojourn.frame.statistics import FloatArray
 
 
 def front(cost: FloatArray, gain: FloatArray) -> npt.NDArray[np.int64]:
-    """The places of the points that no other point dominates, in the order of their cost.
+    """The indices of the points that no other point dominates, in the order of their cost.
 
     A point dominates another if it has no more cost and no less gain, and is better in one of them. NaN is on no front.
     """
@@ -24,11 +24,11 @@ def front(cost: FloatArray, gain: FloatArray) -> npt.NDArray[np.int64]:
     ordered = known[np.lexsort((-gain[known], cost[known]))]
     found = []
     best_gain, its_cost = -np.inf, np.nan
-    for place in ordered:
-        equal = gain[place] == best_gain and cost[place] == its_cost
-        if gain[place] > best_gain or equal:
-            found.append(place)
-            best_gain, its_cost = gain[place], cost[place]
+    for index in ordered:
+        equal = gain[index] == best_gain and cost[index] == its_cost
+        if gain[index] > best_gain or equal:
+            found.append(index)
+            best_gain, its_cost = gain[index], cost[index]
     return np.array(found, dtype=np.int64)
 
 
@@ -62,7 +62,7 @@ def pareto(whole: CellTable, x: str, y: str, pool: bool, width: Width | None) ->
             best = panel.cells[front(costs.middle[panel.cells], gains.middle[panel.cells])]
             plot.step(costs.middle[best], gains.middle[best], where="post", color="#555555", linewidth=1.0, zorder=1.5)
             for value, (text, look) in enumerate(zip(texts, looks, strict=True)):
-                of_label = panel.cells[whole.places(LABEL)[panel.cells] == value]
+                of_label = panel.cells[whole.indices(LABEL)[panel.cells] == value]
                 for cells, on_front in ((np.setdiff1d(of_label, best), False), (np.intersect1d(of_label, best), True)):
                     plot.plot(
                         costs.middle[cells], gains.middle[cells], linestyle="none", marker=look.marker,

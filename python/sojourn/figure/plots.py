@@ -16,7 +16,7 @@ from sojourn.figure.gains import Panel, gains
 from sojourn.figure.style import Width, save_all
 from sojourn.figure.timeseries import Middle
 from sojourn.files.storage import file_name
-from sojourn.frame.metrics import drawn_places, has_queue, overview_metrics
+from sojourn.frame.metrics import drawn_queues, has_queue, overview_metrics
 from sojourn.frame.swept import words
 from sojourn.schema import DIRECTIONS
 
@@ -41,7 +41,7 @@ class Plots:
     LaTeX, ``\includegraphics{cdf.pdf}`` without scaling keeps its letters at 8 and 9 points. An axis is logarithmic if
     arms differ by more than a factor of eight (``style.LOG_FROM``), so that small values remain visible.
 
-    ``place`` is a queue of ``Results.places``: ``"down"`` or ``"up"``; with several links ``"home/down"`` and so on,
+    ``queue`` is one of ``Results.queues``: ``"down"`` or ``"up"``; with several links ``"home/down"`` and so on,
     where ``"down"`` and ``"up"`` are those of the first link under test.
     """
 
@@ -52,33 +52,33 @@ class Plots:
         names = ", ".join(name for name in vars(type(self)) if not name.startswith("_"))
         return f"<Plots: {names}>"
 
-    def cdf(self, place: str = "down", *, width: Width | None = None) -> Figure:
+    def cdf(self, queue: str = "down", *, width: Width | None = None) -> Figure:
         """Distribution function of the sojourn time, one line per arm, repeats combined."""
-        return distributions.cdf(self._results, self._place(place), width)
+        return distributions.cdf(self._results, self._known(queue), width)
 
     def box(
         self,
-        place: str = "down",
+        queue: str = "down",
         *,
         whiskers: tuple[float, float] = (10, 90),
         width: Width | None = None,
     ) -> Figure:
         """Sojourn time per arm: box from p25 to p75, median, mean; ``whiskers`` are percentiles, as (5, 95)."""
-        return distributions.box(self._results, self._place(place), whiskers, width)
+        return distributions.box(self._results, self._known(queue), whiskers, width)
 
-    def ellipse(self, place: str = "down", *, delay: str = "mean", width: Width | None = None) -> Figure:
+    def ellipse(self, queue: str = "down", *, delay: str = "mean", width: Width | None = None) -> Figure:
         """Goodput against sojourn time, one 1-sigma ellipse over the repeats per arm (RFC 7928 §2.7).
 
         The delay axis runs backwards: better is up and to the right. ``delay`` is the statistic of a run's sojourn
         times, ``"mean"`` or a quantile like ``"p95"``. Fewer than three repeats give dots without an ellipse.
         """
-        return tradeoff.ellipse(self._results, self._place(place), delay, width)
+        return tradeoff.ellipse(self._results, self._known(queue), delay, width)
 
-    def scatter(self, place: str = "down", *, delay: str = "p95", width: Width | None = None) -> Figure:
+    def scatter(self, queue: str = "down", *, delay: str = "p95", width: Width | None = None) -> Figure:
         """Goodput against a percentile of the sojourn time, a mark per run; axes as in ``ellipse``."""
-        return tradeoff.scatter(self._results, self._place(place), delay, width)
+        return tradeoff.scatter(self._results, self._known(queue), delay, width)
 
-    def bars(self, metric: str = "goodput_bps", place: str = "down", *, width: Width | None = None) -> Figure:
+    def bars(self, metric: str = "goodput_bps", queue: str = "down", *, width: Width | None = None) -> Figure:
         """A metric as bars: medians over the repeats with their 95 % confidence intervals.
 
         ``metric`` is a column of the results table, or one of a group of flows: ``"movie.rtt_p95_ms"``, or ``"mos"`` if
@@ -89,7 +89,7 @@ class Plots:
         ValueError
             There is no such metric.
         """
-        return bars.bars(self._results, metric, place, width)
+        return bars.bars(self._results, metric, queue, width)
 
     def airtime(self, link: str | None = None, *, width: Width | None = None) -> Figure:
         """What a Wi-Fi medium was used for: stacked bars of its stations, of collisions and of silence.
@@ -153,10 +153,10 @@ class Plots:
         """
         return air.timeline(self._results, self._cell(link), from_s, for_s, width)
 
-    def _place(self, place: str) -> str:
-        if not any(has_queue(run.summary, place) for run in self._results.runs):
-            raise ValueError(f'place: got "{place}"; must be one of {", ".join(self._results.places)}')
-        return place
+    def _known(self, queue: str) -> str:
+        if not any(has_queue(run.summary, queue) for run in self._results.runs):
+            raise ValueError(f'queue: got "{queue}"; must be one of {", ".join(self._results.queues)}')
+        return queue
 
     def _cell(self, link: str | None) -> str:
         known = airtime.cells(self._results)
@@ -169,7 +169,7 @@ class Plots:
         self,
         key: str,
         metric: str = "sojourn_p95_ms",
-        place: str = "down",
+        queue: str = "down",
         *,
         width: Width | None = None,
     ) -> Figure:
@@ -180,7 +180,7 @@ class Plots:
         ValueError
             The experiment does not sweep the key, or there is no such metric.
         """
-        return sweep.over(self._results, key, metric, place, width)
+        return sweep.over(self._results, key, metric, queue, width)
 
     def overview(self, metrics: Sequence[str] | None = None, *, width: Width | None = None) -> Figure:
         """Several metrics (as for ``bars``) beside each other, a panel each.
@@ -199,7 +199,7 @@ class Plots:
         """Arms (label, discipline) beside each other, a panel per measure: its words, decimal places and values."""
         return gains(headline, arms, panels)
 
-    def timeseries(self, middle: Middle = "median", place: str = "down", *, width: Width | None = None) -> Figure:
+    def timeseries(self, middle: Middle = "median", queue: str = "down", *, width: Width | None = None) -> Figure:
         """Sojourn time over time, repeats combined.
 
         ``"median"`` draws the median of the repeats in a band of their range, ``"mean"`` their mean in a band of its
@@ -210,7 +210,7 @@ class Plots:
         NotRecordedError
             The experiment has no ``[record] series``.
         """
-        return timeseries.sojourn_figure(self._results, middle, self._place(place), width)
+        return timeseries.sojourn_figure(self._results, middle, self._known(queue), width)
 
     def goodput(
         self, middle: Middle = "median", direction: Direction = "down", *, width: Width | None = None
@@ -249,12 +249,12 @@ class Plots:
             others = len(results.arms) / len(swept[key])
             if len(swept[key]) < 2 or others > sweep.MOST_LINES:
                 continue
-            for metric, place in overview_metrics(results):
-                suffix, way = _way(place)
+            for metric, queue in overview_metrics(results):
+                suffix, way = _way(queue)
                 yield Drawing(
                     file_name(f"{OVER}{called[key]}_{metric.name}{suffix}"),
                     f"{_capital(metric.words)} over {called[key]}{way}",
-                    partial(self.over, key, metric.name, place),
+                    partial(self.over, key, metric.name, queue),
                 )
         if not swept and results.arms:
             yield Drawing(filenames.OVERVIEW, "Delay, goodput and application quality", self.overview)
@@ -269,35 +269,35 @@ class Plots:
                 filenames.AIRTIME, "Airtime of Wi-Fi stations, collisions and silence", partial(self.airtime, link)
             )
             yield from self._of_cell(link)
-        for place in drawn_places(self._results):
-            suffix, way = _way(place)
+        for queue in drawn_queues(self._results):
+            suffix, way = _way(queue)
             yield Drawing(
-                f"{filenames.CDF}{suffix}", f"Distribution of the sojourn time{way}", partial(self.cdf, place)
+                f"{filenames.CDF}{suffix}", f"Distribution of the sojourn time{way}", partial(self.cdf, queue)
             )
-            yield Drawing(f"{filenames.BOX}{suffix}", f"Sojourn time by queue{way}", partial(self.box, place))
+            yield Drawing(f"{filenames.BOX}{suffix}", f"Sojourn time by queue{way}", partial(self.box, queue))
             yield Drawing(
                 f"{filenames.ELLIPSE}{suffix}",
                 f"Goodput against mean sojourn time{way}: better is up and to the right"
                 + ("; ellipses are one standard deviation over the repeats" if repeats > 2 else ""),
-                partial(self.ellipse, place),
+                partial(self.ellipse, queue),
             )
             yield Drawing(
                 f"{filenames.SCATTER}{suffix}",
                 f"Goodput against the 95th percentile of the sojourn time{way}, a mark per run",
-                partial(self.scatter, place),
+                partial(self.scatter, queue),
             )
             if recorded:
                 yield Drawing(
                     f"{filenames.SOJOURN_SERIES}{suffix}",
                     f"Mean sojourn time over time{way}{band}",
-                    partial(self.timeseries, place=place),
+                    partial(self.timeseries, queue=queue),
                 )
         if recorded and any(windows.windows_of(run) for run in self._results.runs[:1]):
             caption = "Congestion windows over time, the first run of every queue"
             yield Drawing(filenames.WINDOWS, caption, self.windows)
         for direction in self._results.directions:
             suffix, way = _way(direction)
-            yield Drawing(f"{filenames.BARS}{suffix}", f"Goodput by queue{way}", partial(self.bars, place=direction))
+            yield Drawing(f"{filenames.BARS}{suffix}", f"Goodput by queue{way}", partial(self.bars, queue=direction))
             if recorded:
                 yield Drawing(
                     f"{filenames.GOODPUT_SERIES}{suffix}",
@@ -341,11 +341,11 @@ def swept_values(results: Results) -> dict[str, list[str]]:
     return {key: list(values) for key, values in swept.items()}
 
 
-def _way(place: str) -> tuple[str, str]:
+def _way(queue: str) -> tuple[str, str]:
     """The end of a file's name, and of its caption, for a direction or a queue of a network."""
-    if "/" in place:
-        return file_name(f"_{place}"), f", queue {place}"
-    return ("", "") if place == "down" else ("_up", ", upward direction")
+    if "/" in queue:
+        return file_name(f"_{queue}"), f", queue {queue}"
+    return ("", "") if queue == "down" else ("_up", ", upward direction")
 
 
 def _capital(words: str) -> str:

@@ -39,12 +39,12 @@ def sensitivity(grid: CellTable, shown: Measure, found: Sequence[Indices], width
     with style():
         drawn, plots, panel_in = panels.layout(named, (max(2.6, 0.9 + 0.7 * len(names)), 2.4), width)
         for plot, one in zip(plots, found, strict=True):
-            places = np.arange(len(names), dtype=np.float64)
+            at = np.arange(len(names), dtype=np.float64)
             for shift, values, reach, color, text in (
                 (-0.2, one.first, one.first_reach, COLORS[0], "alone (first order)"),
                 (0.2, one.total, one.total_reach, COLORS[5], "with interactions (total)"),
             ):
-                plot.bar(places + shift, values, 0.36, yerr=reach, color=color, label=text, capsize=2, ecolor="#444444",
+                plot.bar(at + shift, values, 0.36, yerr=reach, color=color, label=text, capsize=2, ecolor="#444444",
                          error_kw={"elinewidth": 0.8})  # fmt: skip
             plot.axhline(0.0, color="#444444", linewidth=0.6)
             plot.grid(False, axis="x")

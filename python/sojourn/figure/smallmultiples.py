@@ -32,7 +32,7 @@ def lines(whole: CellTable, x: str, y: str, metric: str, pool: bool, width: Widt
     grid = panels.drawn_on(whole, [x, y], pool)
     found = panels.panels(grid, [x, y])
     medians = grid.intervals(shown)
-    places, _ = panels.positions(across)
+    positions, _ = panels.positions(across)
     known = medians.middle[np.isfinite(medians.middle)]
     with style():
         size = (5.2, 3.4) if len(found) == 1 else (2.6, 2.1)
@@ -40,9 +40,9 @@ def lines(whole: CellTable, x: str, y: str, metric: str, pool: bool, width: Widt
         texts = panels.legend_texts(each.texts, drawn)
         for plot, panel in panels.each(plots, found):
             for value, (text, look) in enumerate(zip(texts, _looks(grid, each), strict=True)):
-                members = panel.cells[grid.places(y)[panel.cells] == value]
-                members = members[np.argsort(grid.places(x)[members])]
-                at = places[grid.places(x)[members]]
+                members = panel.cells[grid.indices(y)[panel.cells] == value]
+                members = members[np.argsort(grid.indices(x)[members])]
+                at = positions[grid.indices(x)[members]]
                 # Drawn even if there are none: the legend is that of the first panel.
                 plot.plot(
                     at, medians.middle[members], color=look.color, linestyle=look.dashes, marker=look.marker,

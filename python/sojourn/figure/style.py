@@ -128,15 +128,15 @@ def looks_of(disciplines: Sequence[str]) -> list[Look]:
         given = [colors.pop(name, "") or free.pop(0) for name in disciplines]
         return [look._replace(color=color) for look, color in zip(looks(len(given)), given, strict=True)]
     count = Counter(disciplines)
-    place = dict.fromkeys(distinct, 0)
+    rank = dict.fromkeys(distinct, 0)
     before = {name: [colors[other] for other in distinct[:at]].count(colors[name]) for at, name in enumerate(distinct)}
     found = []
     for name in disciplines:
-        pale = _PALEST * place[name] / max(1, count[name] - 1)
-        own = before[name] + place[name]
+        pale = _PALEST * rank[name] / max(1, count[name] - 1)
+        own = before[name] + rank[name]
         look = Look(_paler(colors[name], pale), _DASHES[own % len(_DASHES)], _MARKERS[own % len(_MARKERS)])
         found.append(look)
-        place[name] += 1
+        rank[name] += 1
     return found
 
 
@@ -310,10 +310,10 @@ def legend(drawn: Figure, axes: Axes) -> None:
     rows = math.ceil(len(names) / columns)
     drawn.set_size_inches(width_in, height_in + _ROW_IN * (rows - 1))
     # matplotlib fills a legend column by column.
-    order = [place for column in range(columns) for place in range(column, len(names), columns)]
+    order = [index for column in range(columns) for index in range(column, len(names), columns)]
     drawn.legend(
-        [handles[place] for place in order],
-        [names[place] for place in order],
+        [handles[index] for index in order],
+        [names[index] for index in order],
         loc="outside upper center",
         ncols=columns,
     )
@@ -327,21 +327,21 @@ def note(axes: Axes, *parts: str) -> None:
         axes.set_title(wrapped(text, width_in - 0.5), loc="left", color="#555555", fontsize=8)
 
 
-def way(results: Results, place: str) -> str:
+def way(results: Results, queue: str) -> str:
     """The queue of a figure, in words: its direction; with several links its name; empty if there is no other."""
     if results.has_several_links:
         first = results.runs[0].summary["bottleneck_link"]
-        return f"queue {place if '/' in place else f'{first}/{place}'}"
-    return "" if results.directions == ("down",) and place == "down" else f"{place}ward direction"
+        return f"queue {queue if '/' in queue else f'{first}/{queue}'}"
+    return "" if results.directions == ("down",) and queue == "down" else f"{queue}ward direction"
 
 
-def where(results: Results, metric: Metric, place: str) -> str:
+def where(results: Results, metric: Metric, queue: str) -> str:
     """The queue or the direction of the flows in a figure of a metric, in words; empty for a group."""
     if metric.group or metric.declared.over in ("run", "station"):
         return ""
     if metric.declared.over == "direction" and results.has_several_links:
-        return f"all flows, {place.rpartition('/')[2]}ward"
-    return way(results, place)
+        return f"all flows, {queue.rpartition('/')[2]}ward"
+    return way(results, queue)
 
 
 def wants_log(values: Iterable[float]) -> bool:
@@ -350,7 +350,7 @@ def wants_log(values: Iterable[float]) -> bool:
     return len(known) > 1 and max(known) / min(known) > LOG_FROM
 
 
-def plain_number(value: float, _place: int | None = None) -> str:
+def plain_number(value: float, _known: int | None = None) -> str:
     """A tick's label without an exponent, as far as that is short."""
     return f"{value:g}"
 

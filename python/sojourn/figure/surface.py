@@ -44,7 +44,7 @@ def surface(whole: CellTable, x: str, y: str, metric: str, pool: bool, width: Wi
         drawn, plots, panel_in = panels.layout(found, size, width)
         for plot, panel in panels.each(plots, found):
             known = panel.cells[np.isfinite(medians.middle[panel.cells])]
-            at = xs[grid.places(x)[known]], ys[grid.places(y)[known]]
+            at = xs[grid.indices(x)[known]], ys[grid.indices(y)[known]]
             _draw(plot, at, (x_log, y_log), medians.middle[known], levels, norm)
             plot.plot(*at, ".", color="black", markersize=2 if known.size < 200 else 1, alpha=0.7, clip_on=False)
             if x_log:

@@ -41,7 +41,7 @@ MOST_IN_A_PANEL = 8
 """Most lines in one panel; beyond, there is a panel per combination of the other keys' values."""
 
 
-def over(results: Results, key: str, name: str, place: str, width: Width | None = None) -> Figure:
+def over(results: Results, key: str, name: str, queue: str, width: Width | None = None) -> Figure:
     """The median of a metric over a swept key, a line per queue and per cell of the other keys.
 
     With more than ``MOST_IN_A_PANEL`` lines there is a panel per cell of the other keys.
@@ -56,7 +56,7 @@ def over(results: Results, key: str, name: str, place: str, width: Width | None 
         known = f"must be one of the swept keys: {', '.join(swept)}" if swept else "the experiment sweeps no key"
         raise ValueError(f'over: got "{key}"; {known}')
     metric = metric_called(name, results)
-    intervals = arm_intervals(results, metric, place)
+    intervals = arm_intervals(results, metric, queue)
     panels: dict[str, dict[str, list[tuple[Arm, Interval]]]] = {}
     for arm, interval in zip(results.arms, intervals, strict=True):
         rest = setting_text({other: value for other, value in arm.set.items() if other != key})
@@ -95,7 +95,7 @@ def over(results: Results, key: str, name: str, place: str, width: Width | None 
             first.set_ylim(bottom=min(0.0, first.get_ylim()[0]))
         repeated = any(interval.n > 1 for interval in intervals)
         spread = f"median of the repeats, band: its {CONFIDENCE:.0%} confidence interval" if repeated else ""
-        explained = [where(results, metric, place), samples_note(results, metric), spread]
+        explained = [where(results, metric, queue), samples_note(results, metric), spread]
         if len(panels) == 1:
             first.set_xlabel(scale.label)
             name_y(first, metric.axis_label)
@@ -120,11 +120,11 @@ class _Scale:
         self._is_numeric = None not in self._numbers.values() and len(units) == 1
         self.label = axis_label(words(keys)[key], units if self._is_numeric else ())
 
-    def place(self, arm: Arm) -> float:
-        """The place of an arm on the axis."""
-        return self._place(str(arm.set[self._key]))
+    def position(self, arm: Arm) -> float:
+        """Where an arm is on the axis."""
+        return self._position(str(arm.set[self._key]))
 
-    def _place(self, value: str) -> float:
+    def _position(self, value: str) -> float:
         found = self._numbers[value]
         if self._is_numeric and found is not None:
             return found.value / SHOWN.get(found.unit, (1.0, ""))[0]
@@ -135,14 +135,14 @@ class _Scale:
         if not self._is_numeric:
             name_ticks(axes, self._names)
             return
-        places = [self._place(name) for name in self._names]
-        if wants_log(places) and min(places) > 0.0:
+        positions = [self._position(name) for name in self._names]
+        if wants_log(positions) and min(positions) > 0.0:
             log_axis(axes, "x")
 
 
 def _draw_line(axes: Axes, line: Sequence[tuple[Arm, Interval]], scale: _Scale, look: Look, name: str) -> None:
     """The medians of a queue and, with repeats, the band of their intervals."""
-    rows = np.array([[scale.place(arm), one.middle, one.low, one.high] for arm, one in line])
+    rows = np.array([[scale.position(arm), one.middle, one.low, one.high] for arm, one in line])
     x, middle, low, high = rows[np.argsort(rows[:, 0], kind="stable")].T
     axes.plot(x, middle, color=look.color, linestyle=look.dashes, marker=look.marker, markersize=4, label=name)
     if any(one.n > 1 for _, one in line):
@@ -166,13 +166,13 @@ def overview(results: Results, names: Sequence[str] | None = None, width: Width 
         drawn = figure(columns * panel_in, rows * 2.3 + 0.2)
         all_axes = drawn.subplots(rows, columns, squeeze=False).ravel()
         look = looks_of([arm.discipline for arm in arms])
-        for axes, (metric, place) in zip(all_axes, shown, strict=False):
-            draw_bars(axes, arm_intervals(results, metric, place), look, metric.declared.scale)
+        for axes, (metric, queue) in zip(all_axes, shown, strict=False):
+            draw_bars(axes, arm_intervals(results, metric, queue), look, metric.declared.scale)
             if results.has_several_links:
-                of = where(results, metric, place)
+                of = where(results, metric, queue)
                 after = f", {of}" if of else ""
             else:
-                after = "" if metric.group or len(results.directions) == 1 else f" {place}"
+                after = "" if metric.group or len(results.directions) == 1 else f" {queue}"
             _panel(axes, metric, after, results, panel_in)
         for axes in all_axes[len(shown) :]:
             axes.set_visible(False)

@@ -29,16 +29,16 @@ Middle = Literal["median", "mean"]
 confidence interval."""
 
 
-def sojourn_figure(results: Results, middle: Middle, place: str, width: Width | None = None) -> Figure:
+def sojourn_figure(results: Results, middle: Middle, queue: str, width: Width | None = None) -> Figure:
     """Mean sojourn time per bin."""
     return _figure(
         results,
-        partial(series.sojourn, place=place),
+        partial(series.sojourn, queue=queue),
         1.0,
         "sojourn time [ms]",
         middle,
         width,
-        way(results, place),
+        way(results, queue),
     )
 
 

@@ -24,16 +24,16 @@ _LEAST_SPAN = 0.01
 _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 181)
 
 
-def points(arm: Arm, place: str, statistic: str) -> FloatArray:
+def points(arm: Arm, queue: str, statistic: str) -> FloatArray:
     """(delay in ms, goodput in Mbit/s) of every repeat of an arm, shape (repeats, 2), of the flows in its direction.
 
     The delay is ``statistic`` of the run's sojourn times: ``"mean"`` or a quantile of the summary, ``"p95"``.
     """
     goodput = metric_called("goodput_bps")
     rows = [
-        (float(sojourn[statistic]), goodput.value(run.summary, place.rpartition("/")[2]) / goodput.shown_per)  # type: ignore[literal-required]
+        (float(sojourn[statistic]), goodput.value(run.summary, queue.rpartition("/")[2]) / goodput.shown_per)  # type: ignore[literal-required]
         for run in arm.runs
-        if has_queue(run.summary, place) and (sojourn := run.sojourn_ms(place))["n"]
+        if has_queue(run.summary, queue) and (sojourn := run.sojourn_ms(queue))["n"]
     ]
     return np.array(rows, dtype=np.float64).reshape(-1, 2)
 
@@ -52,7 +52,7 @@ def one_sigma_ellipse(sample: FloatArray) -> FloatArray:
     return contour
 
 
-def ellipse(results: Results, place: str, statistic: str, width: Width | None = None) -> Figure:
+def ellipse(results: Results, queue: str, statistic: str, width: Width | None = None) -> Figure:
     """Per arm: the repeats as dots, their medians as a mark, and their 1-sigma ellipse from three repeats on.
 
     The mark is a circle; if there are more arms than colours, arms also have different marks.
@@ -69,10 +69,10 @@ def ellipse(results: Results, place: str, statistic: str, width: Width | None = 
             x = np.exp(contour[:, 0]) if is_log else contour[:, 0]
             axes.fill(x, contour[:, 1], facecolor=color + "33", edgecolor=color, linewidth=1.2)
 
-    return _figure(results, place, statistic, draw, width)
+    return _figure(results, queue, statistic, draw, width)
 
 
-def scatter(results: Results, place: str, statistic: str, width: Width | None = None) -> Figure:
+def scatter(results: Results, queue: str, statistic: str, width: Width | None = None) -> Figure:
     """A mark per run; arms differ in colour and in shape."""
 
     def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, _is_log: bool) -> None:
@@ -86,17 +86,17 @@ def scatter(results: Results, place: str, statistic: str, width: Width | None = 
             label=arm.title,
         )
 
-    return _figure(results, place, statistic, draw, width)
+    return _figure(results, queue, statistic, draw, width)
 
 
 def _figure(
     results: Results,
-    place: str,
+    queue: str,
     statistic: str,
     draw: Callable[[Axes, Arm, FloatArray, Look, bool], None],
     width: Width | None,
 ) -> Figure:
-    samples = [(arm, points(arm, place, statistic)) for arm in results.arms]
+    samples = [(arm, points(arm, queue, statistic)) for arm in results.arms]
     delays = np.concatenate([sample[:, 0] for _, sample in samples]) if samples else np.empty(0)
     is_log = bool((delays > 0.0).all()) and wants_log(delays)
     with style():
@@ -111,10 +111,10 @@ def _figure(
             axes.set_xlim(0.0, 1.0)
         axes.invert_xaxis()
         widen(axes)
-        _, _, direction = place.rpartition("/")
+        _, _, direction = queue.rpartition("/")
         of = f" of all flows, {direction}ward" if results.has_several_links else ""
         axes.set(xlabel=f"{_words(statistic)} sojourn time [ms], less to the right", ylabel=f"goodput{of} [Mbit/s]")
-        note(axes, way(results, place))
+        note(axes, way(results, queue))
         legend(drawn, axes)
         return drawn
 

@@ -57,8 +57,8 @@ def with_run_columns(table: pa.Table, index: int, run: Run) -> pa.Table:
         pa.DictionaryArray.from_arrays(as_arrow(np.zeros(rows, np.int32)), values_as_arrow([run.label])),
         as_arrow(np.full(rows, run.seed, np.uint64)),
     ]
-    for place, (name, column) in enumerate(zip(RUN_COLUMNS, columns, strict=True)):
-        table = table.add_column(place, name, column)
+    for index, (name, column) in enumerate(zip(RUN_COLUMNS, columns, strict=True)):
+        table = table.add_column(index, name, column)
     return table
 
 
@@ -66,8 +66,8 @@ def without_formulas(table: pa.Table) -> pa.Table:
     """A table for a CSV file: texts that a spreadsheet would take for a formula get an apostrophe in front."""
     import pyarrow as pa
 
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_string(field.type):
             texts = [None if text is None else plain(text) for text in table[field.name].to_pylist()]
-            table = table.set_column(place, field.name, values_as_arrow(texts))
+            table = table.set_column(index, field.name, values_as_arrow(texts))
     return table

@@ -31,7 +31,7 @@ NONE = "–"
 """The value of a key that the sweep of a run does not have."""
 
 
-_NO_FIGURES = ("place", "seed", "file_row_number")
+_NO_FIGURES = ("index", "seed", "file_row_number")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Axis:
     """Its name for people, which distinguishes it from the other keys: ``link rate``."""
 
     def place_of(self, value: object) -> int | None:
-        """The place of a value as a file has it; None if no run has it."""
+        """The index of a value as a file has it; None if no run has it."""
         text = _text(float(value)) if isinstance(value, int) and not isinstance(value, bool) else _text(value)
         if self.numbers is None:
             return self.texts.index(text) if text in self.texts else None
@@ -56,7 +56,7 @@ class Axis:
 
     @cached_property
     def _places(self) -> dict[Quantity | None, int]:
-        return {quantity(text): place for place, text in enumerate(self.texts)}
+        return {quantity(text): index for index, text in enumerate(self.texts)}
 
     @property
     def axis_label(self) -> str:
@@ -72,7 +72,7 @@ class CellTable(ABC):
     axes: dict[str, Axis]
     """The queues and the swept keys."""
     codes: npt.NDArray[np.int64]
-    """The value of each axis in each cell, as its place in the axis; shape (cells, axes)."""
+    """The value of each axis in each cell, as its index in the axis; shape (cells, axes)."""
     _of_rows: npt.NDArray[np.int64]
     """The same of each run."""
     _cell_of: npt.NDArray[np.int64]
@@ -128,8 +128,8 @@ class CellTable(ABC):
             raise _core.ExperimentError(f'{option}: got "{key}"; must be one of {", ".join(self.axes)}')
         return self.axes[key]
 
-    def places(self, key: str) -> npt.NDArray[np.int64]:
-        """The value of an axis in each cell, as its place in the axis."""
+    def indices(self, key: str) -> npt.NDArray[np.int64]:
+        """The value of an axis in each cell, as its index in the axis."""
         found: npt.NDArray[np.int64] = self.codes[:, list(self.axes).index(key)]
         return found
 
@@ -190,14 +190,14 @@ class CellTable(ABC):
         kept = [key for key in self.axes if key in set(keys)]
         other = copy.copy(self)
         other.__dict__.pop("varying", None)
-        places = [list(self.axes).index(key) for key in kept]
-        other._set({key: self.axes[key] for key in kept}, self._of_rows[:, places])
+        indices = [list(self.axes).index(key) for key in kept]
+        other._set({key: self.axes[key] for key in kept}, self._of_rows[:, indices])
         other.is_pooled = self.is_pooled or len(other) < len(self)
         return other
 
     def setting(self, cell: int, keys: Sequence[str]) -> str:
         """The values of a cell, for a title: ``codel, link rate 10 Mbit/s``."""
-        texts = {key: self.axes[key].texts[self.places(key)[cell]] for key in keys}
+        texts = {key: self.axes[key].texts[self.indices(key)[cell]] for key in keys}
         return ", ".join(
             # A line of a title ends after a comma.
             text if key == LABEL else _phrase(self.axes[key].words, text).replace(" ", "\N{NO-BREAK SPACE}")
@@ -212,26 +212,26 @@ def _phrase(name: str, text: str) -> str:
 
 
 def axis_of(key: str, name: str, column: pa.ChunkedArray) -> tuple[Axis, npt.NDArray[np.int64]]:
-    """An axis from a column, and the place in it of each row."""
+    """An axis from a column, and the index in it of each row."""
     coded = column.combine_chunks().dictionary_encode()
     # Null is a value, too.
-    places = coded.indices.fill_null(len(coded.dictionary)).to_numpy().astype(np.int64)
+    indices = coded.indices.fill_null(len(coded.dictionary)).to_numpy().astype(np.int64)
     texts = [_text(value) for value in coded.dictionary.to_pylist()] + [NONE]
-    used = [place for place in range(len(texts)) if place < len(texts) - 1 or coded.null_count]
-    found = [None if key in (LABEL, "experiment") else quantity(texts[place]) for place in used]
+    used = [index for index in range(len(texts)) if index < len(texts) - 1 or coded.null_count]
+    found = [None if key in (LABEL, "experiment") else quantity(texts[index]) for index in used]
     known = [one for one in found if one is not None]
     if len(known) < len(found) or len({one.unit for one in known}) > 1:
-        return Axis(key, tuple(texts[place] for place in used), None, "", name), places
+        return Axis(key, tuple(texts[index] for index in used), None, "", name), indices
     # The same value may be written in two ways: the first is shown.
     first: dict[Quantity, str] = {}
-    for one, place in zip(known, used, strict=True):
-        first.setdefault(one, texts[place])
+    for one, index in zip(known, used, strict=True):
+        first.setdefault(one, texts[index])
     ordered = sorted(first)
-    rank = {one: place for place, one in enumerate(ordered)}
+    rank = {one: index for index, one in enumerate(ordered)}
     ranks = np.array([rank[one] for one in known])
     per, unit = SHOWN.get(known[0].unit, (1.0, ""))
     numbers = np.array([one.value / per for one in ordered])
-    return Axis(key, tuple(first[one] for one in ordered), numbers, unit, name), ranks[places]
+    return Axis(key, tuple(first[one] for one in ordered), numbers, unit, name), ranks[indices]
 
 
 def _text(value: object) -> str:

@@ -51,12 +51,12 @@ class GroupIndex:
 
     def __init__(self, results: Results) -> None:
         self._groups: dict[int, list[Group]] = {id(run.summary): shown_groups(run.summary) for run in results.runs}
-        places = dict.fromkeys(
+        keys = dict.fromkeys(
             (group["name"], group["direction"]) for groups in self._groups.values() for group in groups
         )
-        counts = Counter(name for name, _ in places)
+        counts = Counter(name for name, _ in keys)
         self._titles = {
-            (name, direction): f"{name}.{direction}" if counts[name] > 1 else name for name, direction in places
+            (name, direction): f"{name}.{direction}" if counts[name] > 1 else name for name, direction in keys
         }
         self._by_title = {run: {self.title(group): group for group in groups} for run, groups in self._groups.items()}
 
@@ -72,12 +72,12 @@ class GroupIndex:
     def words(self, run: Run, title: str) -> str:
         """The title for people: a group without a name of its own is called after its code point, if some have one."""
         group = self._by_title[id(run)][title]
-        places = {(flow["traffic"], flow["kind"]): code_point(flow) for flow in run["flows"]}
+        keys = {(flow["traffic"], flow["kind"]): code_point(flow) for flow in run["flows"]}
         kind, traffic = group["kind"], group["traffic"]
-        of_kind = [point for (_, other), point in places.items() if other == kind]
+        of_kind = [point for (_, other), point in keys.items() if other == kind]
         if group["name"] not in (kind, f"{kind} {traffic}") or set(of_kind) == {"BE"}:
             return title
-        point = places[traffic, kind]
+        point = keys[traffic, kind]
         own = point if kind == "bulk" else f"{kind} {point}"
         named = own if of_kind.count(point) == 1 else f"{group['name']} {point}"
         return title.replace(group["name"], named, 1)

@@ -61,13 +61,13 @@ def interval_frame(results: Results, metrics: Sequence[Metric]) -> IntervalFrame
     for arm in results.arms:
         cell = {"label": arm.label} | arm.set
         cell |= {name: number for name, number in number_columns(arm.set).items() if name not in cell}
-        for place in results.places:
-            if not has_queue(arm.runs[0].summary, place):
+        for queue in results.queues:
+            if not has_queue(arm.runs[0].summary, queue):
                 continue
-            link, _, direction = place.rpartition("/")
+            link, _, direction = queue.rpartition("/")
             where = ({"link": link} if link else {}) | {"direction": direction}
             for metric in metrics:
-                found = median_interval([metric.value(run.summary, place) for run in arm.runs])
+                found = median_interval([metric.value(run.summary, queue) for run in arm.runs])
                 if not math.isnan(found.middle):
                     values = {"median": found.middle, "low": found.low, "high": found.high, "n": found.n}
                     rows.append(cell | where | {"metric": metric.name} | values)

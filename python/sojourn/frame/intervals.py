@@ -73,17 +73,17 @@ def _ends(sample: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
 
 def _at(medians: FloatArray, upto: npt.NDArray[np.int64], level: float) -> FloatArray:
     """The quantile of values that occur repeatedly, interpolated linearly as ``numpy.quantile`` does."""
-    place = level * (int(upto[0, -1]) - 1)
-    before = int(place)
+    position = level * (int(upto[0, -1]) - 1)
+    before = int(position)
     rows = np.arange(len(medians))
     ends = [medians[rows, (upto <= at).sum(axis=1)] for at in (before, before + 1)]
-    result: FloatArray = ends[0] + (ends[1] - ends[0]) * (place - before)
+    result: FloatArray = ends[0] + (ends[1] - ends[0]) * (position - before)
     return result
 
 
 @lru_cache(maxsize=64)
 def _pairs(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The places of the two sorted values whose mean is a resample's median, and how often each pair occurs."""
+    """The indices of the two sorted values whose mean is a resample's median, and how often each pair occurs."""
     if count == 1:
         one = np.zeros(1, dtype=np.int64)
         return one, one, one + 2

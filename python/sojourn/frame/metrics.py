@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric:
-    """A number per run and place: ``down``, ``up``, or with several links ``home/down``."""
+    """A number per run and queue: ``down``, ``up``, or with several links ``home/down``."""
 
     declared: Declared
     value: Callable[[Run, str], float]
@@ -44,7 +44,7 @@ class Metric:
 
     @property
     def digits(self) -> int:
-        """Decimal places in a table."""
+        """Decimal queues in a table."""
         return self.declared.digits
 
     @property
@@ -61,24 +61,24 @@ class Metric:
 
 
 def queues(run: Run) -> dict[str, Bottleneck]:
-    """The queues of a run by place: ``down`` and ``up`` of its link; with several links ``home/down`` and so on."""
+    """The queues of a run by name: ``down`` and ``up`` of its link; with several links ``home/down`` and so on."""
     links = run["links"]
     if len(links) < 2:
         return run["bottleneck"]
     return {f"{name}/{way}": link[way] for name, link in links.items() for way in DIRECTIONS if way in link}
 
 
-def queue_at(run: Run, place: str) -> Bottleneck:
-    """The queue at a place; ``down`` and ``up`` are those of the first link under test, even with several links."""
-    link, _, way = place.rpartition("/")
+def queue_at(run: Run, queue: str) -> Bottleneck:
+    """The queue of that name; ``down`` and ``up`` are those of the first link under test, even with several links."""
+    link, _, way = queue.rpartition("/")
     queues_: Any = run["links"][link] if link else run["bottleneck"]
     found: Bottleneck = queues_[way]
     return found
 
 
-def has_queue(run: Run, place: str) -> bool:
-    """True if the run has a queue at a place."""
-    link, _, way = place.rpartition("/")
+def has_queue(run: Run, queue: str) -> bool:
+    """True if the run has a queue of that name."""
+    link, _, way = queue.rpartition("/")
     return way in (run["links"].get(link, ()) if link else run["bottleneck"])
 
 
@@ -92,18 +92,18 @@ def stations(run: Run) -> dict[str, Station]:
     }
 
 
-def _of_queue(metric: Declared, run: Run, place: str) -> float:
+def _of_queue(metric: Declared, run: Run, queue: str) -> float:
     """A metric of a queue, of all flows in its direction, or of the run. Fairness is that of one direction's flows."""
     if metric.name == "jain_goodput":
-        return _fairness(run, place.rpartition("/")[2])
+        return _fairness(run, queue.rpartition("/")[2])
     if metric.over == "run":
         return metric.of(run)
     if metric.over == "queue":
-        return metric.of(queue_at(run, place))
-    if place not in DIRECTIONS:
+        return metric.of(queue_at(run, queue))
+    if queue not in DIRECTIONS:
         return math.nan  # Flows belong to no single one of several links.
     # Not sum(), which rounds as it adds up to Python 3.11 and no longer from 3.12 on.
-    return math.fsum(metric.of(flow) for flow in run["flows"] if flow["direction"] == place)
+    return math.fsum(metric.of(flow) for flow in run["flows"] if flow["direction"] == queue)
 
 
 def _fairness(run: Run, way: str) -> float:
@@ -160,8 +160,8 @@ def inner_queues(results: Results) -> list[str]:
 def inner_metrics(name: str) -> list[Metric]:
     """The figures of an inner queue, as metrics called ``queue.sparse.sojourn_p95_ms``."""
 
-    def read(metric: Declared, run: Run, place: str) -> float:
-        inner = queue_at(run, place).get("queues", {}).get(name)
+    def read(metric: Declared, run: Run, queue: str) -> float:
+        inner = queue_at(run, queue).get("queues", {}).get(name)
         return math.nan if inner is None else metric.of(inner)
 
     return [Metric(metric, partial(read, metric), owner=f"queue.{name}") for metric in declared("inner_queue")]
@@ -170,7 +170,7 @@ def inner_metrics(name: str) -> list[Metric]:
 def station_metrics(results: Results) -> list[Metric]:
     """The figures of every Wi-Fi station, as metrics called ``station.phone.airtime_share``."""
 
-    def read(name: str, metric: Declared, run: Run, _place: str) -> float:
+    def read(name: str, metric: Declared, run: Run, _known: str) -> float:
         found: Any = stations(run).get(name)
         return math.nan if found is None else metric.of(found)
 
@@ -206,38 +206,38 @@ MOST_ROUTES = 6
 """Most groups of flows whose delay over their route is in an overview of a network."""
 
 
-def drawn_places(results: Results) -> tuple[str, ...]:
+def drawn_queues(results: Results) -> tuple[str, ...]:
     """The queues with figures: ``down`` and ``up``; with several links the ``MOST_QUEUES`` with the longest delays."""
     if not results.has_several_links:
         return results.directions
     delay = metric_called("sojourn_p95_ms")
-    return _largest(delay, results.places, results, MOST_QUEUES)
+    return _largest(delay, results.queues, results, MOST_QUEUES)
 
 
-def _largest(metric: Metric, places: Sequence[str], results: Results, most: int) -> tuple[str, ...]:
-    """The places at which some run has the largest values, in their order."""
+def _largest(metric: Metric, queues: Sequence[str], results: Results, most: int) -> tuple[str, ...]:
+    """The queues in which some run has the largest values, in their order."""
     runs = [run.summary for run in results.runs]
     top = {
-        place: max(
-            (value for run in runs if has_queue(run, place) and (value := metric.value(run, place)) > 0), default=0
+        queue: max(
+            (value for run in runs if has_queue(run, queue) and (value := metric.value(run, queue)) > 0), default=0
         )
-        for place in places
+        for queue in queues
     }
-    kept = sorted(places, key=lambda place: -top[place])[:most]
-    return tuple(place for place in places if place in kept)
+    kept = sorted(queues, key=lambda queue: -top[queue])[:most]
+    return tuple(queue for queue in queues if queue in kept)
 
 
 def overview_metrics(results: Results) -> list[tuple[Metric, str]]:
-    """The metrics of an overview, each with its place: delay and goodput each way, application quality.
+    """The metrics of an overview, each with its queue: delay and goodput each way, application quality.
 
-    With several links: the delay of the queues of ``drawn_places``, and the delays of groups over their whole route.
+    With several links: the delay of the queues of ``drawn_queues``, and the delays of groups over their whole route.
     """
     delay, goodput = metric_called("sojourn_p95_ms"), metric_called("goodput_bps")
     of_groups = group_metrics(results)
     felt = [metric for metric in of_groups if metric.declared.name in _FELT]
     if results.has_several_links:
         ways = {flow["direction"] for run in results.runs for flow in run.summary["flows"] if flow["kind"] != "ping"}
-        known = [(delay, place) for place in drawn_places(results)]
+        known = [(delay, queue) for queue in drawn_queues(results)]
         known += [(goodput, way) for way in DIRECTIONS if way in ways]
         return known + [(metric, "down") for metric in [*_of_routes(results, of_groups), *felt]]
     known = [(metric, direction) for direction in results.directions for metric in (delay, goodput)]
@@ -272,7 +272,7 @@ def left_out(results: Results) -> str:
     """The queues and groups of a network that an overview leaves out, in words; empty if it has all."""
     if not results.has_several_links:
         return ""
-    queues_, groups = len(results.places), len(results.groups.titles)
+    queues_, groups = len(results.queues), len(results.groups.titles)
     parts = [f"{MOST_QUEUES} of {queues_} queues"] if queues_ > MOST_QUEUES else []
     parts += [f"{MOST_ROUTES} of {groups} groups of flows"] if groups > MOST_ROUTES else []
     return f"{' and '.join(parts)}: those with the longest delays" if parts else ""

@@ -24,8 +24,8 @@ class Difference:
     """The difference of a metric between an arm and the baseline, over the seeds of both."""
 
     arm: Arm
-    place: str
-    """A place of ``Results.places``."""
+    queue: str
+    """One of ``Results.queues``."""
     metric: Metric
     interval: Interval
     """The median of the differences, in the unit of the metric's name, with its bootstrap interval."""
@@ -47,13 +47,13 @@ def differences(results: Results, baseline: str, metrics: Sequence[Metric]) -> l
     check_baseline(baseline, [arm.label for arm in results.arms])
     bases = {_cell(arm): arm for arm in results.arms if arm.label == baseline}
     return [
-        Difference(arm, place, metric, _interval(arm, base, place, metric))
+        Difference(arm, queue, metric, _interval(arm, base, queue, metric))
         for arm in results.arms
         if arm.label != baseline and (base := bases.get(_cell(arm))) is not None
-        for place in results.places
-        if has_queue(arm.runs[0].summary, place)
+        for queue in results.queues
+        if has_queue(arm.runs[0].summary, queue)
         for metric in metrics
-        if not metric.group or place == results.places[0]
+        if not metric.group or queue == results.queues[0]
     ]
 
 
@@ -66,7 +66,7 @@ def difference_rows(results: Results, baseline: str) -> list[dict[str, object]]:
     for one in differences(results, baseline, columns(results)):
         if math.isnan(one.interval.middle):
             continue
-        link, _, direction = ("", "", "") if one.metric.group else one.place.rpartition("/")
+        link, _, direction = ("", "", "") if one.metric.group else one.queue.rpartition("/")
         several = one.interval.n > 1
         rows.append(
             {"label": one.arm.label, "baseline": baseline}
@@ -89,8 +89,8 @@ def _cell(arm: Arm) -> str:
     return json.dumps(arm.set)
 
 
-def _interval(arm: Arm, base: Arm, place: str, metric: Metric) -> Interval:
-    of_base = {run.seed: metric.value(run.summary, place) for run in base.runs}
+def _interval(arm: Arm, base: Arm, queue: str, metric: Metric) -> Interval:
+    of_base = {run.seed: metric.value(run.summary, queue) for run in base.runs}
     return median_interval(
-        [metric.value(run.summary, place) - of_base[run.seed] for run in arm.runs if run.seed in of_base]
+        [metric.value(run.summary, queue) - of_base[run.seed] for run in arm.runs if run.seed in of_base]
     )

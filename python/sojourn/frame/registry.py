@@ -1,4 +1,4 @@
-"""The registry of metrics, declared in Rust (crates/measure/src/metrics.rs): name, unit, words, place in a summary."""
+"""The registry of metrics, declared in Rust (crates/measure/src/metrics.rs): name, unit, words, key in a summary."""
 
 from __future__ import annotations
 

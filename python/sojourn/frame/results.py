@@ -62,9 +62,9 @@ class Run:
         """The run's seed."""
         return self.summary["seed"]
 
-    def sojourn_ms(self, place: str = "down") -> schema.Distribution:
-        """Sojourn times of the packets that left the queue at a place after the warm-up, in ms."""
-        return queue_at(self.summary, place)["sojourn_ms"]
+    def sojourn_ms(self, queue: str = "down") -> schema.Distribution:
+        """Sojourn times of the packets that left a queue after the warm-up, in ms."""
+        return queue_at(self.summary, queue)["sojourn_ms"]
 
     def packets(self) -> pa.Table | None:
         """A row per packet at the queue; None unless ``[record] packets = true``."""
@@ -201,9 +201,9 @@ class Results:
         return any(len(run.summary["links"]) > 1 for run in self.runs)
 
     @cached_property
-    def places(self) -> tuple[str, ...]:
+    def queues(self) -> tuple[str, ...]:
         """All queues: ``down`` and ``up``; with several links ``home/down`` and so on, link by link."""
-        return tuple(dict.fromkeys(place for run in self.runs for place in queues(run.summary)))
+        return tuple(dict.fromkeys(queue for run in self.runs for queue in queues(run.summary)))
 
     @cached_property
     def groups(self) -> GroupIndex:
@@ -279,15 +279,15 @@ class Results:
         """The rows of a run in ``to_arrow``, as dictionaries. Figures that only other runs have are NaN."""
         settings = run.summary["set"]
         numbers = number_columns(settings)
-        for place in self.places:
-            if has_queue(run.summary, place):
+        for queue in self.queues:
+            if has_queue(run.summary, queue):
                 row: dict[str, Any] = {key: run.summary[key] for key in ("queue", "label", "seed")}
                 row |= {key: value if isinstance(value, int | float) else str(value) for key, value in settings.items()}
                 row |= {name: number for name, number in numbers.items() if name not in row}
-                link, _, row["direction"] = place.rpartition("/")
+                link, _, row["direction"] = queue.rpartition("/")
                 if link:
                     row["link"] = link
-                yield row | {metric.name: metric.value(run.summary, place) for metric in self._columns}
+                yield row | {metric.name: metric.value(run.summary, queue) for metric in self._columns}
 
     @cached_property
     def _columns(self) -> Sequence[Metric]:

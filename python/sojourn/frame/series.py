@@ -116,15 +116,15 @@ def _wanted(run: Run, direction: Direction, traffic: int | None) -> npt.NDArray[
     return np.array([flow["direction"] == direction and traffic in (None, flow["traffic"]) for flow in flows], bool)
 
 
-def sojourn(run: Run, place: str = "down") -> Series | None:
+def sojourn(run: Run, queue: str = "down") -> Series | None:
     """Mean sojourn time in ms of the packets that left the queue in each bin; NaN for a bin without any.
 
     None if no series was recorded.
     """
-    return queue(run, "sojourn_mean_ms", place)
+    return queue_column(run, "sojourn_mean_ms", queue)
 
 
-def queue(run: Run, column: str, place: str = "down") -> Series | None:
+def queue_column(run: Run, column: str, queue: str = "down") -> Series | None:
     """A column of the queue's series, at the middle of each bin.
 
     None if no series was recorded, or the discipline has no such column.
@@ -132,31 +132,31 @@ def queue(run: Run, column: str, place: str = "down") -> Series | None:
     table = run.queue_series()
     if table is None or column not in table.column_names:
         return None
-    this_way = at_place(run, table, place)
+    this_way = rows_of_queue(run, table, queue)
     start_s = table["time_s"].to_numpy()[this_way]
     return Series(_middle(start_s), table[column].to_numpy()[this_way].astype(np.float64))
 
 
-def passages(run: Run, place: str = "down") -> Passages | None:
+def passages(run: Run, queue: str = "down") -> Passages | None:
     """The arrival, departure and size of each packet that left the queue; None if packets were not recorded."""
-    rows = _delivered(run, place)
+    rows = _delivered(run, queue)
     if rows is None:
         return None
     departure_ns, sojourn_ns = rows["time_ns"].to_numpy(), rows["sojourn_ns"].to_numpy()
     return Passages((departure_ns - sojourn_ns) / 1e9, departure_ns / 1e9, rows["bytes"].to_numpy() * 8.0)
 
 
-def delay_at_drops(run: Run, place: str = "down") -> Series | None:
+def delay_at_drops(run: Run, queue: str = "down") -> Series | None:
     """The queueing delay in ms at each drop: that of the next packet to enter.
 
     For queues served in order of arrival. None if packets were not recorded.
     """
-    rows, table = _delivered(run, place), run.packets()
+    rows, table = _delivered(run, queue), run.packets()
     if rows is None or table is None:
         return None
     sojourn_ns = rows["sojourn_ns"].to_numpy()
     arrival_ns = rows["time_ns"].to_numpy() - sojourn_ns
-    this_way = at_place(run, table, place)
+    this_way = rows_of_queue(run, table, queue)
     dropped_ns = table["time_ns"].to_numpy()[this_way & (table["fate"].to_numpy() > FATES["marked"])]
     following = np.searchsorted(arrival_ns, dropped_ns)
     known = following < arrival_ns.size
@@ -175,16 +175,16 @@ def flow_sojourn(run: Run, flow: int) -> Series | None:
     return Series(rows["time_ns"].to_numpy()[own] / 1e9, rows["sojourn_ns"].to_numpy()[own] / 1e6)
 
 
-def steady_sojourn(run: Run, place: str, *, traffic: int | None = None) -> FloatArray | None:
+def steady_sojourn(run: Run, queue: str, *, traffic: int | None = None) -> FloatArray | None:
     """Sojourn times in ms of all packets that left after the warm-up; None if packets were not recorded.
 
     With ``traffic``, only of the data of that ``[[traffic]]`` entry.
     """
-    rows = _delivered(run, place)
+    rows = _delivered(run, queue)
     if rows is None:
         return None
     # They are the last packets; the summary has their number.
-    count = run.sojourn_ms(place)["n"]
+    count = run.sojourn_ms(queue)["n"]
     rows = rows.slice(rows.num_rows - count)
     sojourn_ms = cast("FloatArray", rows["sojourn_ns"].to_numpy() / 1e6)
     if traffic is None:
@@ -194,7 +194,7 @@ def steady_sojourn(run: Run, place: str, *, traffic: int | None = None) -> Float
     return sojourn_ms[own]
 
 
-def histogram(run: Run, place: str) -> tuple[FloatArray, FloatArray] | None:
+def histogram(run: Run, queue: str) -> tuple[FloatArray, FloatArray] | None:
     """(upper edges in ms, packets at or below each) of the sojourn times after the warm-up.
 
     None if the results lack their file of histograms.
@@ -202,12 +202,12 @@ def histogram(run: Run, place: str) -> tuple[FloatArray, FloatArray] | None:
     table = run.histogram()
     if table is None:
         return None
-    this_way = at_place(run, table, place)
+    this_way = rows_of_queue(run, table, queue)
     edges = table["sojourn_ms"].to_numpy()[this_way].astype(np.float64)
     return edges, np.cumsum(table["packets"].to_numpy()[this_way]).astype(np.float64)
 
 
-def _delivered(run: Run, place: str) -> pa.Table | None:
+def _delivered(run: Run, queue: str) -> pa.Table | None:
     """The recorded packets that left a queue, in order of departure."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -216,12 +216,12 @@ def _delivered(run: Run, place: str) -> pa.Table | None:
     if table is None:
         return None
     left = pc.less_equal(table["fate"], FATES["marked"])
-    return table.filter(pc.and_(left, pa.array(at_place(run, table, place))))
+    return table.filter(pc.and_(left, pa.array(rows_of_queue(run, table, queue))))
 
 
-def at_place(run: Run, table: pa.Table, place: str) -> npt.NDArray[np.bool_]:
-    """Selects the rows of a recorded table that belong to the queue at a place of ``Results.places``."""
-    name, _, way = place.rpartition("/")
+def rows_of_queue(run: Run, table: pa.Table, queue: str) -> npt.NDArray[np.bool_]:
+    """Selects the rows of a recorded table that belong to one of ``Results.queues``."""
+    name, _, way = queue.rpartition("/")
     of_way: npt.NDArray[np.bool_] = table["direction"].to_numpy() == DIRECTIONS[way]
     links = list(run.summary["links"])
     if len(links) < 2:
@@ -233,8 +233,8 @@ def at_place(run: Run, table: pa.Table, place: str) -> npt.NDArray[np.bool_]:
 def binned(found: Series, bin_s: float) -> Series:
     """The means over longer bins, each at the middle of its bin; NaN values are ignored."""
     known = ~np.isnan(found.value)
-    places = np.floor(found.t_s[known] / bin_s).astype(np.int64)
-    bins, index = np.unique(places, return_inverse=True)
+    numbers = np.floor(found.t_s[known] / bin_s).astype(np.int64)
+    bins, index = np.unique(numbers, return_inverse=True)
     means: FloatArray = (np.bincount(index, found.value[known]) / np.bincount(index)).astype(np.float64)
     return Series(((bins + 0.5) * bin_s).astype(np.float64), means)
 

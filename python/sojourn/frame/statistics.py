@@ -35,7 +35,7 @@ class Interval:
 
 @lru_cache(maxsize=64)
 def resamples(n: int) -> npt.NDArray[np.int64]:
-    """The places drawn by each bootstrap resample of ``n`` values."""
+    """The indices drawn by each bootstrap resample of ``n`` values."""
     # A fixed seed: the same runs have the same interval on every machine.
     return np.random.default_rng(20120506).integers(0, n, size=(_RESAMPLES, n))
 

@@ -60,7 +60,7 @@ class AQM(gymnasium.Env[Observed, npt.NDArray[np.float32]]):
         self.episodes = Episodes(experiment, interval, act, observe, reward, queue, set or {})
         self.render_mode = render_mode
         self.action_space = gymnasium.spaces.Box(self.episodes.low, self.episodes.high, dtype=np.float32)
-        shape = self.episodes.places.shape
+        shape = self.episodes.indices.shape
         self.observation_space = gymnasium.spaces.Box(0.0, np.inf, shape, dtype=np.float32)
         self._run: _core.Vector | None = None
 
@@ -71,7 +71,7 @@ class AQM(gymnasium.Env[Observed, npt.NDArray[np.float32]]):
         super().reset(seed=seed)
         spec = self.episodes.spec(int(self.np_random.integers(2**31)), self.np_random)
         self._run = _core.Vector([spec], list(self.episodes.keys), self.episodes.interval_s, 1)
-        return np.zeros(self.episodes.places.shape, np.float32), {"set": json.loads(spec.set_json)}
+        return np.zeros(self.episodes.indices.shape, np.float32), {"set": json.loads(spec.set_json)}
 
     def step(self, action: npt.ArrayLike) -> tuple[Observed, float, bool, bool, dict[str, Any]]:
         """Sets the keys, and goes on for an interval. An episode is truncated at the end of its run."""
@@ -81,4 +81,4 @@ class AQM(gymnasium.Env[Observed, npt.NDArray[np.float32]]):
         seen = numbers[0]
         told = {"seen": Seen(self.episodes.names, seen)}
         reward = float(self.episodes.rewarded(seen))
-        return seen[self.episodes.places].astype(np.float32), reward, False, bool(ended[0]), told
+        return seen[self.episodes.indices].astype(np.float32), reward, False, bool(ended[0]), told

@@ -35,8 +35,8 @@ class Seen(Mapping[str, Any]):
 
     def of_flows(self, number: str) -> Floats:
         """A number of all flows: ``of_flows("goodput_bps").sum(axis=-1)``."""
-        places = [at for name, at in self._names.items() if name.startswith("flow.") and name.endswith(f".{number}")]
-        return self._numbers[..., places]
+        indices = [at for name, at in self._names.items() if name.startswith("flow.") and name.endswith(f".{number}")]
+        return self._numbers[..., indices]
 
 
 Reward = Callable[[Seen], Any]
@@ -70,9 +70,9 @@ class Episodes:
     """The least action."""
     high: npt.NDArray[np.float32] = field(init=False)
     names: dict[str, int] = field(init=False)
-    """All numbers of an observation, with their places."""
-    places: npt.NDArray[np.intp] = field(init=False)
-    """The places of those that are observed."""
+    """All numbers of an observation, with their indices."""
+    indices: npt.NDArray[np.intp] = field(init=False)
+    """The indices of those that are observed."""
 
     def __post_init__(self) -> None:
         """Raises ExperimentError if a key, a number, the queue or the interval does not exist."""
@@ -85,7 +85,7 @@ class Episodes:
         space = _core.Session(self.spec(0, np.random.default_rng(0))).space()
         actions = {action["key"]: action for action in space["actions"]}
         self.keys = ("queue.probability",) if self.act is None else tuple(self.act)
-        self.names = {name: place for place, name in enumerate(space["observations"])}
+        self.names = {name: index for index, name in enumerate(space["observations"])}
         first = space["observations"][0].rpartition(".")[0]
         observed = self.observe or [name for name in self.names if name.rpartition(".")[0] == first]
         for what, given, known in (("act", self.keys, actions), ("observe", observed, self.names)):
@@ -94,7 +94,7 @@ class Episodes:
                     raise _core.ExperimentError(f'{what}: got "{name}"; must be one of {", ".join(known)}')
         self.low = np.array([actions[key]["low"] for key in self.keys], np.float32)
         self.high = np.array([actions[key]["high"] for key in self.keys], np.float32)
-        self.places = np.array([self.names[name] for name in observed])
+        self.indices = np.array([self.names[name] for name in observed])
 
     def spec(self, seed: int, chance: np.random.Generator) -> _core.RunSpec:
         """The run of an episode: a cell of the sweep by chance, with this seed.

@@ -158,9 +158,9 @@ class Flows(ParallelEnv[str, Observed, npt.NDArray[np.float32]]):  # type: ignor
         return observed, rewards, never, truncated, told
 
     def _all(self) -> dict[str, Observed]:
-        places = self.episodes.names
+        indices = self.episodes.names
         return {
-            agent: self._seen[[places[f"flow.{flow}.{number}"] for number in NUMBERS]].astype(np.float32)
+            agent: self._seen[[indices[f"flow.{flow}.{number}"] for number in NUMBERS]].astype(np.float32)
             for flow, agent in enumerate(self.agents)
         }
 

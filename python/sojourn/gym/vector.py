@@ -49,7 +49,7 @@ class AQMVector(VectorEnv[Rows, Rows, npt.NDArray[Any]]):
         self.episodes = Episodes(experiment, interval, act, observe, reward, queue, set or {})
         self.render_mode = render_mode
         self.num_envs = num_envs
-        shape = self.episodes.places.shape
+        shape = self.episodes.indices.shape
         self.single_action_space = gymnasium.spaces.Box(self.episodes.low, self.episodes.high, dtype=np.float32)
         self.single_observation_space = gymnasium.spaces.Box(0.0, np.inf, shape, dtype=np.float32)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -72,7 +72,7 @@ class AQMVector(VectorEnv[Rows, Rows, npt.NDArray[Any]]):
         specs = [self._spec(index) for index in range(self.num_envs)]
         self._runs = _core.Vector(specs, list(self.episodes.keys), self.episodes.interval_s, self._threads)
         self._ended[:] = False
-        return np.zeros((self.num_envs, *self.episodes.places.shape), np.float32), {}
+        return np.zeros((self.num_envs, *self.episodes.indices.shape), np.float32), {}
 
     def step(
         self, actions: npt.ArrayLike
@@ -85,7 +85,7 @@ class AQMVector(VectorEnv[Rows, Rows, npt.NDArray[Any]]):
             self._runs.reset(int(index), self._spec(int(index)))
         numbers, self._ended = self._runs.step(np.array(actions, np.float64, ndmin=2))
         rewards = np.asarray(self.episodes.rewarded(numbers), np.float64)
-        seen = numbers[:, self.episodes.places].astype(np.float32)
+        seen = numbers[:, self.episodes.indices].astype(np.float32)
         # A run that begins has not been acted on yet.
         rewards[begun], seen[begun] = 0.0, 0.0
         told = {"seen": Seen(self.episodes.names, numbers)}

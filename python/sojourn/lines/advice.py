@@ -141,11 +141,11 @@ class Advice:
             best = better(median(_filled(values, measure.worst(known))) for values in found.values())
             lost = {one.label: self.values(one, activity, _LOST) for one in self.tried if activity in _REAL_TIMES}
             for label, values in found.items():
-                for place, value in enumerate(_filled(values, measure.worst(known))):
+                for index, value in enumerate(_filled(values, measure.worst(known))):
                     if activity in _REAL_TIMES:
-                        costs[label][place] += PER_MS * value + PER_LOST * _filled(lost[label], 100.0)[place]
+                        costs[label][index] += PER_MS * value + PER_LOST * _filled(lost[label], 100.0)[index]
                     elif best:
-                        costs[label][place] += 100.0 * abs(value - best) / best
+                        costs[label][index] += 100.0 * abs(value - best) / best
         return costs
 
     def cost(self, setting: Setting) -> float:

@@ -153,7 +153,7 @@ def _flent(file: Path, text: str) -> Course:
         own = re.compile(rf"TCP {way}( [A-Z0-9]{{2,4}})?( ?\d+)?(::\d+)?")
         flows = [values for name, values in series.items() if own.fullmatch(name)]
         flows = flows or [values for name, values in series.items() if name == f"TCP {way} sum"]
-        sums = [(at, sum(_number(values[place]) for values in flows)) for place, at in enumerate(times)]
+        sums = [(at, sum(_number(values[index]) for values in flows)) for index, at in enumerate(times)]
         # Flows start later than the pings, and samples are missing at the ends: the rate before holds.
         return merged([(at, mbps * 1e6 * ON_THE_LINK) for at, mbps in sums if mbps > 0])
 
@@ -181,7 +181,7 @@ def _autorate(file: Path, text: str) -> Course:
         fields = line.split("; ")
         kind, _, header = fields[0].partition("_")
         if kind in rows and header == "HEADER":
-            columns[kind] = {name.strip(): place for place, name in enumerate(fields)}
+            columns[kind] = {name.strip(): index for index, name in enumerate(fields)}
         elif kind in rows and not header:
             rows[kind].append((number, fields))
     kind = next((kind for kind in rows if rows[kind] and kind in columns), "")
@@ -200,8 +200,8 @@ def _autorate(file: Path, text: str) -> Course:
         try:
             at_us, *rates, down_us, up_us = (*(float(fields[columns[kind][name]]) for name in wanted), 0.0, 0.0)[:5]
             begin = at_us if math.isnan(begin) else begin
-            place = int((at_us - begin) / 1e6 / BIN_S)
-            if place < last or not all(0 < rate * 1e3 < FASTEST_BPS for rate in rates):
+            index = int((at_us - begin) / 1e6 / BIN_S)
+            if index < last or not all(0 < rate * 1e3 < FASTEST_BPS for rate in rates):
                 raise ValueError
         except (IndexError, OverflowError, ValueError):
             if number == rows[kind][-1][0] and bins:
@@ -209,8 +209,8 @@ def _autorate(file: Path, text: str) -> Course:
             raise ExperimentError(
                 f"{file}:{number}: damaged {kind} line; must have later times and rates above 0 in {', '.join(names)}"
             ) from None
-        last = place
-        bins.setdefault(place, []).append([rates[0] * 1e3, rates[1] * 1e3, (down_us + up_us) / 2000])
+        last = index
+        bins.setdefault(index, []).append([rates[0] * 1e3, rates[1] * 1e3, (down_us + up_us) / 2000])
     down_, up_, delay = (_binned(bins, column) for column in range(3))
     known = kind == "DATA" and all(value > 0 for _, value in delay)
     seconds = (last + 1) * BIN_S
@@ -219,7 +219,7 @@ def _autorate(file: Path, text: str) -> Course:
 
 
 def _binned(bins: Mapping[int, Sequence[Sequence[float]]], column: int) -> Steps:
-    return merged([(place * BIN_S, median(row[column] for row in rows)) for place, rows in sorted(bins.items())])
+    return merged([(index * BIN_S, median(row[column] for row in rows)) for index, rows in sorted(bins.items())])
 
 
 def _rounded(delay: Iterable[tuple[float, float]]) -> Steps:
@@ -256,7 +256,7 @@ def _speed_tests(file: Path, text: str, hold_s: float) -> Course:
     if not tests:
         raise ExperimentError(f"{file}: has no test with a download and an upload")
     down_, up_, delay_ = (
-        merged([(place * hold_s, test[column]) for place, test in enumerate(tests)]) for column in range(3)
+        merged([(index * hold_s, test[column]) for index, test in enumerate(tests)]) for column in range(3)
     )
     count = f"{len(tests)} tests of {hold_s:g} s each" if len(tests) > 1 else "one test"
     known = all(delay for _, delay in delay_)

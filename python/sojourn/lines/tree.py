@@ -101,7 +101,7 @@ def read(file: Path, network: Path | None = None) -> Tree | None:
     header = [name.strip().lower() for name in next(reader)]
     if missing := [name for name in ("circuit id", "parent node", *COLUMNS) if name not in header]:
         raise ExperimentError(f"{file}: has no column {missing[0]!r}; must have those of ShapedDevices.csv")
-    places = [header.index(name) for name in COLUMNS]
+    indices = [header.index(name) for name in COLUMNS]
     seen: dict[str, tuple[Plan, str]] = {}
     for row in reader:
         line = f"{file}:{reader.line_num + skipped}"
@@ -109,7 +109,7 @@ def read(file: Path, network: Path | None = None) -> Tree | None:
             continue
         try:
             circuit, parent = (row[header.index(name)].strip() for name in ("circuit id", "parent node"))
-            numbers = [float(row[place]) for place in places]
+            numbers = [float(row[index]) for index in indices]
         except (IndexError, ValueError):
             raise ExperimentError(f"{line}: damaged line; must have numbers for the rates in Mbit/s") from None
         low, high = numbers[:2], numbers[2:]

@@ -64,8 +64,8 @@ def _members(run: Run) -> dict[_Group, list[Mapping[str, Any]]]:
     totals = totals_of(run.summary)
     members: dict[_Group, list[Mapping[str, Any]]] = {}
     for flow in run.summary["flows"]:
-        place = (flow["traffic"], flow["direction"])
-        members.setdefault((totals.get(place, flow["traffic"]), flow["direction"]), []).append(flow)
+        key = (flow["traffic"], flow["direction"])
+        members.setdefault((totals.get(key, flow["traffic"]), flow["direction"]), []).append(flow)
     return members
 
 

@@ -13,7 +13,7 @@ from sojourn.frame.metrics import Metric, group_metrics, of_queues
 from sojourn.frame.pairs import Difference, differences
 from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import CONFIDENCE
-from sojourn.page.tables import Sheet, groups_sheet, place_heading, swept_keys
+from sojourn.page.tables import Sheet, groups_sheet, queue_heading, swept_keys
 
 if TYPE_CHECKING:
     from sojourn.frame.results import Arm, Results
@@ -26,16 +26,16 @@ def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] | No
         # Goodput belongs to the flows, not to a link.
         metrics = [metric for metric in metrics if metric.declared.over != "direction"]
     found = differences(results, baseline, metrics)
-    several = len(results.places) > 1 and not all(metric.group for metric in metrics)
+    several = len(results.queues) > 1 and not all(metric.group for metric in metrics)
     rows: dict[tuple[str, ...], dict[str, str]] = {}
     for one in found:
-        row = rows.setdefault((*_words_of(one.arm, results), *([one.place] if several else [])), {})
+        row = rows.setdefault((*_words_of(one.arm, results), *([one.queue] if several else [])), {})
         row[one.metric.name] = _text(one)
     return Sheet(
         f"difference from {baseline}, run by run on the same seeds",
         _caption(found),
         (
-            *("queue", *swept_keys(results), *([place_heading(results)] if several else [])),
+            *("queue", *swept_keys(results), *([queue_heading(results)] if several else [])),
             *(f"{metric.group} {metric.heading}".strip() for metric in metrics),
         ),
         tuple((*words, *(row[metric.name] for metric in metrics)) for words, row in rows.items()),

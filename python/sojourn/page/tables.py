@@ -76,9 +76,9 @@ class Sheet:
 
     def without(self, headings: Collection[str], caption: str) -> Sheet:
         """The sheet without some columns, with another caption."""
-        kept = [place for place, heading in enumerate(self.headings) if heading not in headings]
-        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
-        return replace(self, caption=caption, headings=tuple(self.headings[place] for place in kept), rows=rows)
+        kept = [column for column, heading in enumerate(self.headings) if heading not in headings]
+        rows = tuple(tuple(row[column] for column in kept) for row in self.rows)
+        return replace(self, caption=caption, headings=tuple(self.headings[column] for column in kept), rows=rows)
 
 
 def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> Sheet:
@@ -89,23 +89,23 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
         shown = [metric for metric in shown if metric.name != "goodput_bps"]
     summary = results.summary
     swept = swept_keys(results)
-    places = results.places
+    queues = results.queues
     title = f"{summary['experiment']} ({summary['backend']})"
     if results.partial:
         title += f", stopped early: {len(results.runs)} of {summary['planned_runs']} runs"
     links = _links(results)
     rows = [
         (
-            _discipline(links, arm, place),
+            _discipline(links, arm, queue),
             *(str(arm.set.get(key, "")) for key in swept),
-            *([place] if len(places) > 1 else []),
-            *(_cell(metric, arm, place) for metric in shown),
+            *([queue] if len(queues) > 1 else []),
+            *(_cell(metric, arm, queue) for metric in shown),
         )
         for arm in results.arms
-        for place in places
-        if has_queue(arm.runs[0].summary, place)
+        for queue in queues
+        if has_queue(arm.runs[0].summary, queue)
     ]
-    words = ("queue", *swept, *([place_heading(results)] if len(places) > 1 else []))
+    words = ("queue", *swept, *([queue_heading(results)] if len(queues) > 1 else []))
     return Sheet(
         title,
         _caption(shown, repeats_of(results)) + _without_chance(results) + _above_capacity(results),
@@ -115,9 +115,9 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
     )
 
 
-def _discipline(links: Mapping[str, Sequence[Mapping[str, Any]]], arm: Arm, place: str) -> str:
-    """The discipline at a place: the arm, or the link's own, which it has in every arm."""
-    name, _, way = place.rpartition("/")
+def _discipline(links: Mapping[str, Sequence[Mapping[str, Any]]], arm: Arm, queue: str) -> str:
+    """The discipline of a queue: the arm, or the link's own, which it has in every arm."""
+    name, _, way = queue.rpartition("/")
     for link in links.get(json.dumps(arm.set), ()):
         up = link.get("up", {}) if way == "up" else {}
         if name in ("", link.get("name")) and (own := up.get("queue") or link.get("queue")):
@@ -137,7 +137,7 @@ def _links(results: Results) -> dict[str, Sequence[Mapping[str, Any]]]:
         return {}  # Whoever shows the file itself tells that it is damaged.
 
 
-def place_heading(results: Results) -> str:
+def queue_heading(results: Results) -> str:
     """The heading of the column that identifies the queues of a network."""
     return "link" if results.has_several_links else "way"
 
@@ -284,17 +284,17 @@ def overview_sheet(results: Results) -> Sheet | None:
     swept = swept_keys(results)
     both = len(results.directions) > 1
 
-    def heading(metric: Metric, place: str) -> str:
-        where = metric.group or (place if both or "/" in place else "")
+    def heading(metric: Metric, queue: str) -> str:
+        where = metric.group or (queue if both or "/" in queue else "")
         words = metric.heading.replace("p95", "delay p95") if metric.name == "sojourn_p95_ms" else metric.heading
         return f"{where} {words}".strip()
 
-    headings = [heading(metric, place) for metric, place in shown]
+    headings = [heading(metric, queue) for metric, queue in shown]
     rows = [
         (
             arm.label,
             *(str(arm.set.get(key, "")) for key in swept),
-            *(_cell(metric, arm, place) for metric, place in shown),
+            *(_cell(metric, arm, queue) for metric, queue in shown),
         )
         for arm in results.arms
     ]
@@ -303,16 +303,16 @@ def overview_sheet(results: Results) -> Sheet | None:
 
 
 def inner_sheet(results: Results) -> Sheet | None:
-    """One row per arm, place and inner queue; None if no discipline has inner queues."""
+    """One row per arm, queue and inner queue; None if no discipline has inner queues."""
     swept = swept_keys(results)
-    both = len(results.places) > 1
+    both = len(results.queues) > 1
     found = [
-        (arm, place, name)
+        (arm, queue, name)
         for arm in results.arms
-        for place in results.places
-        if has_queue(arm.runs[0].summary, place)
+        for queue in results.queues
+        if has_queue(arm.runs[0].summary, queue)
         for name in inner_queues(results)
-        if name in queue_at(arm.runs[0].summary, place).get("queues", {})
+        if name in queue_at(arm.runs[0].summary, queue).get("queues", {})
     ]
     if not found:
         return None
@@ -321,21 +321,21 @@ def inner_sheet(results: Results) -> Sheet | None:
         metric.name
         for metric in declared("inner_queue")
         if not all(
-            math.isnan(metric.of(queue_at(arm.runs[0].summary, place)["queues"][name])) for arm, place, name in found
+            math.isnan(metric.of(queue_at(arm.runs[0].summary, queue)["queues"][name])) for arm, queue, name in found
         )
     ]
     links = _links(results)
     rows = [
         (
-            _discipline(links, arm, place),
+            _discipline(links, arm, queue),
             *(str(arm.set.get(key, "")) for key in swept),
-            *([place] if both else []),
+            *([queue] if both else []),
             name,
-            *(_cell(metric, arm, place) for metric in inner_metrics(name) if metric.declared.name in shown),
+            *(_cell(metric, arm, queue) for metric in inner_metrics(name) if metric.declared.name in shown),
         )
-        for arm, place, name in found
+        for arm, queue, name in found
     ]
-    words = ("queue", *swept, *([place_heading(results)] if both else []), "inner queue")
+    words = ("queue", *swept, *([queue_heading(results)] if both else []), "inner queue")
     headings = (*words, *(metric.heading for metric in declared("inner_queue") if metric.name in shown))
     caption = (
         f"p50, p95: sojourn time; packets, drops and marks count the whole run; {interval_note(repeats_of(results))}"
@@ -489,8 +489,8 @@ def plain(renderable: RenderableType, width: int = PLAIN_WIDTH) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
-def _cell(metric: Metric, arm: Arm, place: str) -> str:
-    values = [metric.value(run.summary, place) / metric.shown_per for run in arm.runs]
+def _cell(metric: Metric, arm: Arm, queue: str) -> str:
+    values = [metric.value(run.summary, queue) / metric.shown_per for run in arm.runs]
     return interval_text(median_interval(values), metric.digits)
 
 

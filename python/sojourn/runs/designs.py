@@ -36,8 +36,8 @@ def with_points(file: str | Path, overrides: Sequence[tuple[str, str]]) -> list[
         return list(overrides)
     rows = _sample(design["kind"], len(design["keys"]), design["samples"], design["seed"])
     columns = (
-        f"{as_toml(key['key'])} = [{', '.join(_written(key, row[place]) for row in rows)}]"
-        for place, key in enumerate(design["keys"])
+        f"{as_toml(key['key'])} = [{', '.join(_written(key, row[index]) for row in rows)}]"
+        for index, key in enumerate(design["keys"])
     )
     return [*overrides, (POINTS, f"{{ {', '.join(columns)} }}")]
 

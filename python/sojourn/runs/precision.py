@@ -56,7 +56,7 @@ class Precision:
         return cls(metric, float(percent) / 100.0)
 
     def values(self, run: Run) -> dict[str, float]:
-        """The metric of a run's queues, by place. Of several links, those that no packet passed are left out.
+        """The metric of a run's queues, by name. Of several links, those that no packet passed are left out.
 
         One of groups of flows is that of every group that has it, or of the named one.
         """
@@ -65,15 +65,15 @@ class Precision:
             groups = [group for group in shown_groups(summary) if self.metric.group in ("", group["name"])]
             found = {f"{one['name']} {one['direction']}": self.metric.declared.of(one) for one in groups}
             return {title: value for title, value in found.items() if not math.isnan(value)} or {"": math.nan}
-        places: list[str] = [direction for direction in DIRECTIONS if has_queue(summary, direction)]
+        names: list[str] = [direction for direction in DIRECTIONS if has_queue(summary, direction)]
         if self.metric.declared.over == "queue" and len(summary["links"]) > 1:
-            places = [place for place, queue in queues(summary).items() if queue["delivered_packets"]]
-        return {place: self.metric.value(summary, place) for place in places}
+            names = [name for name, queue in queues(summary).items() if queue["delivered_packets"]]
+        return {name: self.metric.value(summary, name) for name in names}
 
     def reach(self, values: Mapping[str, Sequence[float]]) -> float | None:
         """Half the width of a queue's interval as a share of the mean; None if it is narrow enough.
 
-        Of several places, the widest interval counts.
+        Of several queues, the widest interval counts.
         """
         missed = []
         for sample in values.values():
@@ -111,7 +111,7 @@ class Cell:
 def _metric(name: str) -> Metric | None:
     """The metric of this name: of queues and runs, or of groups of flows, ``mos`` or ``meeting.frame_p95_ms``."""
     group, _, plain = name.rpartition(".")
-    of_groups = [Metric(one, lambda _run, _place: math.nan, group) for one in declared("group") if one.name == plain]
+    of_groups = [Metric(one, lambda _run, _known: math.nan, group) for one in declared("group") if one.name == plain]
     return next((metric for metric in [*METRICS, *of_groups] if metric.name == name), None)
 
 
@@ -169,13 +169,13 @@ class Rounds:
         """The cells that are not precise enough, a line for each."""
         lines = []
         for cell in self._repeated.values():
-            place = "".join(f", {key} {value}" for key, value in cell.set.items())
+            words = "".join(f", {key} {value}" for key, value in cell.set.items())
             for label, reach in cell.missed().items():
                 if math.isnan(reach):
-                    lines.append(f"{label}{place}: {self._precision.metric.name} has no value in these runs")
+                    lines.append(f"{label}{words}: {self._precision.metric.name} has no value in these runs")
                     continue
                 lines.append(
-                    f"{label}{place}: the {CONFIDENCE:.0%} interval of {self._precision.metric.name} is "
+                    f"{label}{words}: the {CONFIDENCE:.0%} interval of {self._precision.metric.name} is "
                     f"±{100 * reach:.3g}% of its mean, not {100 * self._precision.share:g}%, "
                     f"after {cell.repeats[label]} repeats"
                 )

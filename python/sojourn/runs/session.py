@@ -97,7 +97,7 @@ class Observation:
     now_s: float
     """The times of the last observation and of this one, in simulated seconds."""
     queues: dict[str, QueueState]
-    """By place: ``down``, ``up``; with several links ``home/down`` and so on."""
+    """By name: ``down``, ``up``; with several links ``home/down`` and so on."""
     flows: list[FlowState]
     """In the order of ``flows`` in the summary."""
 
@@ -189,7 +189,7 @@ class Session:
         return Observation(
             seen["since_s"],
             seen["now_s"],
-            {place: QueueState(**state) for place, state in seen["queues"].items()},
+            {queue: QueueState(**state) for queue, state in seen["queues"].items()},
             [FlowState(**state) for state in seen["flows"]],
         )
 

@@ -15,7 +15,7 @@ from sojourn.store.keys import backend_key
 from sojourn.store.listing import Listing
 from sojourn.store.planning import batch_of_listing, mend
 from sojourn.store.stored import runs_of
-from sojourn.store.work import index, work
+from sojourn.store.work import known_runs, work
 
 T = TypeVar("T")
 
@@ -60,8 +60,8 @@ def make_batch(
     runs, stopped_by = make(
         store, name, specs, jobs=workers, backend=backend_of(backend), executor=executor, report=report
     )
-    for place in sorted(runs):
-        take(place, finish(place, runs[place]))
+    for index in sorted(runs):
+        take(index, finish(index, runs[index]))
     return stopped_by
 
 
@@ -107,7 +107,7 @@ def make(
     stopped_by = None
     if plan.missing():
         store.check_writable()
-        known = index(other for other in store.plans() if other.id != plan.id)
+        known = known_runs(other for other in store.plans() if other.id != plan.id)
         stopped_by = work(plan, known, jobs=jobs, backend=where, executor=executor, report=report)
     runs, failed = runs_of(plan)
     if stopped_by is None and failed:

@@ -91,7 +91,7 @@ class Grid(CellTable):
         self._rows.execute(
             f"create table picked as select * exclude (summary, file_row_number) "
             f"from {rows} "
-            f"qualify row_number() over (partition by coalesce(hash, plan || place) order by {ORDER}) = 1 "
+            f"qualify row_number() over (partition by coalesce(hash, plan || index) order by {ORDER}) = 1 "
             f"order by {ORDER}"
         )
 

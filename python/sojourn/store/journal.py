@@ -120,13 +120,13 @@ class Journal:
         if self._lines is None or self._tables is None:
             return
         try:
-            places: dict[str, list[int]] = {}
+            spans: dict[str, list[int]] = {}
             for name in TABLE_FILES:
                 table = run.read_table(name)
                 if table is not None:
-                    places[name] = self._store(_as_stream(table))
-            places |= {name: self._store(content) for name, content in run.read_files().items()}
-            content = f'"run":{index},"tables":{json.dumps(places)},"summary":{_as_json(run)}'
+                    spans[name] = self._store(_as_stream(table))
+            spans |= {name: self._store(content) for name, content in run.read_files().items()}
+            content = f'"run":{index},"tables":{json.dumps(spans)},"summary":{_as_json(run)}'
             self._write_line(f'{{"check":{zlib.crc32(content.encode())},{content}}}')
             self.kept += 1
             if time.monotonic() - self._synced_s > SYNC_EVERY_S:
@@ -155,9 +155,9 @@ class Journal:
         """Stores bytes; returns their offset, length and checksum."""
         assert self._tables is not None
         _write_all(self._tables, content)
-        place = [self._end, len(content), zlib.crc32(content)]
+        span = [self._end, len(content), zlib.crc32(content)]
         self._end += len(content)
-        return place
+        return span
 
     def _write_line(self, line: str) -> None:
         assert self._lines is not None
@@ -176,28 +176,28 @@ class Journal:
                 (self.workspace.path / name).unlink(missing_ok=True)
 
     def _stored_run(self, entry: dict[str, Any]) -> Run:
-        places: dict[str, list[int]] = entry["tables"]
-        for place in places.values():
-            if zlib.crc32(self._read(place)) != place[2]:
+        spans: dict[str, list[int]] = entry["tables"]
+        for span in spans.values():
+            if zlib.crc32(self._read(span)) != span[2]:
                 raise ValueError("not what was written")
 
         def read_table(name: Recorded) -> pa.Table | None:
             import pyarrow as pa
 
-            return pa.ipc.open_stream(self._read(places[name])).read_all() if name in places else None
+            return pa.ipc.open_stream(self._read(spans[name])).read_all() if name in spans else None
 
         def read_files() -> dict[str, bytes]:
-            return {name: self._read(place).to_pybytes() for name, place in places.items() if kind_of(name) in FILES}
+            return {name: self._read(span).to_pybytes() for name, span in spans.items() if kind_of(name) in FILES}
 
         return Run(cast("schema.Run", entry["summary"]), read_table, read_files)
 
-    def _read(self, place: list[int]) -> pa.Buffer:
-        """The bytes at a place, in memory of Arrow's own, as ``store.files.Part.content`` explains."""
+    def _read(self, span: list[int]) -> pa.Buffer:
+        """The bytes at a span, in memory of Arrow's own, as ``store.files.Part.content`` explains."""
         import pyarrow as pa
 
         with pa.OSFile(str(self.workspace.path / TABLES)) as file:
-            file.seek(place[0])
-            return file.read_buffer(place[1])
+            file.seek(span[0])
+            return file.read_buffer(span[1])
 
 
 class LeftBehind:

@@ -32,7 +32,7 @@ class Runs(Protocol):
     def __len__(self) -> int:
         """The number of runs."""
 
-    def __getitem__(self, place: int, /) -> _core.RunSpec:
+    def __getitem__(self, index: int, /) -> _core.RunSpec:
         """The run with this index."""
 
 
@@ -99,5 +99,5 @@ class Listing:
     def __len__(self) -> int:
         return len(self.documents)
 
-    def __getitem__(self, place: int, /) -> _core.RunSpec:
-        return self.specs[place] if self.specs else _core.RunSpec.read(self.documents[place])
+    def __getitem__(self, index: int, /) -> _core.RunSpec:
+        return self.specs[index] if self.specs else _core.RunSpec.read(self.documents[index])

@@ -17,7 +17,7 @@ from sojourn.runs.trial import trial
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
-from sojourn.store.work import FILES, PART_RUNS, POLL_S, index
+from sojourn.store.work import FILES, PART_RUNS, POLL_S, known_runs
 
 SAMPLE_S = 0.3
 """Duration of each trial run."""
@@ -58,8 +58,8 @@ def batch_of_listing(specs: Sequence[_core.RunSpec], workers: int) -> int:
     """As ``batch_of``, for listed runs. They vary more, so batches are small enough to balance the workers' load."""
     if len(specs) <= BATCHES_EACH * workers:
         return 1
-    places = sorted({0, len(specs) // 3, 2 * len(specs) // 3, len(specs) - 1})
-    return _batch(len(specs) // (BATCHES_EACH * workers), _mean_s([specs[place] for place in places]))
+    indices = sorted({0, len(specs) // 3, 2 * len(specs) // 3, len(specs) - 1})
+    return _batch(len(specs) // (BATCHES_EACH * workers), _mean_s([specs[index] for index in indices]))
 
 
 def _batch(most: int, run_s: float) -> int:
@@ -94,9 +94,9 @@ def estimate(sweep: _core.Sweep, store: Store | None, workers: int) -> Estimate:
 def _looks(sweep: _core.Sweep) -> list[_core.RunSpec]:
     """Some runs, spread over the sweep."""
     looks = []
-    for place in range(0, len(sweep), max(1, len(sweep) // LOOKS)):
+    for index in range(0, len(sweep), max(1, len(sweep) // LOOKS)):
         with contextlib.suppress(_core.ExperimentError):
-            looks.append(sweep[place])
+            looks.append(sweep[index])
     return looks
 
 
@@ -104,9 +104,9 @@ def _mean_s(looks: Sequence[_core.RunSpec]) -> float:
     """The mean time of these runs on an idle processor, from short trials of a few. 0 if none can be run."""
     if not looks:
         return 0.0
-    places = sorted({0, len(looks) // 2, len(looks) - 1})
+    indices = sorted({0, len(looks) // 2, len(looks) - 1})
     try:
-        tried = trial([looks[place] for place in places], backend_of("sim"), SAMPLE_S)
+        tried = trial([looks[index] for index in indices], backend_of("sim"), SAMPLE_S)
     except _core.RunError:
         return 0.0
     return sum(map(tried.cpu_s, looks)) / len(looks)
@@ -114,16 +114,16 @@ def _mean_s(looks: Sequence[_core.RunSpec]) -> float:
 
 def _shared(sweep: _core.Sweep, store: Store) -> int:
     """The number of runs that other sweeps have, by hash; extrapolated from a sample of about a thousand."""
-    known = index(store.plans())
+    known = known_runs(store.plans())
     step = max(1, len(sweep) // 1000)
-    places = range(0, len(sweep), step)
+    indices = range(0, len(sweep), step)
     found = 0
-    for place in places:
+    for at in indices:
         try:
-            found += sweep[place].hash in known
+            found += sweep[at].hash in known
         except _core.ExperimentError:
             continue
-    return round(found * len(sweep) / len(places))
+    return round(found * len(sweep) / len(indices))
 
 
 def mend(plan: StoredPlan) -> list[Path]:
@@ -186,10 +186,10 @@ def _failed(plan: StoredPlan, part: Part) -> set[int]:
     # An invalid combination of values has no hash.
     failed = pc.is_valid(pc.field("error")) & pc.is_valid(pc.field("hash"))
     try:
-        rows = part.read(["place"], failed)
+        rows = part.read(["index"], failed)
     except (OSError, ValueError, KeyError):
         raise _core.ExperimentError(f"{part.path}: not written by a sweep; remove it") from None
-    return {plan.batch_of(place) for place in rows["place"].to_pylist()}
+    return {plan.batch_of(index) for index in rows["index"].to_pylist()}
 
 
 def _take_out(plan: StoredPlan, part: Part, failed: set[int]) -> None:
@@ -198,12 +198,12 @@ def _take_out(plan: StoredPlan, part: Part, failed: set[int]) -> None:
 
     rows = part.read()
     for batch in plan.batches_of(part.first, part.last):
-        places = plan.places(batch)
+        indices = plan.indices(batch)
         if batch in failed:
             for folder in plan.recorded.glob("*/"):
                 for recorded in files.parts(folder):
-                    if recorded.first == places[0]:
+                    if recorded.first == indices[0]:
                         recorded.path.unlink(missing_ok=True)
-        elif (part.first, part.last) != (places[0], places[-1]):
-            of_batch = pc.field("place").isin(list(places))
-            files.write_part(plan.results, places[0], places[-1], rows.filter(of_batch))
+        elif (part.first, part.last) != (indices[0], indices[-1]):
+            of_batch = pc.field("index").isin(list(indices))
+            files.write_part(plan.results, indices[0], indices[-1], rows.filter(of_batch))

@@ -24,7 +24,7 @@ from sojourn.store.claims import Claims
 from sojourn.store.files import Part
 from sojourn.store.listing import Listing, Runs
 
-FORMAT = 1
+FORMAT = 2
 """Version of the store's files; raised when the meaning of one changes."""
 EXPERIMENT = "experiment.toml"
 PLAN = "plan.json"
@@ -115,13 +115,13 @@ class StoredPlan:
             return spec.hash
         return hashlib.sha256(f"{self.meta.backend}\n{spec.hash}".encode()).hexdigest()
 
-    def places(self, batch: int) -> range:
+    def indices(self, batch: int) -> range:
         """The indices of a batch's runs."""
         return range(self._bounds[batch], self._bounds[batch + 1])
 
-    def batch_of(self, place: int) -> int:
+    def batch_of(self, index: int) -> int:
         """The batch of a run."""
-        return bisect_right(self._bounds, place) - 1
+        return bisect_right(self._bounds, index) - 1
 
     def batches_of(self, first: int, last: int) -> range:
         """The batches of the runs ``first`` to ``last``."""
@@ -435,6 +435,6 @@ def read_meta(path: Path) -> Meta:
 def _traces(sweep: _core.Sweep) -> dict[str, str]:
     """The traces of a sweep's links, by name."""
     traces: dict[str, str] = {}
-    for place in sweep.edges():
-        traces |= json.loads(sweep[place].document).get("traces", {})
+    for index in sweep.edges():
+        traces |= json.loads(sweep[index].document).get("traces", {})
     return traces

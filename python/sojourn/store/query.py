@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import duckdb
 
 ROWS = "read_parquet({files}, union_by_name = true, file_row_number = true, hive_partitioning = false)"
-ORDER = "plan, place, file_row_number"
+ORDER = "plan, index, file_row_number"
 QUEUES = f"create view queues as select * exclude (file_row_number) from {ROWS}"
 RUNS = (
     f"create view runs as select * exclude (file_row_number) from {ROWS} "
-    f"qualify row_number() over (partition by coalesce(hash, plan || place) order by {ORDER}) = 1"
+    f"qualify row_number() over (partition by coalesce(hash, plan || index) order by {ORDER}) = 1"
 )
 _READS = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|from|with|pivot)\b", re.DOTALL)
 CHUNK = 1000

@@ -18,7 +18,7 @@ from sojourn.store.plans import StoredPlan
 if TYPE_CHECKING:
     import pyarrow as pa
 
-IDENTITY = ("hash", "setup", "plan", "place", "experiment", "backend", "aqm", "label", "seed", "error", "summary")
+IDENTITY = ("hash", "setup", "plan", "index", "experiment", "backend", "aqm", "label", "seed", "error", "summary")
 """The columns of every row."""
 
 
@@ -26,7 +26,7 @@ IDENTITY = ("hash", "setup", "plan", "place", "experiment", "backend", "aqm", "l
 class Made:
     """A finished run, or the reason why it failed."""
 
-    place: int
+    index: int
     spec: _core.RunSpec | None
     """None if its combination of values is invalid."""
     run: Run | None
@@ -41,7 +41,7 @@ def table_of(plan: StoredPlan, made: Sequence[Made]) -> pa.Table:
     rows: list[dict[str, object]] = []
     backend = plan.meta.backend.partition(" ")[0]
     for one in made:
-        identity: dict[str, object] = {"plan": plan.id, "place": one.place, "backend": backend, "error": one.error}
+        identity: dict[str, object] = {"plan": plan.id, "index": one.index, "backend": backend, "error": one.error}
         if one.spec is None:
             rows.append(identity)
             continue
@@ -95,6 +95,6 @@ def _plain(value: object) -> object:
 def _type_of(name: str) -> pa.DataType | None:
     import pyarrow as pa
 
-    if name in ("place", "seed"):
+    if name in ("index", "seed"):
         return pa.uint64()
     return pa.string() if name in IDENTITY else None

@@ -133,7 +133,7 @@ def _runs(results: Results) -> str:
 def ranges(numbers: Sequence[int]) -> str:
     """``1–6, 9`` for 1, 2, 3, 4, 5, 6, 9."""
     parts = []
-    for _, members in groupby(enumerate(numbers), key=lambda place: place[1] - place[0]):
+    for _, members in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
         run = [number for _, number in members]
         parts.append(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}")
     return ", ".join(parts)
@@ -159,8 +159,8 @@ def _settings(results: Results, folder: Path) -> list[Setting]:
         for index, part in enumerate(cell.get(name, [])):
             title = part.get("label") or part.get("name") or part.get("kind") or name
             # A link and a named group can be swept by name or by index.
-            places = [f"{name}.{index}", f"{name}.{part.get('name')}"]
-            settings.append(Setting(f"{name} {index}: {title}", _plain(part, places, swept)))
+            names = [f"{name}.{index}", f"{name}.{part.get('name')}"]
+            settings.append(Setting(f"{name} {index}: {title}", _plain(part, names, swept)))
     return settings
 
 
@@ -184,7 +184,7 @@ def _leaves(value: Any, path: str = "") -> dict[str, Any]:
     if isinstance(value, Mapping):
         inner = value.items()
     elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
-        inner = {str(one.get("name", place)): one for place, one in enumerate(value)}.items()
+        inner = {str(one.get("name", index)): one for index, one in enumerate(value)}.items()
     else:
         return {path: value}
     skipped = ("set",) if not path else ()
@@ -196,10 +196,10 @@ def _leaves(value: Any, path: str = "") -> dict[str, Any]:
     }
 
 
-def _plain(part: Mapping[str, Any], places: Sequence[str], swept: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _plain(part: Mapping[str, Any], names: Sequence[str], swept: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Keys and values as text; a swept key, under any of its names, does not show the value of one cell."""
     return {
-        key: "swept" if any(f"{place}.{key}" in swept for place in places) else _value(value)
+        key: "swept" if any(f"{name}.{key}" in swept for name in names) else _value(value)
         for key, value in part.items()
         if value not in (None, "")
     }
@@ -219,8 +219,8 @@ def _galleries(results: Results, taken: int) -> list[Gallery]:
     """The figures with a line, box or mark per arm; for a sweep those of its first cells, up to a limit."""
     galleries: list[Gallery] = []
     size = taken
-    for place, (name, cell) in enumerate(results.by_cell().items()):
-        gallery = Gallery(name, _pictures(cell.plot.per_arm(), str(place or "")))
+    for index, (name, cell) in enumerate(results.by_cell().items()):
+        gallery = Gallery(name, _pictures(cell.plot.per_arm(), str(index or "")))
         size += _size(gallery.pictures)
         if galleries and size > PICTURES_SIZE:
             break

@@ -38,11 +38,11 @@ def indices(grid: CellTable, plans: list[StoredPlan], metric: str) -> list[Indic
     found = []
     for label_place, label in enumerate(grid.axes[LABEL].texts):
         values = np.full(len(columns[0]), np.nan)
-        for at, places in enumerate(zip(*columns, strict=True)):
+        for at, indices in enumerate(zip(*columns, strict=True)):
             row = [0] * len(grid.axes)
             row[list(grid.axes).index(LABEL)] = label_place
-            for axis, place in zip(order, places, strict=True):
-                row[axis] = -1 if place is None else place
+            for axis, index in zip(order, indices, strict=True):
+                row[axis] = -1 if index is None else index
             cell = cell_at.get(tuple(row))
             if cell is not None:
                 values[at] = medians[cell]

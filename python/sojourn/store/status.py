@@ -36,7 +36,7 @@ def status(plans: Iterable[StoredPlan]) -> Status:
         held = {int(name) for name in plan.claims.held() if name.isdecimal()}
         found["runs"] += plan.meta.runs
         found["done"] += plan.runs_done()
-        found["running"] += sum(len(plan.places(batch)) for batch in held & missing)
+        found["running"] += sum(len(plan.indices(batch)) for batch in held & missing)
         found["failed"] += files.again(partial(_failed, plan))
     return found
 

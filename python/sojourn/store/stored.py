@@ -38,13 +38,13 @@ def _runs_of(plan: StoredPlan) -> tuple[dict[int, Run], dict[int, str]]:
     failed: dict[int, str] = {}
     tables = _Tables(plan)
     for part in plan.parts():
-        for row in part.read(["place", "hash", "error", "summary"]).to_pylist():
-            place = row["place"]
+        for row in part.read(["index", "hash", "error", "summary"]).to_pylist():
+            index = row["index"]
             if row["error"] is not None:
-                failed[place] = row["error"]
-            elif place not in runs:
+                failed[index] = row["error"]
+            elif index not in runs:
                 # A run with several queues has several rows with the same summary.
-                runs[place] = tables.run(msgspec.json.decode(row["summary"]), place, row["hash"])
+                runs[index] = tables.run(msgspec.json.decode(row["summary"]), index, row["hash"])
     return runs, failed
 
 
@@ -59,12 +59,12 @@ def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, hash_: str) -> 
         ``StoredPlan.run_hash`` of the run.
     """
     try:
-        place, text = files.again(partial(_row_of, plan, part, hash_))
+        index, text = files.again(partial(_row_of, plan, part, hash_))
         summary = msgspec.json.decode(text)
     except (OSError, ValueError, LookupError):
         return None
     summary |= {"label": spec.label, "set": json.loads(spec.set_json)}
-    run = _Tables(plan).run(summary, place, hash_)
+    run = _Tables(plan).run(summary, index, hash_)
     return run if _is_whole(run) else None
 
 
@@ -105,27 +105,27 @@ class _Tables:
         self._plan = plan
         self._parts: dict[str, list[Part]] = {}
 
-    def run(self, summary: dict[str, Any], place: int, hash_: str) -> Run:
+    def run(self, summary: dict[str, Any], index: int, hash_: str) -> Run:
         """A run with its tables."""
         summary["wall_s"] = 0.0
 
         def of_run(name: str) -> pa.Table | None:
-            return files.again(partial(self._of_run, place, hash_, name))
+            return files.again(partial(self._of_run, index, hash_, name))
 
-        return Run(cast("schema.Run", summary), of_run, partial(self._files, place, hash_))
+        return Run(cast("schema.Run", summary), of_run, partial(self._files, index, hash_))
 
-    def _of_run(self, place: int, hash_: str, name: str) -> pa.Table | None:
+    def _of_run(self, index: int, hash_: str, name: str) -> pa.Table | None:
         if name not in self._parts:
             self._parts[name] = files.parts(self._plan.recorded / name)
-        of_batch = next((part for part in self._parts[name] if part.first <= place <= part.last), None)
+        of_batch = next((part for part in self._parts[name] if part.first <= index <= part.last), None)
         try:
             return None if of_batch is None else _remembered.read(of_batch).of_run(hash_)
         except files.Gone:
             del self._parts[name]
             raise
 
-    def _files(self, place: int, hash_: str) -> dict[str, bytes]:
-        tables = [files.again(partial(self._of_run, place, hash_, kind)) for kind in FILES]
+    def _files(self, index: int, hash_: str) -> dict[str, bytes]:
+        tables = [files.again(partial(self._of_run, index, hash_, kind)) for kind in FILES]
         rows = [row for table in tables if table is not None for row in table.to_pylist()]
         # A capture of an older version has no name.
         return {row.get("name", FILES["capture"]): row["content"] for row in rows}
@@ -135,9 +135,9 @@ class _Rows:
     """The rows of several runs: index and summary by hash."""
 
     def __init__(self, part: Part) -> None:
-        table = part.read(["hash", "place", "summary"])
-        rows = zip(*(table[name].to_pylist() for name in ("hash", "place", "summary")), strict=True)
-        self.of_run: dict[str, tuple[int, str]] = {hash_: (place, summary) for hash_, place, summary in rows}
+        table = part.read(["hash", "index", "summary"])
+        rows = zip(*(table[name].to_pylist() for name in ("hash", "index", "summary")), strict=True)
+        self.of_run: dict[str, tuple[int, str]] = {hash_: (index, summary) for hash_, index, summary in rows}
         self.bytes = table.nbytes
 
 

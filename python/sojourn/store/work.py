@@ -104,18 +104,18 @@ class Ahead:
         self._fraction = 0.0
 
     def _runs_left(self) -> int:
-        return sum(len(self._plan.places(batch)) for batch in self._left)
+        return sum(len(self._plan.indices(batch)) for batch in self._left)
 
     def effort(self, batch: int, *, exactly: bool = True) -> float:
         """The batch's effort; otherwise estimated from its first run."""
-        places = self._plan.places(batch)
+        indices = self._plan.indices(batch)
         if exactly:
-            return sum(self._effort_of(place) for place in places)
-        return len(places) * self._effort_of(places[0])
+            return sum(self._effort_of(index) for index in indices)
+        return len(indices) * self._effort_of(indices[0])
 
-    def _effort_of(self, place: int) -> float:
+    def _effort_of(self, index: int) -> float:
         try:
-            return self._plan.sweep[place].effort
+            return self._plan.sweep[index].effort
         except _core.ExperimentError:
             # An invalid combination of values costs nothing.
             return 0.0
@@ -146,7 +146,7 @@ def make_batch(store: str, plan: str, batch: int, trusted: bool) -> None:
 def _plan_and_known(store: str, plan: str, trusted: bool) -> tuple[StoredPlan, Known]:
     kept = Store(store, trusted=trusted)
     found = kept.get(plan)
-    return found, index(other for other in kept.plans() if other.id != found.id)
+    return found, known_runs(other for other in kept.plans() if other.id != found.id)
 
 
 def compact(plan: StoredPlan) -> None:
@@ -174,7 +174,7 @@ Known = dict[str, tuple[StoredPlan, Part]]
 """By run hash: the plan and the file of the run."""
 
 
-def index(plans: Iterable[StoredPlan]) -> Known:
+def known_runs(plans: Iterable[StoredPlan]) -> Known:
     """The finished runs of these plans."""
     known: Known = {}
     for plan in plans:
@@ -199,7 +199,7 @@ class _Claimed:
     """A batch that is executed here."""
 
     claim: contextlib.ExitStack
-    places: range
+    indices: range
     left: deque[int]
     """Its runs that have not been started."""
     made: dict[int, Made] = field(default_factory=dict)
@@ -265,17 +265,17 @@ class Batches:
             claimed = next((one for one in self._claimed.values() if one.left), None) or self._claim()
             if claimed is None:
                 return None
-            place = claimed.left.popleft()
+            index = claimed.left.popleft()
             try:
-                spec = self._sweep[place]
+                spec = self._sweep[index]
             except _core.ExperimentError as error:
-                self._add(Made(place, None, None, str(error)))
+                self._add(Made(index, None, None, str(error)))
                 continue
             if (run := self._known_run(spec)) is not None:
-                self._add(Made(place, spec, run))
+                self._add(Made(index, spec, run))
                 continue
-            self._running[place] = spec
-            return place, spec
+            self._running[index] = spec
+            return index, spec
         return None
 
     def end(self, index: int, outcome: Outcome) -> None:
@@ -298,14 +298,14 @@ class Batches:
         """What all workers have done since the first call."""
         if self._ahead is None:
             self._ahead = Ahead(self.plan)
-        running = ((self._running[place], at_s) for place, at_s in simulated_s.items() if place in self._running)
+        running = ((self._running[index], at_s) for index, at_s in simulated_s.items() if index in self._running)
         parts = sum(spec.effort * at_s / spec.duration_s for spec, at_s in running)
         return self._ahead.progress(max(self._effort + parts, 0.0), elapsed_s)
 
     def is_done(self, batch: int) -> bool:
         """Whether the batch has its rows."""
-        places = self.plan.places(batch)
-        return any(part.first <= places[0] and places[-1] <= part.last for part in self.plan.parts())
+        indices = self.plan.indices(batch)
+        return any(part.first <= indices[0] and indices[-1] <= part.last for part in self.plan.parts())
 
     def _claim(self) -> _Claimed | None:
         """Claims a batch; None if there is none now."""
@@ -314,8 +314,8 @@ class Batches:
             is_ours = claim.enter_context(self.plan.claims.hold(str(batch)))
             # Another worker may have finished it since we looked.
             if is_ours and not self.is_done(batch):
-                places = self.plan.places(batch)
-                self._claimed[batch] = _Claimed(claim, places, deque(places))
+                indices = self.plan.indices(batch)
+                self._claimed[batch] = _Claimed(claim, indices, deque(indices))
                 return self._claimed[batch]
             claim.close()
         return None
@@ -331,7 +331,7 @@ class Batches:
             # The largest first, of those spread over the sweep, so that the first batches tell how long the rest takes.
             # Each worker begins elsewhere, so that those that start together do not claim the same.
             first = random.random()
-            self._free.sort(key=lambda batch: (len(self.plan.places(batch)), (batch * GOLDEN + first) % 1.0))
+            self._free.sort(key=lambda batch: (len(self.plan.indices(batch)), (batch * GOLDEN + first) % 1.0))
             self._all_done = not missing or not (self._free or self._wait)
         return self._free.pop() if self._free else None
 
@@ -344,15 +344,15 @@ class Batches:
 
     def _add(self, made: Made) -> None:
         """Adds a run to its batch, and writes the batch if it was the last."""
-        batch = self.plan.batch_of(made.place)
+        batch = self.plan.batch_of(made.index)
         claimed = self._claimed[batch]
-        claimed.made[made.place] = made
+        claimed.made[made.index] = made
         self._effort += 0.0 if made.spec is None else made.spec.effort
-        if len(claimed.made) < len(claimed.places):
+        if len(claimed.made) < len(claimed.indices):
             return
-        whole = [claimed.made[place] for place in claimed.places]
-        self._write_recorded(claimed.places, whole)
-        files.write_part(self.plan.results, claimed.places[0], claimed.places[-1], table_of(self.plan, whole))
+        whole = [claimed.made[index] for index in claimed.indices]
+        self._write_recorded(claimed.indices, whole)
+        files.write_part(self.plan.results, claimed.indices[0], claimed.indices[-1], table_of(self.plan, whole))
         del self._claimed[batch]
         claimed.claim.close()
         self.runs += len(whole)
@@ -361,7 +361,7 @@ class Batches:
             # This may have been the last batch, so check the store at once.
             self._looked_s = -LOOK_S
 
-    def _write_recorded(self, places: range, made: list[Made]) -> None:
+    def _write_recorded(self, indices: range, made: list[Made]) -> None:
         """Writes the recorded tables, captures and qlogs."""
         import pyarrow as pa
 
@@ -376,4 +376,4 @@ class Batches:
                 columns = {"name": pa.array(names), "content": pa.array(contents, pa.large_binary())}
                 of_batch.setdefault(kind, {})[hash_] = pa.table(columns)
         for folder, tables in of_batch.items():
-            files.write_part(self.plan.recorded / folder, places[0], places[-1], recorded(tables))
+            files.write_part(self.plan.recorded / folder, indices[0], indices[-1], recorded(tables))

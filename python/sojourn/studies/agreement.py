@@ -107,13 +107,13 @@ def _figures(first: Results, second: Results) -> Iterator[_Figure]:
     groups = _group_metrics(first, second)
     for one, other in zip(first.arms, second.arms, strict=True):
         run = one.runs[0].summary
-        for place in first.places:
-            if has_queue(run, place):
+        for queue in first.queues:
+            if has_queue(run, queue):
                 for metric in of_queues(first):
                     yield _Figure(
-                        one.name, place, metric.name, _values(one, metric, place), _values(other, metric, place)
+                        one.name, queue, metric.name, _values(one, metric, queue), _values(other, metric, queue)
                     )
-                yield _Figure(one.name, place, "sojourn_distance", [0.0], [distance(one, other, place)])
+                yield _Figure(one.name, queue, "sojourn_distance", [0.0], [distance(one, other, queue)])
         for mine, its in groups:
             group = first.groups.at(run, mine.group)
             if group is not None and not _is_other_quantity(mine, group, first, second):
@@ -133,13 +133,13 @@ def _is_other_quantity(metric: Metric, group: Mapping[str, Any], first: Results,
     return across and metric.name.startswith(f"{metric.group}.rtt_") and group["kind"] != "ping"
 
 
-def _values(arm: Arm, metric: Metric, place: str) -> Sample:
-    return [metric.value(run.summary, place) for run in sorted(arm.runs, key=lambda run: run.seed)]
+def _values(arm: Arm, metric: Metric, queue: str) -> Sample:
+    return [metric.value(run.summary, queue) for run in sorted(arm.runs, key=lambda run: run.seed)]
 
 
-def distance(one: Arm, other: Arm, place: str) -> float:
+def distance(one: Arm, other: Arm, queue: str) -> float:
     """The largest vertical distance between the distribution functions of two arms' sojourn times; NaN without any."""
-    curves = [sojourn_curve(arm, place) for arm in (one, other)]
+    curves = [sojourn_curve(arm, queue) for arm in (one, other)]
     if any(values.size == 0 for values, _ in curves):
         return math.nan
     at = np.concatenate([values for values, _ in curves])
@@ -261,7 +261,7 @@ def _caption(named: Named) -> str:
 
 
 def _rows(named: Named, look: int) -> dict[tuple[str, str, str], dict[str, Agreement]]:
-    """By arm, place and metric: the comparison of each result with the reference."""
+    """By arm, queue and metric: the comparison of each result with the reference."""
     reference, *others = named.items()
     rows: dict[tuple[str, str, str], dict[str, Agreement]] = {}
     for name, results in others:
@@ -276,16 +276,16 @@ def table(named: Named, look: int = 1) -> Table:
 
 
 def sheet(named: Named, look: int = 1) -> Sheet:
-    """The agreement as a table before it is drawn: a row per arm, place and metric."""
+    """The agreement as a table before it is drawn: a row per arm, queue and metric."""
     reference, *others = named
     first = named[reference]
     metrics = {metric.name: metric for metric in (*METRICS, *group_metrics(first))}
     rows: list[tuple[str, ...]] = []
     before: tuple[str, str] | None = None
     for (arm, direction, key), of_others in _rows(named, look).items():
-        place = (arm, direction)
-        cells = ["", ""] if place == before else list(place)
-        before = place
+        row = (arm, direction)
+        cells = ["", ""] if row == before else list(row)
+        before = row
         metric = metrics.get(key)
         if metric is None:
             cells += ["distance", ""]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sojourn.frame.series import FATES, at_place
+from sojourn.frame.series import FATES, rows_of_queue
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -50,7 +50,7 @@ class Packet:
 class Course:
     """The packets of a flow at a queue."""
 
-    place: str
+    queue: str
     flow: int
     columns: npt.NDArray[np.int64]
     """A row each for arrival, sojourn time, size and fate."""
@@ -65,7 +65,7 @@ class Course:
             return self
         arrived, _, size, _ = self.columns
         early = (arrived < other.columns[0, 0] - SAME_NS) & (size < HANDSHAKE_BYTES)
-        return Course(self.place, self.flow, self.columns[:, int(np.argmin(early)) :])
+        return Course(self.queue, self.flow, self.columns[:, int(np.argmin(early)) :])
 
     def common(self, other: Course) -> int | None:
         """The packets at the beginning that are the same; None if all are."""
@@ -81,7 +81,7 @@ class Course:
 class Parting:
     """The first packet that differs. Of two flows that differ, that of the packet which arrived first."""
 
-    place: str
+    queue: str
     flow: int
     number: int
     """Which of the flow's packets at this queue it is, from 1."""
@@ -97,38 +97,38 @@ class Parting:
         return min(packet.arrived_ns for packet in (self.first, self.second) if packet is not None)
 
 
-def courses(run: Run, place: str) -> dict[int, Course]:
+def courses(run: Run, queue: str) -> dict[int, Course]:
     """By flow; empty if packets were not recorded."""
     table = run.packets()
     if table is None:
         return {}
-    table = table.filter(at_place(run, table, place))
+    table = table.filter(rows_of_queue(run, table, queue))
     left, sojourn, size, fate, flow = (
         table[name].to_numpy().astype(np.int64) for name in ("time_ns", "sojourn_ns", "bytes", "fate", "flow")
     )
     arrived = left - sojourn
     order = np.argsort(arrived, kind="stable")
     columns = np.stack([arrived, sojourn, size, np.minimum(fate, _DROPPED)])[:, order]
-    return {int(one): Course(place, int(one), columns[:, flow[order] == one]) for one in np.unique(flow)}
+    return {int(one): Course(queue, int(one), columns[:, flow[order] == one]) for one in np.unique(flow)}
 
 
-def parting(reference: Run, other: Run, places: Sequence[str]) -> Parting | None:
+def parting(reference: Run, other: Run, queues: Sequence[str]) -> Parting | None:
     """The first packet that differs in two runs; None if all are the same."""
     found: list[Parting] = []
     all_of_reference = []
-    for place in places:
-        first, second = courses(reference, place), courses(other, place)
+    for queue in queues:
+        first, second = courses(reference, queue), courses(other, queue)
         all_of_reference += [course.columns[0] for course in first.values()]
         for flow in first.keys() | second.keys():
-            empty = Course(place, flow, np.empty((4, 0), np.int64))
+            empty = Course(queue, flow, np.empty((4, 0), np.int64))
             one, its = first.get(flow, empty), second.get(flow, empty)
             one, its = one.since(its), its.since(one)
             common = one.common(its)
             if common is not None:
-                found.append(Parting(place, flow, common + 1, one.packet(common), its.packet(common), 0))
+                found.append(Parting(queue, flow, common + 1, one.packet(common), its.packet(common), 0))
     if not found:
         return None
-    earliest = min(found, key=lambda one: (one.at_ns, one.place, one.flow))
+    earliest = min(found, key=lambda one: (one.at_ns, one.queue, one.flow))
     before = sum(int(np.count_nonzero(arrived < earliest.at_ns)) for arrived in all_of_reference)
     return Parting(**{**vars(earliest), "same": before})
 
@@ -141,7 +141,7 @@ def partings(named: Mapping[str, Results]) -> Iterator[tuple[str, str, int, Part
             by_seed = {run.seed: run for run in its.runs}
             for run in one.runs:
                 if run.seed in by_seed:
-                    yield name, one.name, run.seed, parting(run, by_seed[run.seed], reference.places)
+                    yield name, one.name, run.seed, parting(run, by_seed[run.seed], reference.queues)
 
 
 def sentences(named: Mapping[str, Results]) -> Iterator[str]:
@@ -155,7 +155,7 @@ def sentences(named: Mapping[str, Results]) -> Iterator[str]:
         packets = f"{reference}: {found.first or 'none'}; {name}: {found.second or 'none'}"
         yield (
             f"{where}: the first {found.same} packets are the same; then packet {found.number} of flow {found.flow} "
-            f"{found.place} differs ({packets})"
+            f"{found.queue} differs ({packets})"
         )
 
 
@@ -169,7 +169,7 @@ def as_rows(named: Mapping[str, Results]) -> list[dict[str, object]]:
             row |= {"packet": None}
         else:
             packets = {reference: found.first, name: found.second}
-            row |= {"packet": found.number, "flow": found.flow, "queue": found.place, "same": found.same}
+            row |= {"packet": found.number, "flow": found.flow, "queue": found.queue, "same": found.same}
             row |= {of: packet and {**vars(packet), "fate": packet.end} for of, packet in packets.items()}
         rows.append(row)
     return rows

@@ -156,14 +156,14 @@ class Part:
         return ("down", "up") if self.direction == "both" else (self.direction,)
 
     @property
-    def places(self) -> tuple[str, ...]:
-        """The queues that are summed, as ``Results.places``."""
+    def link_queues(self) -> tuple[str, ...]:
+        """The queues that are summed, as ``Results.queues``."""
         return tuple(f"{self.link}/{way}" if self.link else way for way in self.directions)
 
     @property
-    def place(self) -> str:
+    def link_queue(self) -> str:
         """The queue, if it is a single one."""
-        return self.places[0]
+        return self.link_queues[0]
 
     @property
     def metrics(self) -> tuple[Declared, ...]:
@@ -190,13 +190,13 @@ class Part:
             case "station":
                 return [station for name, station in stations(summary).items() if name == self.station]
             case _:
-                queues: list[Any] = [queue_at(summary, place) for place in self.places]
+                queues: list[Any] = [queue_at(summary, queue) for queue in self.link_queues]
                 inner = [queue["queues"][self.queue] for queue in queues if self.queue in queue.get("queues", {})]
                 return queues if metric.over == "queue" else inner
 
     def is_in(self, run: Run) -> bool:
         """True if a run has the queues."""
-        return all(has_queue(run.summary, place) for place in self.places)
+        return all(has_queue(run.summary, queue) for queue in self.link_queues)
 
     def flows(self, run: Run) -> list[schema.Flow]:
         """The flows that the metric measures."""
@@ -284,7 +284,7 @@ class Measure:
         Quantiles of sojourn times are from the run's histogram, whose buckets are about 1 % wide, because its summary
         has only a dozen.
         """
-        found = series.histogram(run, self.part.place) if self.source == "sojourn_ms" else None
+        found = series.histogram(run, self.part.link_queue) if self.source == "sojourn_ms" else None
         if found is not None and found[1].size:
             edges, upto = found
             values = edges[np.searchsorted(upto, levels * upto[-1]).clip(max=edges.size - 1)]
@@ -334,7 +334,7 @@ def _is_location(statistic: str) -> bool:
 
 
 def _sojourn_ms(run: Run, part: Part) -> Sample:
-    distribution = run.sojourn_ms(part.place)
+    distribution = run.sojourn_ms(part.link_queue)
     if not distribution["n"]:
         return Quantiles(np.empty(0), np.empty(0), math.nan)
     values, levels = quantile_curve(distribution)
@@ -409,12 +409,12 @@ def _first_flow_jitter_ms(run: Run, part: Part) -> Sample:
 
 
 def _packet_sojourn_ms(run: Run, part: Part) -> Sample:
-    found = series.steady_sojourn(run, part.place, traffic=part.traffic)
+    found = series.steady_sojourn(run, part.link_queue, traffic=part.traffic)
     return Values(np.empty(0) if found is None else found)
 
 
 def _drop_delay_ms(run: Run, part: Part) -> Sample:
-    found = part.of(series.delay_at_drops(run, part.place))
+    found = part.of(series.delay_at_drops(run, part.link_queue))
     return Values(np.empty(0) if found is None else found.value)
 
 
@@ -429,11 +429,11 @@ def _drop_reason(run: Run, part: Part) -> Sample:
 
 
 def _dropped_for(run: Run, part: Part) -> schema.Spread | None:
-    return queue_at(run.summary, part.place)["drop_delay_ms"].get(part.reason)
+    return queue_at(run.summary, part.link_queue)["drop_delay_ms"].get(part.reason)
 
 
 def _drop_rate(run: Run, part: Part) -> Sample:
-    queue = queue_at(run.summary, part.place)
+    queue = queue_at(run.summary, part.link_queue)
     dropped = queue["dropped_aqm"] + queue["dropped_overflow"]
     arrived = dropped + queue["delivered_packets"]
     return Single(dropped / arrived if arrived else math.nan)
@@ -449,14 +449,14 @@ def _number(run: Run, part: Part, name: str) -> Sample:
 
 
 SERIES: dict[str, Callable[[Run, Part], Series | None]] = {
-    "sojourn_ms": lambda run, part: series.sojourn(run, part.place),
+    "sojourn_ms": lambda run, part: series.sojourn(run, part.link_queue),
     "goodput_series_bps": _of_part(series.goodput),
     "received_series_bytes": _of_part(series.received),
     "rtt_series_ms": _of_part(series.rtt),
     "recorded_rtt_ms": _of_part(series.round_trips),
-    "queue_series": lambda run, part: series.queue(run, part.column, part.place),
+    "queue_series": lambda run, part: series.queue_column(run, part.column, part.link_queue),
     "first_flow_sojourn_ms": lambda run, _part: series.flow_sojourn(run, 0),
-    "drop_delay_ms": lambda run, part: series.delay_at_drops(run, part.place),
+    "drop_delay_ms": lambda run, part: series.delay_at_drops(run, part.link_queue),
 }
 """The sources that can be drawn over time."""
 

@@ -17,7 +17,7 @@ from sojourn.studies.variants import Tried
 from sojourn.studies.verdict import Judgement
 
 Beside = tuple[str, Sequence[Judgement]]
-"""Another place of execution, and the judgements there."""
+"""Another backend, and the judgements there."""
 _PUBLISHED = "published, or read as"
 """The heading of the published values; a statement without a number is read as a relation."""
 _OF_MISSES = (
@@ -158,25 +158,25 @@ def tried_tables(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> lis
     return [*lines, ""]
 
 
-def by_place(
+def by_exhibit(
     judgements: Sequence[Judgement], exhibits: Exhibits, known: Sequence[str], beside: Beside | None = None
 ) -> list[str]:
     """Every claim that was compared, by figure, table or section of the paper, with the corresponding exhibits."""
     groups: dict[str, list[Judgement]] = {}
     for one in judgements:
         if one.verdict in _COMPARED:
-            groups.setdefault(place_of(one.location), []).append(one)
+            groups.setdefault(exhibit_of(one.location), []).append(one)
     lines: list[str] = []
-    for place in [*groups, *(place for place in known if place not in groups)]:
-        lines += [f"### {escaped(place)}", ""]
-        if shown := exhibits(place):
+    for exhibit in [*groups, *(exhibit for exhibit in known if exhibit not in groups)]:
+        lines += [f"### {escaped(exhibit)}", ""]
+        if shown := exhibits(exhibit):
             lines += [shown.rstrip("\n"), ""]
-        if place in groups:
-            lines += [*_claims(groups[place], beside), ""]
+        if exhibit in groups:
+            lines += [*_claims(groups[exhibit], beside), ""]
     return lines
 
 
-def place_of(location: str) -> str:
+def exhibit_of(location: str) -> str:
     """The figure or table of a claim: ``Fig 3`` for ``sec 4.1.1, Fig 3(a)``; otherwise the whole location."""
     found = re.search(r"(Fig|Table) \d+", location)
     return found.group() if found else location or "elsewhere"
@@ -236,7 +236,7 @@ def markdown(
     if found := misses(judgements, tried):
         lines += ["## Claims not reproduced, by cause", "", *found]
     lines += tried_tables(judgements, tried)
-    lines += ["## All compared claims, by figure", "", *by_place(judgements, exhibits, known, beside)]
+    lines += ["## All compared claims, by figure", "", *by_exhibit(judgements, exhibits, known, beside)]
     if others := [one for one in judgements if one.verdict not in _COMPARED]:
         lines += ["## Claims not compared", "", *_claims(others, beside)]
     return "\n".join(lines).rstrip() + "\n"
@@ -248,8 +248,8 @@ def _claims(judgements: Sequence[Judgement], beside: Beside | None) -> list[str]
         [one.id, f"{one.statement} ({one.location})", published(one), measured(one), one.verdict] for one in judgements
     ]
     if beside is not None:
-        place, others = beside
-        headings.append(place)
+        name, others = beside
+        headings.append(name)
         there: Mapping[str, str] = {
             other.id: ": ".join(filter(None, [other.verdict, other.measured])) for other in others
         }

@@ -87,14 +87,14 @@ def markdown(
     drawn = [spec for spec in study.figures if spec.experiment in grids]
     of_tables = [spec for spec in study.tables if spec.experiment in grids]
 
-    def exhibits(place: str) -> str:
+    def exhibits(exhibit: str) -> str:
         figures = [
             f"![{page.escaped(spec.title)}]({picture(spec)})\n\n{page.escaped(caption(spec, study, grids))}"
             for spec in drawn
-            if _place(spec) == place
+            if _exhibit(spec) == exhibit
         ]
         return "\n\n".join(
-            figures + [tabulate.markdown(spec, study, grids) for spec in of_tables if _place(spec) == place]
+            figures + [tabulate.markdown(spec, study, grids) for spec in of_tables if _exhibit(spec) == exhibit]
         )
 
     text = page.markdown(
@@ -103,7 +103,7 @@ def markdown(
         basis=basis(results, quick=quick),
         departures=departures(results),
         exhibits=exhibits,
-        known=list(dict.fromkeys([*map(_place, drawn), *map(_place, of_tables)])),
+        known=list(dict.fromkeys([*map(_exhibit, drawn), *map(_exhibit, of_tables)])),
         tried=tried,
         beside=beside,
         after_summary=after_summary,
@@ -112,8 +112,8 @@ def markdown(
     return text if quick else text + questions(results)
 
 
-def _place(spec: FigureSpec | TableSpec) -> str:
-    return page.place_of(spec.location) if spec.location else "Further figures"
+def _exhibit(spec: FigureSpec | TableSpec) -> str:
+    return page.exhibit_of(spec.location) if spec.location else "Further figures"
 
 
 def questions(results: StudyResults) -> str:

@@ -52,7 +52,7 @@ def explored(grid: CellTable, metrics: Sequence[str] | None) -> dict[str, Any]:
                 "label": axis.axis_label,
                 "texts": axis.texts,
                 "numbers": None if axis.numbers is None else _rounded(axis.numbers, 12),
-                "places": grid.places(key).tolist(),
+                "indices": grid.indices(key).tolist(),
             }
             for key, axis in grid.axes.items()
         ],

@@ -26,12 +26,12 @@ def draw_box(panel: Panel) -> None:
     width = 0.8 / len(panel.looks)
     for index, (scheme, look) in enumerate(panel.looks.items()):
         offset = (index - (len(panel.looks) - 1) / 2) * width
-        for place, value in enumerate(ticks):
+        for at, value in enumerate(ticks):
             cells = _cells(panel, scheme, value)
-            draw_boxes(axes, [place + offset], [_box(panel, cells)], [look], width=0.8 * width)
-            _range_of_medians(panel, cells, place + offset)
+            draw_boxes(axes, [at + offset], [_box(panel, cells)], [look], width=0.8 * width)
+            _range_of_medians(panel, cells, at + offset)
             for mark in _marks(panel, scheme, value):
-                panel.drawn.upright(axes, mark, place + offset, 0.9 * width, named=not spec.of_runs)
+                panel.drawn.upright(axes, mark, at + offset, 0.9 * width, named=not spec.of_runs)
     names = [plain(value) for value in ticks if value is not None]
     axes.set_xticks(range(len(names)), names)
     axes.set_xlabel(words(spec.x))
@@ -62,8 +62,8 @@ def draw_bars(panel: Panel) -> None:
                     panel.drawn.upright(axes, mark, x, 0.9 * width)
     if spec.x and spec.beside:
         middles = [(index + 0.5) * len(ticks) - count / 2 for index in range(len(metrics))]
-        places = [group + middle * width for group in range(len(panel.looks)) for middle in middles]
-        axes.set_xticks(places, [*metrics] * len(panel.looks))
+        positions = [group + middle * width for group in range(len(panel.looks)) for middle in middles]
+        axes.set_xticks(positions, [*metrics] * len(panel.looks))
     else:
         axes.set_xticks([])
     axes.set_xlim(-0.6, len(panel.looks) - 0.4)

@@ -62,12 +62,12 @@ def _over_repeats(rows: list[series.Series]) -> tuple[FloatArray, FloatArray, Fl
     return bins, low, middle, high
 
 
-def _draw_mark(panel: Panel, mark: Mark, start: float, end: float, place: float) -> None:
+def _draw_mark(panel: Panel, mark: Mark, start: float, end: float, at: float) -> None:
     measure = panel.grid.measures[mark.metric]
     color = panel.looks[mark.scheme].color
     if measure.at_least is None:
         begin, finish = max(start, measure.part.from_s), min(end, measure.part.to_s)
-        panel.drawn.level(panel.axes, mark, begin, finish, place, color)
+        panel.drawn.level(panel.axes, mark, begin, finish, at, color)
     elif measure.tell != "share":
         panel.drawn.point(panel.axes, mark, (mark.low, measure.at_least), (mark.high, measure.at_least), color)
 

@@ -47,8 +47,8 @@ class Drawn:
                 zorder=7,
             )
 
-    def level(self, axes: Axes, mark: Mark, start: float, end: float, place: float, color: str) -> None:
-        """Draws a level over time, with its diamond at a place between its ends."""
+    def level(self, axes: Axes, mark: Mark, start: float, end: float, at: float, color: str) -> None:
+        """Draws a level over time, with its diamond between its ends."""
         self._note(mark)
         if mark.bound is not None:
             axes.plot([start, end], [mark.low] * 2, color=color, linewidth=0.9, linestyle=(0, (4, 2)), zorder=5)
@@ -57,7 +57,7 @@ class Drawn:
             axes.fill_between([start, end], mark.low, mark.high, color=color, alpha=0.2, linewidth=0, zorder=5)
         else:
             axes.plot([start, end], [mark.low] * 2, color=color, linewidth=0.9, linestyle=(0, (4, 2)), zorder=5)
-            self._diamond(axes, mark, start + place * (end - start), mark.low, color)
+            self._diamond(axes, mark, start + at * (end - start), mark.low, color)
 
     def point(self, axes: Axes, mark: Mark, low: tuple[float, float], high: tuple[float, float], color: str) -> None:
         """Draws a mark at a point, or between two."""

@@ -76,15 +76,15 @@ class SuiteFile(Strict, frozen=True, kw_only=True):
     case: tuple[Case, ...]
 
     def __post_init__(self) -> None:
-        for place, case in enumerate(self.case):
+        for index, case in enumerate(self.case):
             for given in case.criteria:
                 criterion = msgspec.convert(given, Criterion)
                 known = INSIDE if criterion.controls else OUTSIDE
-                must_be(criterion.check, known, f"case.{place}: criteria: check")
+                must_be(criterion.check, known, f"case.{index}: criteria: check")
                 try:
                     inspect.signature(known[criterion.check]).bind(None, **_arguments(given))
                 except TypeError as error:
-                    raise ValueError(f"case.{place}: criteria: {criterion.check}: {error}") from None
+                    raise ValueError(f"case.{index}: criteria: {criterion.check}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -145,11 +145,11 @@ class Judged:
         """A verdict per criterion; None where it is not one for this control."""
         runs = self.answers.get((case.id, control), [])
         found: list[Verdict | None] = []
-        for place, criterion in enumerate(criteria_of(case)):
+        for index, criterion in enumerate(criteria_of(case)):
             if criterion.controls and control not in criterion.controls:
                 found.append(None)
                 continue
-            answers = [run[place] for run in runs]
+            answers = [run[index] for run in runs]
             found.append(Verdict(criterion, answers.count(True), answers.count(False)))
         return found
 

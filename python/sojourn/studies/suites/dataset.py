@@ -30,9 +30,9 @@ def data_csv(evaluation: Evaluation) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     roles = {arm.queue: arm.role for arm in evaluation.arms}
-    for place, one in enumerate(evaluation.planned):
+    for index, one in enumerate(evaluation.planned):
         scenario = one.scenario
-        for run in evaluation.measured.get(place, []):
+        for run in evaluation.measured.get(index, []):
             for name, value in run.values.items():
                 unit = evaluation.suite.content.metrics[name].unit
                 shown = "" if math.isnan(value) else f"{value:.9g}"

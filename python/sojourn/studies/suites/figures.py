@@ -38,45 +38,45 @@ def stage(staging: Staging, evaluation: Evaluation) -> list[Path]:
     """Draws the map, and the figures of the chapters that have runs."""
     paths = save(staging, OVERVIEW, overview(evaluation), ("png",)) if any(evaluation.measured.values()) else []
     for chapter, name in names(evaluation.suite).items():
-        places = [
-            place
-            for place, one in enumerate(evaluation.planned)
-            if one.scenario.section.partition(".")[0] == chapter and evaluation.measured.get(place)
+        indices = [
+            index
+            for index, one in enumerate(evaluation.planned)
+            if one.scenario.section.partition(".")[0] == chapter and evaluation.measured.get(index)
         ]
-        if places:
-            paths += save(staging, name, chapter_figure(evaluation, places), ("png",))
+        if indices:
+            paths += save(staging, name, chapter_figure(evaluation, indices), ("png",))
     return paths
 
 
 def overview(evaluation: Evaluation) -> Figure:
     """The medians of mean delay and goodput of every arm in every scenario, as ratios to those of drop-tail."""
-    places = [place for place in range(len(evaluation.planned)) if evaluation.measured.get(place)]
+    indices = [index for index in range(len(evaluation.planned)) if evaluation.measured.get(index)]
     arms = [arm.queue for arm in evaluation.arms]
     reference = next(arm.queue for arm in evaluation.arms if arm.role == REFERENCE)
 
     def ratios(metric: str) -> FloatArray:
-        found = np.full((len(places), len(arms)), np.nan)
-        for row, place in enumerate(places):
+        found = np.full((len(indices), len(arms)), np.nan)
+        for row, index in enumerate(indices):
             for column, queue in enumerate(arms):
-                values = [run.values[metric] for run in evaluation.measured[place] if run.queue == queue]
+                values = [run.values[metric] for run in evaluation.measured[index] if run.queue == queue]
                 found[row, column] = np.median(values) if values else np.nan
         with np.errstate(divide="ignore", invalid="ignore"):
             result: FloatArray = found / found[:, [arms.index(reference)]]
         return result
 
-    planned = [evaluation.planned[place] for place in places]
+    planned = [evaluation.planned[index] for index in indices]
     names = [f"{one.scenario.section} {one.scenario.title(one.case)}" for one in planned]
     return relative_map(names, arms, ratios(DELAY), ratios(GOODPUT), reference)
 
 
-def chapter_figure(evaluation: Evaluation, places: list[int]) -> Figure:
+def chapter_figure(evaluation: Evaluation, indices: list[int]) -> Figure:
     """A panel per case of the scenarios of a chapter. The median of a discipline is a mark.
 
     If there are more disciplines than colours, the colour is that of their family, and marks have their names beside
     them as far as there is room.
     """
-    across = min(ACROSS, len(places))
-    rows = math.ceil(len(places) / across)
+    across = min(ACROSS, len(indices))
+    rows = math.ceil(len(indices) / across)
     arms = [arm.queue for arm in evaluation.arms]
     looks = dict(zip(arms, looks_of([arm.aqm for arm in evaluation.arms]), strict=True))
     families = by_family(arms) if len(arms) > len(COLORS) else []
@@ -87,15 +87,15 @@ def chapter_figure(evaluation: Evaluation, places: list[int]) -> Figure:
     with style():
         drawn = figure(_PANEL_IN[0] * across, _PANEL_IN[1] * rows + 0.4)
         panels = drawn.subplots(rows, across, squeeze=False).flatten()
-        for axes, place in zip(panels, places, strict=False):
-            one = evaluation.planned[place]
+        for axes, index in zip(panels, indices, strict=False):
+            one = evaluation.planned[index]
             for queue in arms:
-                runs = [run.values for run in evaluation.measured[place] if run.queue == queue]
+                runs = [run.values for run in evaluation.measured[index] if run.queue == queue]
                 sample = np.array([(run[DELAY], run[GOODPUT]) for run in runs], dtype=np.float64).reshape(-1, 2)
                 _draw(axes, sample[~np.isnan(sample).any(axis=1)], looks[queue], queue)
             axes.invert_xaxis()
             title(axes, f"{one.scenario.section} {one.scenario.title(one.case)}", _PANEL_IN[0])
-        for axes in panels[len(places) :]:
+        for axes in panels[len(indices) :]:
             axes.set_axis_off()
         handles = [Line2D([], [], ls="", marker="o", color=looks[queue].color, label=legend[queue]) for queue in legend]
         drawn.legend(handles=handles, loc="outside upper center", ncols=min(6, len(handles)))
@@ -104,7 +104,7 @@ def chapter_figure(evaluation: Evaluation, places: list[int]) -> Figure:
         if families:
             # Only the layout tells where the marks are.
             drawn.draw_without_rendering()
-            for axes in panels[: len(places)]:
+            for axes in panels[: len(indices)]:
                 _name_marks(axes)
         return drawn
 

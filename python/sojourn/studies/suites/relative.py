@@ -46,8 +46,8 @@ _NO_VALUE = "#e4e4e4"
 
 def by_family(queues: Sequence[str]) -> list[tuple[str, list[str]]]:
     """The queues by the family of their discipline, families in the order of ``FAMILIES``."""
-    place = {aqm: (number, of) for number, names in enumerate(FAMILIES.values()) for of, aqm in enumerate(names)}
-    known = {queue: place.get(queue.partition(":")[0]) for queue in queues}
+    order = {aqm: (number, of) for number, names in enumerate(FAMILIES.values()) for of, aqm in enumerate(names)}
+    known = {queue: order.get(queue.partition(":")[0]) for queue in queues}
     found = []
     for number, name in enumerate(FAMILIES):
         own = sorted((at, queue) for queue, at in known.items() if at is not None and at[0] == number)

@@ -65,7 +65,7 @@ class Evaluation:
     planned: list[Planned]
     quick: bool
     measured: dict[int, list[Measured]] = field(default_factory=dict)
-    """By place in ``planned``."""
+    """By index in ``planned``."""
     runs: int = 0
     """The number of runs planned."""
     stopped_by: BaseException | None = None
@@ -108,10 +108,10 @@ def evaluate(
     planned = plan(arms, suite, quick=quick)
     batch: list[_core.RunSpec] = []
     owners: list[int] = []
-    for place, one in enumerate(planned):
+    for index, one in enumerate(planned):
         for spec in one.plan or ():
             batch.append(spec)
-            owners.append(place)
+            owners.append(index)
     evaluation = Evaluation(suite, arms, planned, quick, runs=len(batch))
 
     def measure(index: int, run: Run) -> Measured:

@@ -48,11 +48,11 @@ class Line:
 
 def scorecard(evaluation: Evaluation) -> list[Line]:
     """Every scenario, in the suite's order."""
-    return [_line(evaluation, place, one) for place, one in enumerate(evaluation.planned)]
+    return [_line(evaluation, index, one) for index, one in enumerate(evaluation.planned)]
 
 
-def _line(evaluation: Evaluation, place: int, one: Planned) -> Line:
-    runs = evaluation.measured.get(place, [])
+def _line(evaluation: Evaluation, index: int, one: Planned) -> Line:
+    runs = evaluation.measured.get(index, [])
     under_test = [run for run in runs if run.queue == evaluation.arms[0].queue]
     reason = one.reason
     if not reason and one.scenario.needs == "ecn" and not any(run.values.get("marks") for run in under_test):

@@ -35,8 +35,8 @@ def _shown(verdict: Verdict | None) -> str:
 def _rows(judged: Judged, case: Case) -> list[list[str]]:
     columns = [judged.verdicts(case, control) for control in judged.controls]
     return [
-        [criterion.text, BY[criterion.by], *(_shown(column[place]) for column in columns)]
-        for place, criterion in enumerate(criteria_of(case))
+        [criterion.text, BY[criterion.by], *(_shown(column[index]) for column in columns)]
+        for index, criterion in enumerate(criteria_of(case))
     ]
 
 
@@ -74,8 +74,8 @@ def table(judged: Judged) -> Table:
     for name in ("case", "criterion", "whose", *judged.controls):
         found.add_column(name, overflow="fold")
     for case in judged.suite.content.case:
-        for place, row in enumerate(_rows(judged, case)):
-            found.add_row(*map(Text, ["" if place else case.id, *row]))
+        for index, row in enumerate(_rows(judged, case)):
+            found.add_row(*map(Text, ["" if index else case.id, *row]))
     return found
 
 
@@ -108,9 +108,9 @@ def as_json(judged: Judged) -> str:
             {
                 "text": one.text,
                 "by": one.by,
-                "verdicts": {control: _verdict(of[place]) for control, of in columns.items()},
+                "verdicts": {control: _verdict(of[index]) for control, of in columns.items()},
             }
-            for place, one in enumerate(criteria_of(case))
+            for index, one in enumerate(criteria_of(case))
         ]
         cases.append({"id": case.id, "draft": case.draft, "path": case.path, "criteria": criteria})
     document = {

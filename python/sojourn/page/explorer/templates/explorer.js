@@ -50,13 +50,13 @@ function wantsLog(values) {
   return low > 0 && high / low > data.log_from;
 }
 
-const phrase = (key, place) => {
-  const text = key.texts[place];
+const phrase = (key, index) => {
+  const text = key.texts[index];
   if (key.key === "label") return text;
   if (key.words === "flows") return `${text} flow${text === "1" ? "" : "s"}`;
   return `${key.words} ${text}`;
 };
-const setting = (cell, some = keys) => some.map((key) => phrase(key, key.places[cell])).join(", ");
+const setting = (cell, some = keys) => some.map((key) => phrase(key, key.indices[cell])).join(", ");
 const html = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
 /* Which values count. A key that nobody touched has all its values, unless that would give too many panels. */
@@ -85,8 +85,8 @@ function chosen() {
 
 function cellsOf(sets) {
   const found = [];
-  for (let cell = 0; cell < keys[0].places.length; cell++) {
-    if (keys.every((key) => sets[key.key].has(key.places[cell]))) found.push(cell);
+  for (let cell = 0; cell < keys[0].indices.length; cell++) {
+    if (keys.every((key) => sets[key.key].has(key.indices[cell]))) found.push(cell);
   }
   return found;
 }
@@ -122,13 +122,13 @@ function filter(key, set, open) {
   const count = set.size === key.texts.length ? "all" : set.size === 1 ? key.texts[[...set][0]] : `${set.size} of ${key.texts.length}`;
   const part = element("details", { open }, element("summary", {}, `${key.words} `, element("small", { textContent: count })));
   part.dataset.key = key.key;
-  const choose = (places) => { state.chosen[key.key] = new Set(places); draw(); };
+  const choose = (indices) => { state.chosen[key.key] = new Set(indices); draw(); };
   if (key.texts.length > MOST_BOXES && key.numbers) {
-    const known = [...set].map((place) => key.numbers[place]);
+    const known = [...set].map((index) => key.numbers[index]);
     const [from, to] = ends(known).map((value) => element("input", { type: "number", step: "any", value }));
     for (const end of [from, to]) {
       end.addEventListener("change", () => choose([...key.numbers.keys()].filter(
-        (place) => key.numbers[place] >= Number(from.value) && key.numbers[place] <= Number(to.value))));
+        (index) => key.numbers[index] >= Number(from.value) && key.numbers[index] <= Number(to.value))));
     }
     part.append(element("div", { className: "range" }, from, "to", to));
     return part;
@@ -138,9 +138,9 @@ function filter(key, set, open) {
   const none = element("button", { type: "button", className: "all", textContent: "none" });
   none.addEventListener("click", () => choose([]));
   const list = element("div", { className: "values" }, all, none);
-  key.texts.forEach((text, place) => {
-    const box = element("input", { type: "checkbox", checked: set.has(place) });
-    box.addEventListener("change", () => choose(box.checked ? [...set, place] : [...set].filter((one) => one !== place)));
+  key.texts.forEach((text, index) => {
+    const box = element("input", { type: "checkbox", checked: set.has(index) });
+    box.addEventListener("change", () => choose(box.checked ? [...set, index] : [...set].filter((one) => one !== index)));
     list.append(element("label", {}, box, text));
   });
   part.append(list);
@@ -161,15 +161,15 @@ function ticks(values) {
 }
 
 function keyAxis(key, set) {
-  const places = [...set].sort((a, b) => a - b);
-  const numbers = key.numbers && places.map((place) => key.numbers[place]);
+  const indices = [...set].sort((a, b) => a - b);
+  const numbers = key.numbers && indices.map((index) => key.numbers[index]);
   const isLog = Boolean(numbers) && wantsLog(numbers);
   return {
-    at: (place) => (numbers ? key.numbers[place] : key.texts[place]),
+    at: (index) => (numbers ? key.numbers[index] : key.texts[index]),
     layout: {
       ...GRID, title: { text: html(key.label) },
       ...(numbers ? (isLog ? { type: "log", tickvals: ticks(numbers), ticktext: ticks(numbers).map(short) } : { type: "linear" })
-        : { type: "category", categoryorder: "array", categoryarray: places.map((place) => key.texts[place]) }),
+        : { type: "category", categoryorder: "array", categoryarray: indices.map((index) => key.texts[index]) }),
     },
   };
 }
@@ -195,17 +195,17 @@ function heatmap(cells, sets) {
   return (members) => {
     const z = rows.map(() => columns.map(() => null)), text = z.map((row) => row.map(() => "")), hover = z.map((row) => row.map(() => "no runs"));
     for (const cell of members) {
-      const row = rows.indexOf(up.places[cell]), column = columns.indexOf(across.places[cell]);
+      const row = rows.indexOf(up.indices[cell]), column = columns.indexOf(across.indices[cell]);
       z[row][column] = shown(metric.middle[cell]);
       text[row][column] = few ? short(metric.middle[cell]) : "";
       hover[row][column] = `${html(setting(cell))}<br>${html(figure(metric, cell))}, ${runsOf(metric, cell)} runs`;
     }
-    const names = (key, places) => places.map((place) => (key.numbers ? short(key.numbers[place]) : key.texts[place]));
+    const names = (key, indices) => indices.map((index) => (key.numbers ? short(key.numbers[index]) : key.texts[index]));
     const bar = isLog ? { tickvals: ticks(known).map(Math.log10), ticktext: ticks(known).map(short) } : {};
-    const axis = (key, places) => ({
-      ...GRID, title: { text: html(key.label) }, type: "linear", showgrid: false, range: [-0.5, places.length - 0.5],
-      tickvals: [...places.keys()].filter((place) => place % Math.ceil(places.length / 14) === 0),
-      ticktext: names(key, places).filter((_, place) => place % Math.ceil(places.length / 14) === 0).map((name) => html(name.length > 18 ? `${name.slice(0, 17)}…` : name)),
+    const axis = (key, indices) => ({
+      ...GRID, title: { text: html(key.label) }, type: "linear", showgrid: false, range: [-0.5, indices.length - 0.5],
+      tickvals: [...indices.keys()].filter((index) => index % Math.ceil(indices.length / 14) === 0),
+      ticktext: names(key, indices).filter((_, index) => index % Math.ceil(indices.length / 14) === 0).map((name) => html(name.length > 18 ? `${name.slice(0, 17)}…` : name)),
     });
     return {
       traces: [{
@@ -224,16 +224,16 @@ function lines(cells, sets) {
   const isLog = wantsLog(known);
   const range = common(cells.flatMap((cell) => [metric.middle, metric.low, metric.high].map((list) => list?.[cell] ?? null)), isLog, true);
   return (members) => {
-    const traces = [...sets[each.key]].sort((a, b) => a - b).map((place) => {
-      const line = members.filter((cell) => each.places[cell] === place).sort((a, b) => across.places[a] - across.places[b]);
-      const look = each.key === "label" ? data.looks[place] : data.palette[place % data.palette.length];
+    const traces = [...sets[each.key]].sort((a, b) => a - b).map((index) => {
+      const line = members.filter((cell) => each.indices[cell] === index).sort((a, b) => across.indices[a] - across.indices[b]);
+      const look = each.key === "label" ? data.looks[index] : data.palette[index % data.palette.length];
       const bars = metric.low && {
         type: "data", symmetric: false, thickness: 1, width: 3,
         array: line.map((cell) => metric.high[cell] - metric.middle[cell]),
         arrayminus: line.map((cell) => metric.middle[cell] - metric.low[cell]),
       };
       return {
-        type: "scatter", mode: "lines+markers", name: html(each.texts[place]), x: line.map((cell) => x.at(across.places[cell])),
+        type: "scatter", mode: "lines+markers", name: html(each.texts[index]), x: line.map((cell) => x.at(across.indices[cell])),
         y: line.map((cell) => metric.middle[cell]), error_y: bars, marker: { color: look.color, symbol: look.symbol, size: 7 },
         line: { color: look.color, dash: look.dash, width: 2 }, hoverinfo: "text",
         hovertext: line.map((cell) => `${html(setting(cell))}<br>${html(figure(metric, cell))}, ${runsOf(metric, cell)} runs`),
@@ -271,10 +271,10 @@ function pareto(cells, sets) {
       type: "scatter", mode: "lines", line: { shape: "hv", color: "#5d6872", width: 1.5 }, hoverinfo: "skip", showlegend: false,
       x: best.map((cell) => cost.middle[cell]), y: best.map((cell) => gain.middle[cell]),
     }];
-    for (const place of [...sets.label].sort((a, b) => a - b)) {
-      const some = members.filter((cell) => label.places[cell] === place), look = data.looks[place];
+    for (const index of [...sets.label].sort((a, b) => a - b)) {
+      const some = members.filter((cell) => label.indices[cell] === index), look = data.looks[index];
       traces.push({
-        type: members.length > 3000 ? "scattergl" : "scatter", mode: "markers", name: html(label.texts[place]), hoverinfo: "text", hovertext: some.map(hover),
+        type: members.length > 3000 ? "scattergl" : "scatter", mode: "markers", name: html(label.texts[index]), hoverinfo: "text", hovertext: some.map(hover),
         x: some.map((cell) => cost.middle[cell]), y: some.map((cell) => gain.middle[cell]),
         marker: {
           color: look.color, symbol: look.symbol, size: some.map((cell) => (onFront.has(cell) ? 11 : 7)),
@@ -301,7 +301,7 @@ function draw() {
   controls(sets);
   const panels = new Map();
   for (const cell of cells) {
-    const name = parts.map((key) => key.places[cell]).join();
+    const name = parts.map((key) => key.indices[cell]).join();
     if (!panels.has(name)) panels.set(name, []);
     panels.get(name).push(cell);
   }
@@ -321,14 +321,14 @@ function draw() {
   const named = parts.filter((key) => sets[key.key].size > 1);
   // The queues change fastest: they stand beside each other.
   const order = [...parts].sort((a, b) => (a.key === "label") - (b.key === "label"));
-  const rank = (members) => order.map((key) => key.places[members[0]]);
-  const ordered = [...panels.values()].sort((a, b) => rank(a).map((place, at) => place - rank(b)[at]).find((gap) => gap !== 0) ?? 0);
+  const rank = (members) => order.map((key) => key.indices[members[0]]);
+  const ordered = [...panels.values()].sort((a, b) => rank(a).map((index, at) => index - rank(b)[at]).find((gap) => gap !== 0) ?? 0);
   // All at first: the width of each depends on their number.
-  const places = ordered.map(() => element("div", { className: "drawn" }));
+  const boxes = ordered.map(() => element("div", { className: "drawn" }));
   byId("panels").replaceChildren(...ordered.map((members, at) => element(
-    "div", { className: "panel" }, element("h3", { textContent: setting(members[0], named) }), places[at])));
+    "div", { className: "panel" }, element("h3", { textContent: setting(members[0], named) }), boxes[at])));
   for (const [at, members] of ordered.entries()) {
-    const drawn = places[at];
+    const drawn = boxes[at];
     const { traces, layout } = drawer(members);
     Plotly.newPlot(drawn, traces, {
       font: FONT, margin: { l: 50, r: 10, t: 8, b: 40 }, paper_bgcolor: "#fff", plot_bgcolor: "#fff", hovermode: "closest",
@@ -346,7 +346,7 @@ function shownMetrics() {
 
 function table(cells) {
   const columns = [
-    ...keys.filter((key) => key.texts.length > 1 || key.key === "label").map((key) => ({ name: key.key, words: key.words, value: (cell) => key.places[cell], text: (cell) => key.texts[key.places[cell]], isNumber: Boolean(key.numbers) })),
+    ...keys.filter((key) => key.texts.length > 1 || key.key === "label").map((key) => ({ name: key.key, words: key.words, value: (cell) => key.indices[cell], text: (cell) => key.texts[key.indices[cell]], isNumber: Boolean(key.numbers) })),
     ...shownMetrics().map((metric) => ({ name: metric.name, words: axisOf(metric), value: (cell) => metric.middle[cell] ?? -Infinity, metric, isNumber: true })),
     { name: "runs", words: "runs", value: (cell) => runsOf(shownMetrics()[0], cell), text: (cell) => String(runsOf(shownMetrics()[0], cell)), isNumber: true },
   ];
@@ -384,7 +384,7 @@ function csv(cells) {
   const value = (metric, list, cell) => (list && list[cell] !== null ? String(Number((list[cell] * metric.per).toPrecision(4))) : "");
   const rows = [[...keys.map((key) => key.key), ...metrics.flatMap(name)]];
   for (const cell of cells) {
-    rows.push([...keys.map((key) => key.texts[key.places[cell]]), ...metrics.flatMap((metric) => [
+    rows.push([...keys.map((key) => key.texts[key.indices[cell]]), ...metrics.flatMap((metric) => [
       value(metric, metric.middle, cell), value(metric, metric.low ?? metric.middle, cell), value(metric, metric.high ?? metric.middle, cell), String(runsOf(metric, cell)),
     ])]);
   }
