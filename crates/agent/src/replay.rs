@@ -5,7 +5,7 @@ use sojourn_experiment::model::Link;
 use sojourn_measure::meter::Meter;
 use sojourn_measure::probe::{Packet, QueueProbe, Reason};
 use sojourn_measure::scope::Scope;
-use sojourn_measure::series::{FlowSample, Looker, QueueSample, SenderState, Series};
+use sojourn_measure::series::{FlowSample, QueueSample, Reader, SenderState, Series};
 use sojourn_units::{Duration, Time};
 
 use crate::disciplines::Counters;
@@ -172,7 +172,7 @@ impl<'a> Queue<'a> {
         QueueSample {
             time,
             queue: number,
-            recent: self.probe.take_recent(Looker::Series),
+            recent: self.probe.take_sample(Reader::Series),
             backlog_packets: self.backlog_packets,
             backlog_bytes: self.backlog_bytes,
             dropped: counted.dropped,
@@ -274,7 +274,7 @@ fn replay_flows(
                 (figures.series.get(bin), &mut *series)
             {
                 meter.received = *received;
-                let sample = meter.take_sample(Looker::Series);
+                let sample = meter.take_sample(Reader::Series);
                 let sender = window.map(|cwnd| SenderState {
                     cwnd,
                     ..SenderState::default()

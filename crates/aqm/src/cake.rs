@@ -302,8 +302,8 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         self.config.diffserv.names()
     }
 
-    fn inner_settings(&self, place: usize) -> Option<InnerSettings> {
-        self.tins.get(place).map(Tin::settings)
+    fn inner_settings(&self, index: usize) -> Option<InnerSettings> {
+        self.tins.get(index).map(Tin::settings)
     }
 
     /// Reports the numbers of bulk and of sparse flows in all tins.

@@ -48,22 +48,22 @@ impl<P: Packet> Choke<P> {
 
     /// The index of a packet chosen at random; `None` if nothing is queued.
     fn draw(&self, env: &mut Environment<P>) -> Option<usize> {
-        let places = self.queue.len();
-        if places == 0 {
+        let slots = self.queue.len();
+        if slots == 0 {
             return None;
         }
         (0..DRAWS)
-            .map(|_| ((u128::from(env.random_u64()) * places as u128) >> 64) as usize)
-            .find(|place| self.queue[*place].is_some())
+            .map(|_| ((u128::from(env.random_u64()) * slots as u128) >> 64) as usize)
+            .find(|slot| self.queue[*slot].is_some())
             .or(Some(0))
     }
 
     /// Drops a random packet if it belongs to `arrival`'s flow. Returns true if it dropped one.
     fn kill_companion(&mut self, arrival: &P, now: Time, env: &mut Environment<P>) -> bool {
-        let Some(place) = self.draw(env) else {
+        let Some(slot) = self.draw(env) else {
             return false;
         };
-        let Some(drawn) = self.queue[place].take_if(|drawn| drawn.flow() == arrival.flow()) else {
+        let Some(drawn) = self.queue[slot].take_if(|drawn| drawn.flow() == arrival.flow()) else {
             return false;
         };
         self.removed(&drawn, now);

@@ -80,7 +80,7 @@ pub enum Overflow {
 choice! {
     /// Which scheduler to follow. They differ in two points.
     ///
-    /// The place of a queue of the new list that is found empty: the RFC (§4.2) moves it to the end of the old list,
+    /// Where a queue of the new list goes that is found empty: the RFC (§4.2) moves it to the end of the old list,
     /// because otherwise a flow that sends a packet each time its queue has emptied would starve the others. Linux
     /// removes it from the lists if the old list is empty.
     ///
@@ -106,13 +106,13 @@ impl Variant {
 
 /// The list that a queue is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum State {
     Idle,
     New,
     Old,
 }
 
-impl Place {
+impl State {
     /// The index in [`INNER_QUEUES`] for the packets of a queue in this list. A queue in no list starts in the new
     /// one.
     const fn inner_queue(self) -> u8 {
@@ -128,7 +128,7 @@ const INNER_QUEUES: &[&str] = &["sparse", "bulk"];
 
 struct Flow<A> {
     link: Link,
-    place: Place,
+    state: State,
     /// Credits (RFC 8290) in bytes.
     deficit: i64,
     queue: Queue,
@@ -161,7 +161,7 @@ impl<P: Packet, A: Aqm<P>> Fair<P, A> {
         let flows: Vec<Flow<A>> = (0..config.flows.max(1))
             .map(|_| Flow {
                 link: Link::ALONE,
-                place: Place::Idle,
+                state: State::Idle,
                 deficit: 0,
                 queue: Queue::EMPTY,
                 aqm: aqm(),
@@ -192,7 +192,7 @@ impl<P: Packet, A: Aqm<P>> Fair<P, A> {
 
     fn queue_of(&mut self, packet: &P, env: &mut Environment<P>) -> u32 {
         let flows = &self.flows;
-        let is_idle = |at: u32| flows[at as usize].place == Place::Idle;
+        let is_idle = |at: u32| flows[at as usize].state == State::Idle;
         self.classifier
             .queue_of(&packet.flow(), packet.bucket(), is_idle, env)
     }
@@ -238,7 +238,7 @@ impl<P: Packet, A: Aqm<P>> Fair<P, A> {
         let fattest = self.fattest()?;
         let flow = &mut self.flows[fattest as usize];
         let half = flow.queue.bytes() / 2;
-        let inner_queue = flow.place.inner_queue();
+        let inner_queue = flow.state.inner_queue();
         let mut dropped_bytes = 0;
         let mut dropped = 0;
         while let Some(mut packet) = self.pool.pop_front(&mut flow.queue) {
@@ -257,24 +257,24 @@ impl<P: Packet, A: Aqm<P>> Fair<P, A> {
     /// Appends a queue to the new list with a quantum of credit, unless it is in a list.
     fn activate(&mut self, at: u32) {
         let flow = &mut self.flows[at as usize];
-        if flow.place == Place::Idle {
-            flow.place = Place::New;
+        if flow.state == State::Idle {
+            flow.state = State::New;
             flow.deficit = self.config.quantum as i64;
             self.new.push_back(&mut self.flows, at);
         }
     }
 
     fn leave_list(&mut self, at: u32) {
-        match core::mem::replace(&mut self.flows[at as usize].place, Place::Idle) {
-            Place::New => self.new.remove(&mut self.flows, at),
-            Place::Old => self.old.remove(&mut self.flows, at),
-            Place::Idle => {}
+        match core::mem::replace(&mut self.flows[at as usize].state, State::Idle) {
+            State::New => self.new.remove(&mut self.flows, at),
+            State::Old => self.old.remove(&mut self.flows, at),
+            State::Idle => {}
         }
     }
 
     fn move_to_old(&mut self, at: u32) {
         self.leave_list(at);
-        self.flows[at as usize].place = Place::Old;
+        self.flows[at as usize].state = State::Old;
         self.old.push_back(&mut self.flows, at);
     }
 
@@ -284,7 +284,7 @@ impl<P: Packet, A: Aqm<P>> Fair<P, A> {
             Variant::Rfc8290 => true,
             Variant::Linux => !self.old.is_empty(),
         };
-        if self.flows[at as usize].place == Place::New && detour {
+        if self.flows[at as usize].state == State::New && detour {
             self.move_to_old(at);
         } else {
             self.leave_list(at);
@@ -298,7 +298,7 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
         let at = self.queue_of(&packet, env);
         let has_room = self.config.overflow != Overflow::Arrival || self.has_room(&packet);
         let flow = &mut self.flows[at as usize];
-        packet.set_inner_queue(flow.place.inner_queue());
+        packet.set_inner_queue(flow.state.inner_queue());
         let backlog = self.pool.backlog(&flow.queue, self.config.variant.scope());
         if !has_room {
             flow.aqm.on_overflow(backlog, now);
@@ -332,7 +332,7 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
             let flow = &mut self.flows[at as usize];
             if flow.deficit <= 0 {
                 flow.deficit += self.config.quantum as i64;
-                if flow.place == Place::Old {
+                if flow.state == State::Old {
                     self.old.rotate(&mut self.flows);
                 } else {
                     self.move_to_old(at);
@@ -340,7 +340,7 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
                 continue;
             }
             let scope = self.config.variant.scope();
-            let inner_queue = flow.place.inner_queue();
+            let inner_queue = flow.state.inner_queue();
             let note = |packet: &mut P| packet.set_inner_queue(inner_queue);
             let served = self
                 .pool
@@ -387,7 +387,7 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
 
     /// The number of queues in the lists, and the state of the AQM of the fattest queue.
     fn state(&self, visit: &mut dyn FnMut(&'static str, f64)) {
-        let active = self.flows.iter().filter(|flow| flow.place != Place::Idle);
+        let active = self.flows.iter().filter(|flow| flow.state != State::Idle);
         visit("active_flows", active.count() as f64);
         if let Some(at) = self.fattest() {
             self.flows[at as usize].aqm.state(visit);

@@ -93,8 +93,8 @@ impl Filter {
             *seen = now;
             return true;
         }
-        let places = places(hash);
-        let of = |stage: usize| self.counters[places[stage]][stage];
+        let indices = indices(hash);
+        let of = |stage: usize| self.counters[indices[stage]][stage];
         let least = (0..STAGES).map(of).min().unwrap_or(0) + u64::from(bytes);
         if least > config.admit_bytes {
             let is_new = self.known < config.hh_limit;
@@ -104,8 +104,8 @@ impl Filter {
             }
             return is_new; // without an update: heavy hitters are kept out of the counters
         }
-        for (stage, place) in places.into_iter().enumerate() {
-            let counter = &mut self.counters[place][stage];
+        for (stage, index) in indices.into_iter().enumerate() {
+            let counter = &mut self.counters[index][stage];
             *counter = (*counter).max(least);
         }
         false
@@ -113,7 +113,7 @@ impl Filter {
 }
 
 /// A flow's counter in each stage: three parts of the hash, and their exclusive or with the rest.
-fn places(hash: u32) -> [usize; STAGES] {
+fn indices(hash: u32) -> [usize; STAGES] {
     let part = |number: u32| (hash >> (number * BITS)) as usize % WIDTH;
     let [a, b, c] = [part(0), part(1), part(2)];
     [a, b, c, (a ^ b ^ c ^ part(3)) % WIDTH]

@@ -174,9 +174,9 @@ mod tests {
                         list.rotate(&mut elements);
                         model.rotate_left(usize::from(!model.is_empty()));
                     }
-                    (2, Some(place)) => {
+                    (2, Some(index)) => {
                         list.remove(&mut elements, at);
-                        model.remove(place);
+                        model.remove(index);
                     }
                     _ => {}
                 }

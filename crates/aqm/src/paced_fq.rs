@@ -70,7 +70,7 @@ impl Config {
 
 /// Where a flow is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum State {
     /// In no list, since this instant.
     Detached(Time),
     New,
@@ -81,7 +81,7 @@ enum Place {
 
 struct Flow {
     link: Link,
-    place: Place,
+    state: State,
     credit: i64,
     /// When its rate allows the next packet.
     next: Time,
@@ -112,7 +112,7 @@ impl<P: Packet> PacedFq<P> {
     pub fn new(config: Config, limit: Limit) -> Self {
         let flow = || Flow {
             link: Link::ALONE,
-            place: Place::Detached(Time::ZERO),
+            state: State::Detached(Time::ZERO),
             credit: config.initial_quantum as i64,
             next: Time::ZERO,
             queue: Queue::EMPTY,
@@ -135,22 +135,22 @@ impl<P: Packet> PacedFq<P> {
                 return;
             }
             self.throttled.pop();
-            self.flows[flow as usize].place = Place::Old;
+            self.flows[flow as usize].state = State::Old;
             self.old.push_back(&mut self.flows, flow);
         }
     }
 
     /// The flow whose turn it is, taken from its list.
-    fn next_flow(&mut self) -> Option<(u32, Place)> {
+    fn next_flow(&mut self) -> Option<(u32, State)> {
         if let Some(flow) = self.new.pop_front(&mut self.flows) {
-            return Some((flow, Place::New));
+            return Some((flow, State::New));
         }
         let flow = self.old.pop_front(&mut self.flows)?;
-        Some((flow, Place::Old))
+        Some((flow, State::Old))
     }
 
     fn make_old(&mut self, at: u32) {
-        self.flows[at as usize].place = Place::Old;
+        self.flows[at as usize].state = State::Old;
         self.old.push_back(&mut self.flows, at);
     }
 
@@ -193,7 +193,7 @@ impl<P: Packet> Qdisc<P> for PacedFq<P> {
             return env.drop(packet, DropReason::Overflow);
         }
         let flows = &self.flows;
-        let is_idle = |at: u32| matches!(flows[at as usize].place, Place::Detached(_));
+        let is_idle = |at: u32| matches!(flows[at as usize].state, State::Detached(_));
         let at = self
             .classifier
             .queue_of(&packet.flow(), packet.bucket(), is_idle, env);
@@ -201,11 +201,11 @@ impl<P: Packet> Qdisc<P> for PacedFq<P> {
         if u64::from(flow.queue.packets()) >= self.config.flow_limit {
             return env.drop(packet, DropReason::Overflow);
         }
-        if let Place::Detached(since) = flow.place {
+        if let State::Detached(since) = flow.state {
             if now.saturating_since(since) > self.config.refill_delay {
                 flow.credit = flow.credit.max(self.config.quantum as i64);
             }
-            flow.place = Place::New;
+            flow.state = State::New;
             self.new.push_back(&mut self.flows, at);
         }
         self.pool
@@ -223,21 +223,21 @@ impl<P: Packet> Qdisc<P> for PacedFq<P> {
             }
             if flow.queue.is_empty() {
                 // A new flow passes the old list once, so that it cannot starve the others.
-                if from == Place::New && !self.old.is_empty() {
+                if from == State::New && !self.old.is_empty() {
                     self.make_old(at);
                 } else {
-                    flow.place = Place::Detached(now);
+                    flow.state = State::Detached(now);
                 }
                 continue;
             }
             if flow.next > now {
-                flow.place = Place::Throttled;
+                flow.state = State::Throttled;
                 self.throttled.push(Reverse((flow.next, at)));
                 continue;
             }
             let allowed = flow.next;
             let mut packet = self.pool.pop_front(&mut flow.queue)?;
-            let list = if from == Place::New {
+            let list = if from == State::New {
                 &mut self.new
             } else {
                 &mut self.old

@@ -150,14 +150,14 @@ impl<P: Packet> Pool<P> {
     #[inline]
     pub fn push_back(&mut self, queue: &mut Queue, packet: P) {
         self.count_in(queue, &packet);
-        let at = self.place(packet);
+        let at = self.store(packet);
         queue.list.push_back(&mut self.nodes, at);
     }
 
     /// Inserts a packet at the head of a queue.
     pub fn push_front(&mut self, queue: &mut Queue, packet: P) {
         self.count_in(queue, &packet);
-        let at = self.place(packet);
+        let at = self.store(packet);
         queue.list.push_front(&mut self.nodes, at);
     }
 
@@ -214,7 +214,7 @@ impl<P: Packet> Pool<P> {
     }
 
     #[inline]
-    fn place(&mut self, packet: P) -> u32 {
+    fn store(&mut self, packet: P) -> u32 {
         if let Some(at) = self.free.pop() {
             self.nodes[at as usize].packet = Some(packet);
             at

@@ -115,7 +115,7 @@ struct Filter {
 }
 
 /// The bin of a flow at each level.
-type Place = [u8; LEVELS];
+type Hashes = [u8; LEVELS];
 
 /// The state of a flow's bins.
 struct Standing {
@@ -131,7 +131,7 @@ impl Filter {
         })
     }
 
-    fn place<P: Packet>(&mut self, packet: &P, env: &mut Environment<P>) -> Place {
+    fn hashes<P: Packet>(&mut self, packet: &P, env: &mut Environment<P>) -> Hashes {
         let salt = *self.salt.get_or_insert_with(|| env.random_u64());
         let mut hash = mix(packet.flow().hash(salt).into(), salt);
         core::array::from_fn(|_| {
@@ -141,20 +141,20 @@ impl Filter {
         })
     }
 
-    fn bins(&mut self, place: Place) -> impl Iterator<Item = &mut Bin> {
+    fn bins(&mut self, hashes: Hashes) -> impl Iterator<Item = &mut Bin> {
         self.bins
             .iter_mut()
-            .zip(place)
+            .zip(hashes)
             .map(|(level, bin)| &mut level[usize::from(bin)])
     }
 
     /// Updates BLUE in each bin of an arrival.
-    fn arrival(&mut self, place: Place, config: &Config) -> Standing {
+    fn arrival(&mut self, hashes: Hashes, config: &Config) -> Standing {
         let mut standing = Standing {
             least_packets: u64::MAX,
             probability: 1.0,
         };
-        for bin in self.bins(place) {
+        for bin in self.bins(hashes) {
             if bin.packets == 0 {
                 bin.probability = (bin.probability - config.decrement).max(0.0);
             } else if bin.packets >= config.target {
@@ -166,12 +166,12 @@ impl Filter {
         standing
     }
 
-    fn entered(&mut self, place: Place) {
-        self.bins(place).for_each(|bin| bin.packets += 1);
+    fn entered(&mut self, hashes: Hashes) {
+        self.bins(hashes).for_each(|bin| bin.packets += 1);
     }
 
-    fn left(&mut self, place: Place) {
-        self.bins(place).for_each(|bin| bin.packets -= 1);
+    fn left(&mut self, hashes: Hashes) {
+        self.bins(hashes).for_each(|bin| bin.packets -= 1);
     }
 }
 
@@ -179,7 +179,7 @@ impl Filter {
 /// was warming up.
 struct Entry<P> {
     packet: P,
-    places: [Option<Place>; 2],
+    per_filter: [Option<Hashes>; 2],
 }
 
 /// A FIFO governed by SFB.
@@ -227,7 +227,7 @@ impl<P: Packet> Sfb<P> {
         filter.bins = [[Bin::default(); BINS]; LEVELS];
         // The retired filter no longer counts queued packets.
         for entry in &mut self.queue {
-            entry.places[retired] = None;
+            entry.per_filter[retired] = None;
         }
     }
 
@@ -286,34 +286,34 @@ impl<P: Packet> Qdisc<P> for Sfb<P> {
             return env.drop(packet, DropReason::Overflow);
         }
         self.rehash_if_due(now);
-        let mut places = [None; 2];
-        let place = self.filters[self.slot].place(&packet, env);
-        places[self.slot] = Some(place);
-        let standing = self.filters[self.slot].arrival(place, &self.config);
+        let mut per_filter = [None; 2];
+        let hashes = self.filters[self.slot].hashes(&packet, env);
+        per_filter[self.slot] = Some(hashes);
+        let standing = self.filters[self.slot].arrival(hashes, &self.config);
         if self.warming_up(now) {
             let next = self.slot ^ 1;
-            let place = self.filters[next].place(&packet, env);
-            places[next] = Some(place);
-            self.filters[next].arrival(place, &self.config);
+            let hashes = self.filters[next].hashes(&packet, env);
+            per_filter[next] = Some(hashes);
+            self.filters[next].arrival(hashes, &self.config);
         }
         self.last_probability = standing.probability;
         if let Some(reason) = self.judge(&mut packet, &standing, now, env) {
             return env.drop(packet, reason);
         }
-        for (filter, place) in self.filters.iter_mut().zip(places) {
-            if let Some(place) = place {
-                filter.entered(place);
+        for (filter, hashes) in self.filters.iter_mut().zip(per_filter) {
+            if let Some(hashes) = hashes {
+                filter.entered(hashes);
             }
         }
         self.bytes += u64::from(packet.bytes());
-        self.queue.push_back(Entry { packet, places });
+        self.queue.push_back(Entry { packet, per_filter });
     }
 
     fn dequeue(&mut self, _now: Time, _env: &mut Environment<P>) -> Option<P> {
-        let Entry { packet, places } = self.queue.pop_front()?;
-        for (filter, place) in self.filters.iter_mut().zip(places) {
-            if let Some(place) = place {
-                filter.left(place);
+        let Entry { packet, per_filter } = self.queue.pop_front()?;
+        for (filter, hashes) in self.filters.iter_mut().zip(per_filter) {
+            if let Some(hashes) = hashes {
+                filter.left(hashes);
             }
         }
         self.bytes -= u64::from(packet.bytes());

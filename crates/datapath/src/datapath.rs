@@ -248,8 +248,8 @@ impl<E: Ends> Datapath<E> {
     /// Lets the network act at every instant up to `now`.
     fn act(&mut self, now: Time) -> Result<()> {
         loop {
-            let (place, at) = self.network.next_before(Time::MAX);
-            let at = if place.is_some() { at } else { Time::MAX };
+            let (source, at) = self.network.next_before(Time::MAX);
+            let at = if source.is_some() { at } else { Time::MAX };
             if let Some(end) = self.warmup.take_if(|end| *end <= now.min(at)) {
                 for cell in self.network.media_mut() {
                     cell.mark_warmup(end);
@@ -261,14 +261,14 @@ impl<E: Ends> Datapath<E> {
                 self.ends.end_bin();
                 continue;
             }
-            let Some(place) = place.filter(|_| at <= now) else {
+            let Some(source) = source.filter(|_| at <= now) else {
                 break;
             };
             let mut delivery = Delivery {
                 outside: &mut self.outside,
                 ends: &mut self.ends,
             };
-            self.network.act(place, at, &mut delivery);
+            self.network.act(source, at, &mut delivery);
         }
         self.outside.failed.take().map_or(Ok(()), Err)
     }

@@ -8,7 +8,7 @@
 //! | [`series`] | the state of queues and flows at the end of every bin |
 //! | [`summary`] | computes the result from the measurements |
 //! | [`result`] | the result of a run: figures for the summary, recorded tables |
-//! | [`metrics`] | the registry: every figure's name, unit, words and place in the result |
+//! | [`metrics`] | the registry: every figure's name, unit, words and key in the result |
 //! | [`groups`] | the flows of a traffic group together |
 //! | `percentile` | computes percentiles, in memory for the range of values |
 //! | [`distribution`] | the percentiles that a result has; the recorded histogram |

@@ -5,7 +5,7 @@ use sojourn_units::{Duration, Rate, Time};
 use crate::delays::{Delays, Precision};
 use crate::jitter::Jitter;
 use crate::playback::Playback;
-use crate::series::{Looker, Since};
+use crate::series::{Interval, Reader};
 
 /// The quantities to measure of a flow, depending on its kind.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ pub struct Meter {
     /// Of a flow that stops before the run ends, once it has.
     received_at_stop: Option<u64>,
     sample: Sample,
-    since: Since<Sample>,
+    interval: Interval<Sample>,
 }
 
 /// Measurements of packets that are not retransmitted.
@@ -194,7 +194,7 @@ impl Meter {
             received_at_warmup: 0,
             received_at_stop: None,
             sample: Sample::default(),
-            since: Since::default(),
+            interval: Interval::default(),
         }
     }
 
@@ -288,8 +288,8 @@ impl Meter {
         until.saturating_sub(self.received_at_warmup)
     }
 
-    /// Takes the measurements since the last call of this `looker`.
-    pub fn take_sample(&mut self, looker: Looker) -> Sample {
+    /// Takes the measurements since the last call of this `reader`.
+    pub fn take_sample(&mut self, reader: Reader) -> Sample {
         let total = self.received;
         let latest = Sample {
             received: total - self.sample.received,
@@ -300,7 +300,7 @@ impl Meter {
             rtts: 0,
             rtt_sum: 0,
         };
-        self.since.take(latest, Sample::add, looker)
+        self.interval.take(latest, Sample::add, reader)
     }
 
     /// Notes that a file or a response is complete, `after` it was begun or requested.

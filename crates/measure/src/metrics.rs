@@ -1,4 +1,4 @@
-//! The registry of metrics: the name, unit, description and place in the summary of every number of a result.
+//! The registry of metrics: the name, unit, description and key in the summary of every number of a result.
 //!
 //! Tables, figures, stores and pages read it; a new metric is declared here and nowhere else, and if its number is new, that as a
 //! field of the result. The units of names are those of the summary; people see `unit`.

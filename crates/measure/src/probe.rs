@@ -7,7 +7,7 @@ use sojourn_units::{Duration, Hop, Time};
 use crate::delays::{Delays, Precision};
 use crate::loss_events::{LossEvents, ResponsiveFlows};
 use crate::result::{Bottleneck, Column, InnerQueue, Spread, Table, place_columns};
-use crate::series::{Looker, Since};
+use crate::series::{Interval, Reader};
 
 /// A packet at a queue, as a probe sees it.
 pub trait Packet {
@@ -70,7 +70,7 @@ pub struct QueueProbe {
     pub flows: Vec<FlowCounts>,
     /// Sum and maximum of the sojourn times since the previous sample.
     recent: Recent,
-    since: Since<Recent>,
+    interval: Interval<Recent>,
     /// Packets and bytes that had left at the last sample.
     delivered_before: (u64, u64),
     packets: Option<PacketRows>,
@@ -218,7 +218,7 @@ impl QueueProbe {
             flows: vec![FlowCounts::default(); responsive.flows()],
             loss_events: LossEvents::new(responsive),
             recent: Recent::default(),
-            since: Since::default(),
+            interval: Interval::default(),
             delivered_before: (0, 0),
             packets: record.then(PacketRows::default),
             events: None,
@@ -229,7 +229,7 @@ impl QueueProbe {
     }
 
     /// Separates a discipline's inner queues, given their names in the order of their numbers.
-    pub fn tell_apart(&mut self, names: &[&'static str]) {
+    pub fn split_by_inner_queue(&mut self, names: &[&'static str]) {
         let inner = |name: &&'static str| Inner {
             name,
             waits: Waits::new(),
@@ -436,15 +436,15 @@ impl QueueProbe {
         }
     }
 
-    /// Takes the sojourn times since the last call of this `looker`.
-    pub fn take_recent(&mut self, looker: Looker) -> Recent {
+    /// Takes the sojourn times since the last call of this `reader`.
+    pub fn take_sample(&mut self, reader: Reader) -> Recent {
         let latest = Recent {
             packets: self.delivered_packets - self.delivered_before.0,
             bytes: self.delivered_bytes - self.delivered_before.1,
             ..std::mem::take(&mut self.recent)
         };
         self.delivered_before = (self.delivered_packets, self.delivered_bytes);
-        self.since.take(latest, Recent::add, looker)
+        self.interval.take(latest, Recent::add, reader)
     }
 
     /// Sojourn times after the warm-up.

@@ -97,9 +97,9 @@ impl RunResult {
     ) -> Self {
         let unmeasured = links.iter().map(|name| (name.clone(), Link::default()));
         let mut links = Links(unmeasured.collect());
-        for (place, figures) in queues {
-            let link = &mut links.0[place.link].1;
-            link.queues.insert(place.way.name(), figures);
+        for (hop, figures) in queues {
+            let link = &mut links.0[hop.link].1;
+            link.queues.insert(hop.way.name(), figures);
         }
         let flows = &self.flows;
         let over_tcp = |flow: &&Flow| flow.is_over_tcp && flow.has_data();

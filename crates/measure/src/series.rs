@@ -114,24 +114,24 @@ impl FlowSample {
 
 /// The readers of measurements; each sees the events since its own last look.
 #[derive(Clone, Copy)]
-pub enum Looker {
+pub enum Reader {
     /// The series that a run records.
     Series = 0,
     /// The caller that drives the run.
     Caller = 1,
 }
 
-/// The measurements since each [`Looker`] last looked.
+/// The measurements since each [`Reader`] last looked.
 #[derive(Clone, Copy, Default)]
-pub struct Since<T>([T; 2]);
+pub struct Interval<T>([T; 2]);
 
-impl<T: Copy + Default> Since<T> {
-    /// Adds the `latest` measurements for every looker, and takes those of `looker`.
-    pub fn take(&mut self, latest: T, add: impl Fn(&mut T, T), looker: Looker) -> T {
-        for since in &mut self.0 {
-            add(since, latest);
+impl<T: Copy + Default> Interval<T> {
+    /// Adds the `latest` measurements for every reader, and takes those of `reader`.
+    pub fn take(&mut self, latest: T, add: impl Fn(&mut T, T), reader: Reader) -> T {
+        for interval in &mut self.0 {
+            add(interval, latest);
         }
-        std::mem::take(&mut self.0[looker as usize])
+        std::mem::take(&mut self.0[reader as usize])
     }
 }
 
@@ -154,14 +154,14 @@ impl Series {
         let rows = &self.queues;
         let floats = |of: &dyn Fn(&QueueSample) -> f64| Column::F64(rows.iter().map(of).collect());
         let counts = |of: fn(&QueueSample) -> u64| Column::U64(rows.iter().map(of).collect());
-        let place = |of: fn(Hop) -> u8| {
+        let column = |of: fn(Hop) -> u8| {
             let hops = rows.iter().map(|row| queues[row.queue]);
             Column::U8(hops.map(of).collect())
         };
         let mut columns = vec![
             ("time_s", floats(&|row| self.begin(row.time))),
-            ("link", place(|hop| hop.link as u8)),
-            ("direction", place(|hop| hop.way as u8)),
+            ("link", column(|hop| hop.link as u8)),
+            ("direction", column(|hop| hop.way as u8)),
             ("packets", counts(|row| row.recent.packets)),
             (
                 "sojourn_mean_ms",

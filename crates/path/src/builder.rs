@@ -123,10 +123,10 @@ impl<P: Packet> Builder<P> {
             next = Hop::Inspect;
             hops.push(next);
         }
-        for (place, stage) in stages.iter().enumerate().rev() {
+        for (index, stage) in stages.iter().enumerate().rev() {
             if let Stage::Delay(span) = stage {
                 let sum = delay.unwrap_or(Duration::ZERO) + *span;
-                delay = (!sum.is_zero() || place == 0).then_some(sum);
+                delay = (!sum.is_zero() || index == 0).then_some(sum);
                 continue;
             }
             if let Stage::Impaired(impairment) = stage {

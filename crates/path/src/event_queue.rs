@@ -6,72 +6,72 @@ use alloc::vec::Vec;
 
 use sojourn_units::Time;
 
-/// The instant at which each place acts next; [`Time::MAX`]: not until something happens to it.
+/// The instant of each source's next event; [`Time::MAX`]: not until something happens to it.
 ///
-/// It is read before every event and set about twice in each. In a small network it is quickest to compare all places, in a
+/// It is read before every event and set about twice in each. In a small network it is quickest to compare all sources, in a
 /// larger one to keep the least of each row; in a tree an event costs some tens of comparisons in a network of any size.
 pub enum EventQueue {
-    /// Up to 12 places.
-    Few(Places),
-    /// Any number of places.
+    /// Up to 12 sources.
+    Few(Sources),
+    /// Any number of sources.
     Many(Many),
 }
 
-/// More than a few places.
+/// More than a few sources.
 pub enum Many {
-    /// Up to 64 places.
+    /// Up to 64 sources.
     Rows(Box<Rows>),
-    /// Any number of places.
+    /// Any number of sources.
     Tree(Tree),
 }
 
 impl EventQueue {
-    /// So many places, none of which has anything to do.
-    pub fn new(places: usize) -> Self {
-        if places <= MOST {
-            Self::Few(Places {
-                count: places,
+    /// So many sources, none of which has anything to do.
+    pub fn new(sources: usize) -> Self {
+        if sources <= MOST {
+            Self::Few(Sources {
+                count: sources,
                 due: [Time::MAX; MOST],
             })
-        } else if places <= WIDE * WIDE {
+        } else if sources <= WIDE * WIDE {
             Self::Many(Many::Rows(Box::new(Rows {
                 due: [[Time::MAX; WIDE]; WIDE],
                 least: [Time::MAX; WIDE],
             })))
         } else {
-            Self::Many(Many::Tree(Tree::new(places)))
+            Self::Many(Many::Tree(Tree::new(sources)))
         }
     }
 
-    /// The place that acts before `at`, and when; at the same instant the lowest. `None`: none does.
+    /// The source that acts before `at`, and when; at the same instant the lowest. `None`: none does.
     #[inline(always)]
     pub fn first_before(&self, at: Time) -> (Option<usize>, Time) {
         match self {
-            Self::Few(places) => places.first_before(at),
-            Self::Many(places) => places.first_before(at),
+            Self::Few(sources) => sources.first_before(at),
+            Self::Many(sources) => sources.first_before(at),
         }
     }
 
-    /// A place acts next at `due`.
+    /// A source acts next at `due`.
     #[inline(always)]
-    pub fn set(&mut self, place: usize, due: Time) {
+    pub fn set(&mut self, source: usize, due: Time) {
         match self {
-            Self::Few(places) => places.due[place] = due,
-            Self::Many(places) => places.set(place, due),
+            Self::Few(sources) => sources.due[source] = due,
+            Self::Many(sources) => sources.set(source, due),
         }
     }
 }
 
-/// The most places that are all compared.
+/// The most sources that are all compared.
 const MOST: usize = 12;
 
-/// Places that are all compared.
-pub struct Places {
+/// Sources that are all compared.
+pub struct Sources {
     count: usize,
     due: [Time; MOST],
 }
 
-impl Places {
+impl Sources {
     #[inline(always)]
     fn first_before(&self, at: Time) -> (Option<usize>, Time) {
         match self.count {
@@ -84,7 +84,7 @@ impl Places {
 
 #[inline(always)]
 fn first_of(all: &[Time], at: Time) -> (Option<usize>, Time) {
-    // Comparing the instants and then finding the place takes fewer instructions than doing both at once.
+    // Comparing the instants and then finding the source takes fewer instructions than doing both at once.
     let mut least = at;
     for &due in all {
         least = least.min(due);
@@ -99,21 +99,21 @@ impl Many {
     #[inline(never)]
     fn first_before(&self, at: Time) -> (Option<usize>, Time) {
         match self {
-            Self::Rows(places) => places.first_before(at),
-            Self::Tree(places) => places.first_before(at),
+            Self::Rows(sources) => sources.first_before(at),
+            Self::Tree(sources) => sources.first_before(at),
         }
     }
 
     #[inline(never)]
-    fn set(&mut self, place: usize, due: Time) {
+    fn set(&mut self, source: usize, due: Time) {
         match self {
-            Self::Rows(places) => places.set(place, due),
-            Self::Tree(places) => places.set(place, due),
+            Self::Rows(sources) => sources.set(source, due),
+            Self::Tree(sources) => sources.set(source, due),
         }
     }
 }
 
-/// Eight rows of eight places.
+/// Eight rows of eight sources.
 pub struct Rows {
     due: [[Time; WIDE]; WIDE],
     /// The least of each row.
@@ -125,14 +125,14 @@ impl Rows {
     fn first_before(&self, at: Time) -> (Option<usize>, Time) {
         let (row, least) = first_of(&self.least, at);
         let Some(row) = row else { return (None, at) };
-        let place = self.due[row].iter().position(|due| *due == least);
-        (place.map(|place| row * WIDE + place), least)
+        let source = self.due[row].iter().position(|due| *due == least);
+        (source.map(|source| row * WIDE + source), least)
     }
 
     #[inline(always)]
-    fn set(&mut self, place: usize, due: Time) {
-        let row = place / WIDE;
-        let before = core::mem::replace(&mut self.due[row][place % WIDE], due);
+    fn set(&mut self, source: usize, due: Time) {
+        let row = source / WIDE;
+        let before = core::mem::replace(&mut self.due[row][source % WIDE], due);
         if due <= self.least[row] {
             self.least[row] = due;
         } else if before == self.least[row] {
@@ -141,21 +141,21 @@ impl Rows {
     }
 }
 
-/// Places of a row, and children of a node.
+/// Sources of a row, and children of a node.
 const WIDE: usize = 8;
 
-/// A complete tree. A node holds the instants of eight places, or the least of each of eight nodes below: the children of
+/// A complete tree. A node holds the instants of eight sources, or the least of each of eight nodes below: the children of
 /// node `n` are the nodes from `8n + 1` on, and node 0 is the root. An instant that is not the least of its node before or
 /// after a change ends the way up; few nodes are looked through, and those fit a cache line each.
 pub struct Tree {
     nodes: Vec<[Time; WIDE]>,
-    /// The first node with places.
+    /// The first node with sources.
     first_leaf: usize,
 }
 
 impl Tree {
-    fn new(places: usize) -> Self {
-        let leaves = places.div_ceil(WIDE);
+    fn new(sources: usize) -> Self {
+        let leaves = sources.div_ceil(WIDE);
         let (mut first_leaf, mut row) = (0, 1);
         while row < leaves {
             first_leaf += row;
@@ -184,10 +184,10 @@ impl Tree {
         }
     }
 
-    /// Sets a place, and the least of the nodes above it as far as it changes.
+    /// Sets a source, and the least of the nodes above it as far as it changes.
     #[inline(never)]
-    fn set(&mut self, place: usize, due: Time) {
-        let (mut node, mut child) = (self.first_leaf + place / WIDE, place % WIDE);
+    fn set(&mut self, source: usize, due: Time) {
+        let (mut node, mut child) = (self.first_leaf + source / WIDE, source % WIDE);
         let mut now = due;
         loop {
             let before = core::mem::replace(&mut self.nodes[node][child], now);
@@ -224,24 +224,24 @@ mod tests {
     /// The first of the least.
     fn looked_through(due: &[u64], before: u64) -> (Option<usize>, Time) {
         let least = due.iter().copied().min().filter(|least| *least < before);
-        let place = least.and_then(|least| due.iter().position(|at| *at == least));
-        (place, Time::from_nanos(least.unwrap_or(before)))
+        let source = least.and_then(|least| due.iter().position(|at| *at == least));
+        (source, Time::from_nanos(least.unwrap_or(before)))
     }
 
     proptest! {
         /// Instants are few, so that many are the same.
         #[test]
         fn the_first_is_that_which_a_search_finds(
-            places in 1_usize..600,
+            sources in 1_usize..600,
             changes in proptest::collection::vec((any::<prop::sample::Index>(), 0_u64..8), 0..200),
             before in 0_u64..10,
         ) {
-            let mut queue = EventQueue::new(places);
-            let mut due = vec![u64::MAX; places];
-            for (place, at) in changes {
-                let place = place.index(places);
-                due[place] = at;
-                queue.set(place, Time::from_nanos(at));
+            let mut queue = EventQueue::new(sources);
+            let mut due = vec![u64::MAX; sources];
+            for (source, at) in changes {
+                let source = source.index(sources);
+                due[source] = at;
+                queue.set(source, Time::from_nanos(at));
                 prop_assert_eq!(queue.first_before(Time::from_nanos(before)), looked_through(&due, before));
             }
         }

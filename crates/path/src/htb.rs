@@ -119,8 +119,8 @@ impl Turns {
 struct Node {
     parent: usize,
     level: usize,
-    /// Its place among the children of its parent.
-    place: usize,
+    /// Its index among the children of its parent.
+    index: usize,
     children: Vec<usize>,
     rate: Bucket,
     ceil: Bucket,
@@ -129,7 +129,7 @@ struct Node {
     mode: Mode,
     /// It, or a class below that may borrow from it, has packets.
     active: bool,
-    /// Children that borrow, by their places.
+    /// Children that borrow, by their indices.
     borrowers: Turns,
     /// The number of its discipline.
     leaf: Option<usize>,
@@ -185,10 +185,10 @@ impl<P: Packet> Htb<P> {
         for (number, class) in classes.iter().enumerate() {
             let parent = class.parent.map_or(0, |parent| parent + 1);
             assert!(parent <= number, "parents precede their children");
-            let (level, place) = (nodes[parent].level - 1, nodes[parent].children.len());
+            let (level, index) = (nodes[parent].level - 1, nodes[parent].children.len());
             nodes[parent].children.push(number + 1);
             nodes.push(Node::new(
-                parent, level, place, class.rate, class.ceil, burst,
+                parent, level, index, class.rate, class.ceil, burst,
             ));
         }
         let mut leaves = Vec::new();
@@ -240,7 +240,7 @@ impl<P: Packet> Htb<P> {
         let flow = packet.flow();
         let of = |address| self.hosts.binary_search_by_key(&address, |of| of.0).ok();
         let found = of(flow.destination).or_else(|| of(flow.source));
-        found.map_or(0, |place| self.hosts[place].1)
+        found.map_or(0, |index| self.hosts[index].1)
     }
 
     /// Lets a discipline act, and notes what it holds afterwards.
@@ -292,11 +292,11 @@ impl<P: Packet> Htb<P> {
     /// Puts an active class where it may send from.
     fn link_up(&mut self, number: usize) {
         let node = &self.nodes[number];
-        let (parent, place) = (node.parent, node.place);
+        let (parent, index) = (node.parent, node.index);
         match node.mode {
             Mode::Sends => self.rows[node.level].insert(number),
             Mode::Borrows => {
-                self.nodes[parent].borrowers.insert(place);
+                self.nodes[parent].borrowers.insert(index);
                 if !self.nodes[parent].active {
                     self.activate(parent);
                 }
@@ -308,11 +308,11 @@ impl<P: Packet> Htb<P> {
     /// Takes an active class from where it may send from.
     fn link_down(&mut self, number: usize) {
         let node = &self.nodes[number];
-        let (parent, place) = (node.parent, node.place);
+        let (parent, index) = (node.parent, node.index);
         match node.mode {
             Mode::Sends => self.rows[node.level].remove(number),
             Mode::Borrows => {
-                self.nodes[parent].borrowers.remove(place);
+                self.nodes[parent].borrowers.remove(index);
                 if self.nodes[parent].borrowers.members == 0 {
                     self.deactivate(parent);
                 }
@@ -352,13 +352,13 @@ impl<P: Packet> Htb<P> {
     /// Makes the changes that are due.
     fn follow_time(&mut self, now: Time) {
         let next = now.saturating_add(Duration::from_nanos(1));
-        while let (Some(place), _) = self.waits.first_before(next) {
-            if let Some(leaf) = place.checked_sub(self.nodes.len()) {
+        while let (Some(index), _) = self.waits.first_before(next) {
+            if let Some(leaf) = index.checked_sub(self.nodes.len()) {
                 self.release(leaf);
                 continue;
             }
-            self.nodes[place].fill(now);
-            self.follow_buckets(place, true, now);
+            self.nodes[index].fill(now);
+            self.follow_buckets(index, true, now);
         }
     }
 
@@ -385,7 +385,7 @@ impl<P: Packet> Htb<P> {
                 return Some(leaf);
             }
             match self.nodes[node].borrowers.current() {
-                Some(place) => node = self.nodes[node].children[place],
+                Some(index) => node = self.nodes[node].children[index],
                 // All below had their turns: the next class above is on.
                 None => {
                     self.nodes[node].borrowers.turn = 0;
@@ -393,8 +393,8 @@ impl<P: Packet> Htb<P> {
                         self.rows[level].turn += 1;
                         return self.turn(level);
                     }
-                    let (parent, place) = (self.nodes[node].parent, self.nodes[node].place);
-                    self.nodes[parent].borrowers.turn = place + 1;
+                    let (parent, index) = (self.nodes[node].parent, self.nodes[node].index);
+                    self.nodes[parent].borrowers.turn = index + 1;
                     node = parent;
                 }
             }
@@ -407,7 +407,7 @@ impl<P: Packet> Htb<P> {
         let parent = self.nodes[node].parent;
         match level {
             0 => self.rows[0].turn = node + 1,
-            _ => self.nodes[parent].borrowers.turn = self.nodes[node].place + 1,
+            _ => self.nodes[parent].borrowers.turn = self.nodes[node].index + 1,
         }
     }
 
@@ -434,11 +434,11 @@ impl<P: Packet> Htb<P> {
 }
 
 impl Node {
-    fn new(parent: usize, level: usize, place: usize, rate: Rate, ceil: Rate, burst: u64) -> Self {
+    fn new(parent: usize, level: usize, index: usize, rate: Rate, ceil: Rate, burst: u64) -> Self {
         Self {
             parent,
             level,
-            place,
+            index,
             children: Vec::new(),
             rate: Bucket::new(rate, burst),
             ceil: Bucket::new(ceil, burst),

@@ -73,7 +73,7 @@ pub use drive::Endpoint;
 pub use impair::Impair;
 pub use link::{Link, LinkConfig};
 pub use medium::{Medium, NoMedium};
-pub use network::{Hosts, Network, NoObserver, Observer, Packet, Place, Route};
+pub use network::{EventSource, Hosts, Network, NoObserver, Observer, Packet, Route};
 pub use path::{Carried, Delivery, Event, Part, Path, PathBuilder, PathError, Verdict};
 pub use qlog::Qlog;
 pub use sojourn_aqm::{Datagram, DropReason, Ecn, FlowKey};

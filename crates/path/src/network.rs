@@ -155,7 +155,7 @@ impl AccessLink {
 /// arrive some ten microseconds earlier. So here arrivals precede departures that a timer triggers. A departure that an
 /// arrival allows happens with that arrival, before the next: see [`Link::is_idle`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place(usize);
+pub struct EventSource(usize);
 
 /// A network. Built by a [`crate::Builder`].
 pub struct Network<P, O, M = NoMedium> {
@@ -315,8 +315,8 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         let (number, entry) = ((queue >> 16) as usize, queue as u16);
         let medium = &mut self.media[number];
         medium.enter(entry, packet, now, &mut self.observer);
-        let place = self.lines.len() + self.links.len() + number;
-        self.events.set(place, medium.due());
+        let source = self.lines.len() + self.links.len() + number;
+        self.events.set(source, medium.due());
     }
 
     #[inline(always)]
@@ -366,22 +366,22 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         }
     }
 
-    /// The place that acts next and when, if that is before `at`; otherwise `None` and `at`.
+    /// The source of the next event and when, if that is before `at`; otherwise `None` and `at`.
     #[inline(always)]
-    pub fn next_before(&self, at: Time) -> (Option<Place>, Time) {
-        let (place, at) = self.events.first_before(at);
-        (place.map(Place), at)
+    pub fn next_before(&self, at: Time) -> (Option<EventSource>, Time) {
+        let (source, at) = self.events.first_before(at);
+        (source.map(EventSource), at)
     }
 
-    /// Lets a place act at the instant that [`Network::next_before`] returned.
+    /// Lets a source act at the instant that [`Network::next_before`] returned.
     ///
     /// When it acts next is known, and noted, before its packet is sent on: the hosts' answers do not change it.
-    pub fn act(&mut self, place: Place, now: Time, hosts: &mut impl Hosts<P, O, M>) {
-        let Place(place) = place;
-        if place < self.lines.len() {
+    pub fn act(&mut self, source: EventSource, now: Time, hosts: &mut impl Hosts<P, O, M>) {
+        let EventSource(source) = source;
+        if source < self.lines.len() {
             loop {
-                let (packet, next) = self.lines[place].pop();
-                self.events.set(place, next);
+                let (packet, next) = self.lines[source].pop();
+                self.events.set(source, next);
                 if let Some(packet) = packet.and_then(|packet| self.forward(packet, now)) {
                     hosts.deliver(packet, now, self);
                 }
@@ -390,7 +390,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                 }
             }
         }
-        let number = place - self.lines.len();
+        let number = source - self.lines.len();
         if number >= self.links.len() {
             cold_path();
             return self.act_on_medium(number - self.links.len(), now, hosts);
@@ -405,7 +405,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                 None
             };
             let wake = link.wake();
-            self.events.set(place, link.find_due());
+            self.events.set(source, link.find_due());
             let Some(packet) = left else {
                 return;
             };
@@ -427,8 +427,8 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                 hosts.deliver(packet, now, self);
             }
         }
-        let place = self.lines.len() + self.links.len() + number;
-        self.events.set(place, self.media[number].due());
+        let source = self.lines.len() + self.links.len() + number;
+        self.events.set(source, self.media[number].due());
     }
 
     /// Gives the discipline of a link other parameters; see [`sojourn_aqm::Qdisc::change`].
@@ -480,8 +480,8 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         if !self.delivered.is_empty() {
             return Some(Time::ZERO);
         }
-        let (place, at) = self.next_before(Time::MAX);
-        place.map(|_| at)
+        let (source, at) = self.next_before(Time::MAX);
+        source.map(|_| at)
     }
 
     /// Handles what is due by `now`, and returns a packet that has reached the end of its route. Call it until it returns
@@ -495,9 +495,9 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         }
         let mut collect = Collect(core::mem::take(&mut self.delivered));
         while collect.0.is_empty() {
-            let (place, at) = self.next_before(Time::MAX);
-            match place {
-                Some(place) if at <= now => self.act(place, at, &mut collect),
+            let (source, at) = self.next_before(Time::MAX);
+            match source {
+                Some(source) if at <= now => self.act(source, at, &mut collect),
                 _ => break,
             }
         }

@@ -186,8 +186,8 @@ impl<T> Path<T> {
             // A discipline's timer alone delivers nothing; it is caught up when time goes on.
             return None;
         }
-        let (place, at) = self.network.next_before(Time::MAX);
-        place.map(|_| at.max(self.now).into())
+        let (source, at) = self.network.next_before(Time::MAX);
+        source.map(|_| at.max(self.now).into())
     }
 
     /// Handles what is due by `now`, and returns a packet that has arrived; packets arrive in the order of their instants. Call
@@ -276,8 +276,8 @@ impl<T> Path<T> {
     fn handle_due(&mut self) {
         loop {
             match self.network.next_before(Time::MAX) {
-                (Some(place), at) if at <= self.now => {
-                    self.network.act(place, at, &mut self.delivered);
+                (Some(source), at) if at <= self.now => {
+                    self.network.act(source, at, &mut self.delivered);
                 }
                 _ => return,
             }

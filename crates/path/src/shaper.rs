@@ -118,7 +118,7 @@ impl Shaper {
 pub struct Bucket {
     /// The rate from each instant on; the first is at zero.
     rate: Vec<(Duration, Rate)>,
-    /// Place in `rate` of the rate in force, and when it changes.
+    /// Index in `rate` of the rate in force, and when it changes.
     current: usize,
     next_change: Time,
     /// Bytes it may send ahead of its rate after an idle time.
@@ -207,9 +207,9 @@ impl Bucket {
         }
     }
 
-    /// When the rate at this place comes into force; [`Time::MAX`] if there is none.
-    fn change(rate: &[(Duration, Rate)], place: usize) -> Time {
-        rate.get(place)
+    /// When the rate of this index comes into force; [`Time::MAX`] if there is none.
+    fn change(rate: &[(Duration, Rate)], index: usize) -> Time {
+        rate.get(index)
             .map_or(Time::MAX, |(from, _)| Time::ZERO + *from)
     }
 }

@@ -21,7 +21,7 @@ use crate::catalogue::Catalogue;
 use crate::network::{ImpairedPackets, Watch};
 use crate::packet::{Packets, SimPacket};
 use crate::simulation::Simulation;
-use crate::traffic::{Identity, Source, Transports};
+use crate::traffic::{FlowEndpoints, Identity, Transports};
 
 /// Checks that arm number `queue` can be built. It finds what the file reader cannot check.
 ///
@@ -161,13 +161,13 @@ pub(crate) fn build(
     let mut probes = Vec::new();
     for (qdisc, config) in queues {
         let mut probe = scope.probe(probes.len());
-        probe.tell_apart(qdisc.inner_queues());
+        probe.split_by_inner_queue(qdisc.inner_queues());
         probes.push(probe);
         builder.add_link(qdisc, config);
     }
     for inner in cells.iter().flat_map(|cell| cell.inner) {
         let mut probe = scope.probe(probes.len());
-        probe.tell_apart(inner);
+        probe.split_by_inner_queue(inner);
         probes.push(probe);
     }
     let mut impaired = Vec::new();
@@ -220,7 +220,7 @@ pub(crate) fn build(
             measured.measures,
         );
         let transport = (algorithm, &mut transports);
-        sources.push(Source::new(identity, &traffic.kind, transport, seed));
+        sources.push(FlowEndpoints::new(identity, &traffic.kind, transport, seed));
     }
     let watch = Watch {
         probes,

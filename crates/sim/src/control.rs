@@ -4,7 +4,7 @@ use sojourn_aqm::policy::INPUTS;
 use sojourn_aqm::{Discipline, Key, Limit, Settings};
 use sojourn_experiment::derived::{self, Owner};
 use sojourn_experiment::network::RunError;
-use sojourn_measure::series::Looker;
+use sojourn_measure::series::Reader;
 use sojourn_units::{Capacity, Duration, Kind, Rate, Value};
 
 use crate::catalogue::Catalogue;
@@ -172,7 +172,7 @@ impl Session {
             .zip(self.changes.settings())
             .enumerate();
         for (number, (before, settings)) in queues {
-            let queue = look_at_queue(&mut simulation.network, number, self.now, Looker::Caller);
+            let queue = look_at_queue(&mut simulation.network, number, self.now, Reader::Caller);
             let recent = queue.recent;
             let rate = settings.rate.as_bps() as f64 / 1e9;
             put(recent.packets as f64);
@@ -187,7 +187,7 @@ impl Session {
             *before = (queue.dropped, queue.marked);
         }
         let sources = &mut simulation.hosts.sources;
-        for flow in look_at_flows(sources, self.now, span, Looker::Caller) {
+        for flow in look_at_flows(sources, self.now, span, Reader::Caller) {
             put(flow.goodput_bps);
             put(flow.cwnd);
             put(flow.rtt_ms);

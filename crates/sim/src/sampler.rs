@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 
 use sojourn_experiment::cells::Backlog;
 use sojourn_measure::scope::Scope;
-use sojourn_measure::series::{FlowSample, Looker, QueueSample, Series};
+use sojourn_measure::series::{FlowSample, QueueSample, Reader, Series};
 use sojourn_units::{Duration, Time, Way};
 
 use crate::network::Network;
-use crate::traffic::Source;
+use crate::traffic::FlowEndpoints;
 
 /// The sampling times and the samples.
 pub struct Sampler {
@@ -51,7 +51,7 @@ impl Sampler {
 
     #[cold]
     /// Ends the warm-up, the time of flows or a bin of the series, whichever is due.
-    pub fn act(&mut self, now: Time, network: &mut Network, sources: &mut [Source]) {
+    pub fn act(&mut self, now: Time, network: &mut Network, sources: &mut [FlowEndpoints]) {
         if self.warmup.is_some_and(|at| at <= now) {
             self.warmup = None;
             for cell in network.media_mut() {
@@ -69,18 +69,18 @@ impl Sampler {
             return;
         };
         self.next += series.width;
-        let queues = look_at_queues(network, now, Looker::Series);
+        let queues = look_at_queues(network, now, Reader::Series);
         series.queues.extend(queues);
-        let flows = look_at_flows(sources, now, series.width, Looker::Series);
+        let flows = look_at_flows(sources, now, series.width, Reader::Series);
         series.flows.extend(flows);
     }
 }
 
 /// Samples all queues: those of the links, then two per Wi-Fi cell.
-pub fn look_at_queues(network: &mut Network, now: Time, looker: Looker) -> Vec<QueueSample> {
+pub fn look_at_queues(network: &mut Network, now: Time, reader: Reader) -> Vec<QueueSample> {
     let queues = network.observer.probes.len();
     let look = |number: usize| {
-        let mut sample = look_at_queue(network, number, now, looker);
+        let mut sample = look_at_queue(network, number, now, reader);
         if let Some(link) = network.links().get(number) {
             let note = &mut |name, value| sample.state.push((name, value));
             link.qdisc().state(note);
@@ -95,15 +95,15 @@ pub fn look_at_queue(
     network: &mut Network,
     number: usize,
     now: Time,
-    looker: Looker,
+    reader: Reader,
 ) -> QueueSample {
     let links = network.links().len();
-    let recent = network.observer.probes[number].take_recent(looker);
+    let recent = network.observer.probes[number].take_sample(reader);
     let (backlog, marked) = if let Some(link) = network.links().get(number) {
         let (packets, bytes) = (link.qdisc().packets(), link.qdisc().bytes());
         (Backlog { packets, bytes }, link.marked())
     } else {
-        let (cell, way) = place_in_cells(number - links);
+        let (cell, way) = hop_in_cells(number - links);
         let cell = &network.media()[cell];
         (cell.backlog(way), cell.marked(way))
     };
@@ -120,7 +120,7 @@ pub fn look_at_queue(
 }
 
 /// The cell and the direction of a queue, by its number among the cells' queues.
-pub const fn place_in_cells(number: usize) -> (usize, Way) {
+pub const fn hop_in_cells(number: usize) -> (usize, Way) {
     match number % 2 {
         0 => (number / 2, Way::Down),
         _ => (number / 2, Way::Up),
@@ -129,13 +129,13 @@ pub const fn place_in_cells(number: usize) -> (usize, Way) {
 
 /// Samples all flows. `span`: the time since the last sample.
 pub fn look_at_flows(
-    sources: &mut [Source],
+    sources: &mut [FlowEndpoints],
     now: Time,
     span: Duration,
-    looker: Looker,
+    reader: Reader,
 ) -> impl Iterator<Item = FlowSample> {
     (0..).zip(sources).map(move |(flow, source)| {
-        let sample = source.meter().take_sample(looker);
+        let sample = source.meter().take_sample(reader);
         FlowSample::new(now, flow, span, sample, source.sender_state())
     })
 }

@@ -6,7 +6,7 @@ use sojourn_experiment::change::Changes;
 use sojourn_experiment::network::RunError;
 use sojourn_experiment::{RunSpec, derived};
 use sojourn_measure::probe::{PacketEvent, QueueProbe};
-use sojourn_measure::series::{FlowSample, Looker, QueueSample};
+use sojourn_measure::series::{FlowSample, QueueSample, Reader};
 use sojourn_units::Time;
 
 use crate::build::build;
@@ -141,13 +141,13 @@ impl Session {
         let since = std::mem::replace(&mut self.observed, self.now);
         let span = self.now - since;
         let simulation = &mut self.simulation;
-        let queues = look_at_queues(&mut simulation.network, self.now, Looker::Caller);
+        let queues = look_at_queues(&mut simulation.network, self.now, Reader::Caller);
         let sources = &mut simulation.hosts.sources;
         Observation {
             since,
             now: self.now,
             queues,
-            flows: look_at_flows(sources, self.now, span, Looker::Caller).collect(),
+            flows: look_at_flows(sources, self.now, span, Reader::Caller).collect(),
         }
     }
 

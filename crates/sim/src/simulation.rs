@@ -2,7 +2,7 @@
 
 use sojourn_experiment::cells::Cell;
 use sojourn_measure::scope::Scope;
-use sojourn_path::{Hosts, Place};
+use sojourn_path::{EventSource, Hosts};
 use sojourn_traffic::Side;
 use sojourn_units::{Time, cold_path};
 
@@ -11,7 +11,7 @@ use crate::network::{Network, Watch};
 use crate::packet::SimPacket;
 use crate::sampler::Sampler;
 use crate::timers::Timers;
-use crate::traffic::Source;
+use crate::traffic::FlowEndpoints;
 
 /// A run under way.
 pub struct Simulation {
@@ -32,7 +32,7 @@ pub struct Simulation {
 /// The hosts at the ends of all routes.
 pub struct Endpoints {
     /// The flows.
-    pub sources: Vec<Source>,
+    pub sources: Vec<FlowEndpoints>,
     timers: Timers,
 }
 
@@ -82,7 +82,7 @@ impl Simulation {
         scope: Scope,
         cells: Vec<(usize, Vec<String>)>,
         network: Network,
-        sources: Vec<Source>,
+        sources: Vec<FlowEndpoints>,
     ) -> Self {
         let sampler = Sampler::new(&scope);
         let mut timers = Timers::new(sources.len());
@@ -107,11 +107,11 @@ impl Simulation {
         let mut pause = sampling.min(until);
         loop {
             // At equal times a timer comes first.
-            let (place, now) = self.network.next_before(self.hosts.timers.next());
+            let (source, now) = self.network.next_before(self.hosts.timers.next());
             if now >= pause {
                 cold_path();
                 // At equal times the sampler acts after timers and before all else.
-                let samples = sampling < now || (sampling == now && place.is_some());
+                let samples = sampling < now || (sampling == now && source.is_some());
                 if samples && sampling < until {
                     self.sampler
                         .act(sampling, &mut self.network, &mut self.hosts.sources);
@@ -128,7 +128,7 @@ impl Simulation {
                 cold_path();
                 return now;
             }
-            self.act(place, now);
+            self.act(source, now);
             self.events += 1;
         }
         if until == end && self.sampler.due() <= end {
@@ -138,10 +138,10 @@ impl Simulation {
         until
     }
 
-    /// Handles the next event: at a place of the network, or else a host timer.
-    fn act(&mut self, place: Option<Place>, now: Time) {
-        match place {
-            Some(place) => self.network.act(place, now, &mut self.hosts),
+    /// Handles the next event: of a source in the network, or else a host timer.
+    fn act(&mut self, source: Option<EventSource>, now: Time) {
+        match source {
+            Some(source) => self.network.act(source, now, &mut self.hosts),
             None => self.hosts.run_timer(now, &mut self.network),
         }
     }

@@ -7,9 +7,9 @@ use sojourn_measure::summary::{Measured, summarise as figures};
 use sojourn_units::{Rate, Time};
 
 use crate::result::{RunResult, Table};
-use crate::sampler::place_in_cells;
+use crate::sampler::hop_in_cells;
 use crate::simulation::{Endpoints, Simulation};
-use crate::traffic::Source;
+use crate::traffic::FlowEndpoints;
 
 /// The results of a finished simulation, without the names of the arm.
 pub fn summarise(simulation: Simulation) -> RunResult {
@@ -26,7 +26,7 @@ pub fn summarise(simulation: Simulation) -> RunResult {
     let qlogs = qlogs.filter_map(|(flow, source)| Some((flow, source.take_qlog()?)));
     let qlogs = qlogs.collect();
     // The connections go before the results take their memory.
-    let mut meters: Vec<_> = sources.into_iter().map(Source::into_meter).collect();
+    let mut meters: Vec<_> = sources.into_iter().map(FlowEndpoints::into_meter).collect();
     for (number, meter) in meters.iter_mut().enumerate() {
         if let Some(packets) = &mut meter.packets {
             let lost = network.observer.lost.get(number);
@@ -39,9 +39,9 @@ pub fn summarise(simulation: Simulation) -> RunResult {
     let figures_of = |(number, probe): (usize, &QueueProbe)| {
         if let Some(link) = links.get(number) {
             let mut figures = probe.figures(link.utilization(), link.marked());
-            for (place, name) in link.qdisc().inner_queues().iter().enumerate() {
+            for (index, name) in link.qdisc().inner_queues().iter().enumerate() {
                 let inner = figures.queues.get_mut(name);
-                if let Some((inner, given)) = inner.zip(link.qdisc().inner_settings(place)) {
+                if let Some((inner, given)) = inner.zip(link.qdisc().inner_settings(index)) {
                     inner.threshold_bps = given.threshold.map(Rate::as_bps);
                     inner.target_ms = Some(given.target.as_millis_f64());
                     inner.interval_ms = Some(given.interval.as_millis_f64());
@@ -49,7 +49,7 @@ pub fn summarise(simulation: Simulation) -> RunResult {
             }
             return figures;
         }
-        let (cell, way) = place_in_cells(number - links.len());
+        let (cell, way) = hop_in_cells(number - links.len());
         let cell = &network.media()[cell];
         probe.figures(cell.utilization(way, end), cell.marked(way))
     };

@@ -89,12 +89,12 @@ impl Timers {
     }
 }
 
-/// The place of the least of some instants, of several the first, and that instant.
+/// The index of the least of some instants, of several the first, and that instant.
 fn first_of(all: &[Time]) -> (usize, Time) {
     let mut first = (0, Time::MAX);
-    for (place, &due) in all.iter().enumerate() {
+    for (index, &due) in all.iter().enumerate() {
         if due < first.1 {
-            first = (place, due);
+            first = (index, due);
         }
     }
     first

@@ -104,7 +104,7 @@ pub struct InOrder {
     pub last_sent_at: Time,
 }
 
-/// A delivered segment, by its place in the ring.
+/// A delivered segment, by its index in the ring.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered {
     /// When it was last sent.
@@ -112,7 +112,7 @@ pub struct Delivered {
     index: u32,
 }
 
-/// The highest segment reported by SACK, by its place in the ring.
+/// The highest segment reported by SACK, by its index in the ring.
 #[derive(Clone, Copy, Debug)]
 pub struct Highest(u32);
 
@@ -123,7 +123,7 @@ pub struct Scoreboard {
     /// The stamps of the same segments, if they are kept; else empty.
     stamps: Vec<Stamp>,
     keeps_stamps: bool,
-    /// Counters that wrap; a segment's place in the ring is its counter modulo the ring's size.
+    /// Counters that wrap; a segment's index in the ring is its counter modulo the ring's size.
     first: u32,
     end: u32,
     mss: u32,

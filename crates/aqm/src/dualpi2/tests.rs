@@ -56,8 +56,8 @@ fn packets_tell_which_of_the_two_queues_they_leave() {
     ] {
         fill(&mut dual, ecn, 1, &mut env);
         let left = dual.dequeue(Time::ZERO, &mut env).expect("it is queued");
-        let place = left.inner_queue.map(usize::from).expect("it was told");
-        assert_eq!(dual.inner_queues()[place], queue, "{ecn:?}");
+        let index = left.inner_queue.map(usize::from).expect("it was told");
+        assert_eq!(dual.inner_queues()[index], queue, "{ecn:?}");
     }
 }
 
@@ -205,8 +205,8 @@ fn nqb_goes_to_the_low_latency_queue_and_is_not_dropped() {
         }
         let left = dual.dequeue(Time::from_millis(9), &mut env);
         let left = left.expect("it is queued");
-        let place = left.inner_queue.map(usize::from).expect("it was told");
-        assert_eq!(dual.inner_queues()[place], queue, "{dscp}");
+        let index = left.inner_queue.map(usize::from).expect("it was told");
+        assert_eq!(dual.inner_queues()[index], queue, "{dscp}");
         if queue == "l" {
             while dual.dequeue(Time::from_millis(9), &mut env).is_some() {}
             assert!(!env.has_dropped());

@@ -31,7 +31,7 @@ const DEEPEST: usize = 16;
 pub struct Network {
     /// The time between decisions.
     pub interval: Duration,
-    /// Inputs, as places in [`INPUTS`].
+    /// Inputs, as indices in [`INPUTS`].
     inputs: Vec<usize>,
     layers: Vec<Layer>,
     output: Output,
@@ -75,12 +75,12 @@ impl Network {
             }
         };
         let names = list(part("inputs")?);
-        let place = |name: &Json| {
+        let index = |name: &Json| {
             INPUTS
                 .iter()
                 .position(|known| Some(*known) == name.as_str())
         };
-        let inputs: Option<Vec<usize>> = names.iter().map(place).collect();
+        let inputs: Option<Vec<usize>> = names.iter().map(index).collect();
         let inputs = inputs.filter(|inputs| (1..=WIDEST).contains(&inputs.len()));
         let inputs =
             inputs.ok_or_else(|| format!("inputs: must be some of {}", INPUTS.join(", ")))?;
@@ -125,7 +125,7 @@ impl Network {
     pub fn decide(&mut self, seen: &[f64; INPUTS.len()], probability: f64) -> f64 {
         let [now, next] = &mut self.work;
         now.clear();
-        now.extend(self.inputs.iter().map(|&place| seen[place]));
+        now.extend(self.inputs.iter().map(|&index| seen[index]));
         let last = self.layers.len() - 1;
         for (number, layer) in self.layers.iter().enumerate() {
             let floor = if number == last {
@@ -147,9 +147,9 @@ impl Network {
             Output::Probability => now[0],
             Output::Changes(changes) => {
                 let mut best = 0;
-                for (place, value) in now.iter().enumerate() {
+                for (index, value) in now.iter().enumerate() {
                     if *value > now[best] {
-                        best = place;
+                        best = index;
                     }
                 }
                 probability + changes[best]

@@ -224,8 +224,8 @@ impl Books {
     }
 
     fn depart(&mut self, id: u64) -> Result<(), String> {
-        let place = self.packets.binary_search_by_key(&id, |&(known, _)| known);
-        let packet = place.ok().map(|place| &mut self.packets[place]);
+        let index = self.packets.binary_search_by_key(&id, |&(known, _)| known);
+        let packet = index.ok().map(|index| &mut self.packets[index]);
         match packet {
             Some((_, departed @ false)) => {
                 *departed = true;

@@ -132,9 +132,9 @@ fn pseudo_header(key: &FlowKey, length: u32) -> u32 {
     halves(key.source) + halves(key.destination) + u32::from(key.protocol) + length
 }
 
-/// Computes the Internet checksum (RFC 1071) from `begin` to the end of the frame and stores it at `begin + place`.
+/// Computes the Internet checksum (RFC 1071) from `begin` to the end of the frame and stores it at `begin + offset`.
 /// `also` is added to the sum, such as that of a pseudo-header.
-fn put_checksum(frame: &mut [u8], begin: usize, place: usize, also: u32) {
+fn put_checksum(frame: &mut [u8], begin: usize, offset: usize, also: u32) {
     let words = frame[begin..].chunks(2);
     let mut sum: u32 = words
         .map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low)))
@@ -143,7 +143,7 @@ fn put_checksum(frame: &mut [u8], begin: usize, place: usize, also: u32) {
     while sum > 0xffff {
         sum = (sum >> 16) + (sum & 0xffff);
     }
-    frame[begin + place..begin + place + 2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    frame[begin + offset..begin + offset + 2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub struct Call {
     /// When the next frame is taken, and when it is sent.
     due: Time,
     frame_at: Time,
-    /// The packets of frames that wait to be paced, by their sizes, each with its frame, when that was taken, and its place at
+    /// The packets of frames that wait to be paced, by their sizes, each with its frame, when that was taken, and its index at
     /// the end.
     waiting: VecDeque<(u32, u32, Time, Option<u32>)>,
     next_packet: Time,
@@ -200,7 +200,7 @@ impl Call {
         }
         let Some(sent) = number
             .checked_sub(self.first)
-            .and_then(|place| self.sent.get_mut(place as usize))
+            .and_then(|index| self.sent.get_mut(index as usize))
         else {
             return; // reported as lost already
         };

@@ -77,7 +77,7 @@ impl Identity {
 }
 
 /// A flow, both ends included.
-pub enum Source {
+pub enum FlowEndpoints {
     /// All traffic over TCP.
     Tcp(Box<TcpFlow>),
     /// One-way datagrams.
@@ -88,7 +88,7 @@ pub enum Source {
     Ping(Box<Ping>),
 }
 
-impl Source {
+impl FlowEndpoints {
     /// A new flow of a kind. Only flows over TCP use `transport`, the congestion control and what earlier flows share.
     pub fn new(
         identity: Identity,
@@ -111,7 +111,7 @@ impl Source {
     }
 
     /// Delivers a packet of this flow to one of its hosts. Returns when they next need a call, as
-    /// [`Source::next_timers`]; `None`: that has not moved.
+    /// [`FlowEndpoints::next_timers`]; `None`: that has not moved.
     #[inline(always)]
     pub fn on_packet(
         &mut self,

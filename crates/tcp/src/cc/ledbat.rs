@@ -44,8 +44,8 @@ impl BaseDelays {
             self.minutes[begun as usize % BASE_HISTORY] = u32::MAX;
         }
         self.minute = minute;
-        let place = &mut self.minutes[minute as usize % BASE_HISTORY];
-        *place = delay.min(*place);
+        let minimum = &mut self.minutes[minute as usize % BASE_HISTORY];
+        *minimum = delay.min(*minimum);
     }
 
     fn least(&self) -> u32 {
@@ -186,8 +186,8 @@ mod tests {
     fn the_least_of_four_samples_counts() {
         let (mut ledbat, mut window) = (Ledbat::new(), Window::new(10));
         round(&mut ledbat, &mut window, 50);
-        for (place, delay) in ledbat.current.iter_mut().zip([90, 80, 300, 95]) {
-            *place = delay;
+        for (minimum, delay) in ledbat.current.iter_mut().zip([90, 80, 300, 95]) {
+            *minimum = delay;
         }
         assert_eq!(ledbat.queueing_delay(), 30);
     }

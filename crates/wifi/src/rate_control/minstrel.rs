@@ -58,8 +58,8 @@ impl Minstrel {
         self.timing.difs() + self.timing.airtime(mode, 0) + self.timing.sifs + answer
     }
 
-    fn tries(&self, place: usize) -> u8 {
-        let rate = &self.rates[place];
+    fn tries(&self, index: usize) -> u8 {
+        let rate = &self.rates[index];
         rate.tries(self.overhead(rate.mode), 1.0, &self.timing)
     }
 
@@ -77,8 +77,8 @@ impl Minstrel {
             self.update(now);
         }
         self.frames += 1;
-        let mode = |place: usize| self.rates[place].mode;
-        let of = |place: usize| (mode(place), self.tries(place));
+        let mode = |index: usize| self.rates[index].mode;
+        let of = |index: usize| (mode(index), self.tries(index));
         let ((best, tries), (second, second_tries)) = (of(self.best), of(self.second));
         let (safest, safest_tries) = of(self.safest);
         let usual = Chain::of(best, tries);
@@ -147,10 +147,10 @@ mod tests {
         let mut first = [0; 8];
         for number in 0..frames {
             let chain = minstrel.chain(Time::from_millis(from_ms + number));
-            let place = Ofdm::ALL
+            let index = Ofdm::ALL
                 .iter()
                 .position(|&rate| Mode::Ofdm(rate) == chain.first());
-            first[place.expect("a rate")] += 1;
+            first[index.expect("a rate")] += 1;
             let carried = |mode: Mode| mode.rate() <= most.rate();
             let tries =
                 (0..).find(|&tries| chain.after(tries).is_none_or(|(_, mode)| carried(mode)));

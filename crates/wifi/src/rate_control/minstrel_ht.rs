@@ -136,8 +136,8 @@ impl MinstrelHt {
             self.update(now);
         }
         let ampdu_len = self.ampdu_len();
-        let of = |place: usize| {
-            let rate = &self.rates[place];
+        let of = |index: usize| {
+            let rate = &self.rates[index];
             (
                 rate.mode,
                 rate.tries(self.overhead, ampdu_len, &self.timing),
@@ -161,15 +161,15 @@ impl MinstrelHt {
     fn next_probe(&mut self) -> Option<usize> {
         let kind = KINDS[self.next_kind];
         self.next_kind = (self.next_kind + 1) % KINDS.len();
-        let chosen = [self.best, self.second, self.safest].map(|place| self.rates[place].duration);
+        let chosen = [self.best, self.second, self.safest].map(|index| self.rates[index].duration);
         let fastest = chosen.into_iter().min()?;
         let slowest = chosen.into_iter().max()?;
         let best = self.rates[self.best].duration;
         for _ in 0..self.group_count {
             self.next_group = (self.next_group + 1) % self.group_count;
-            let is_wanted = |place: &usize| {
-                let rate = &self.rates[*place];
-                self.groups[*place] == self.next_group
+            let is_wanted = |index: &usize| {
+                let rate = &self.rates[*index];
+                self.groups[*index] == self.next_group
                     && match kind {
                         Kind::Step => rate.duration < best,
                         Kind::Jump => rate.duration < fastest,
@@ -221,10 +221,10 @@ impl MinstrelHt {
         }
         // A rate that was never tried gets the highest success probability of the faster rates in its group.
         let mut known = alloc::vec![0.0_f64; self.group_count];
-        for place in (0..self.rates.len()).rev() {
-            let rate = &mut self.rates[place];
+        for index in (0..self.rates.len()).rev() {
+            let rate = &mut self.rates[index];
             rate.update_filtered();
-            let known = &mut known[self.groups[place]];
+            let known = &mut known[self.groups[index]];
             if rate.tried > 0 {
                 *known = known.max(rate.probability);
             } else {

@@ -122,13 +122,13 @@ pub(super) fn bits(packets_per_second: f64) -> u64 {
 
 /// Indices of the rates, best first by `worth`. Equal rates are ordered by success probability, then by index.
 pub(super) fn best_first(rates: &[Rate], worth: impl Fn(&Rate) -> f64) -> alloc::vec::Vec<usize> {
-    let mut places: alloc::vec::Vec<(f64, usize)> = rates.iter().map(worth).zip(0..).collect();
-    places.sort_by(|&(worth, one), &(of_other, other)| {
+    let mut indices: alloc::vec::Vec<(f64, usize)> = rates.iter().map(worth).zip(0..).collect();
+    indices.sort_by(|&(worth, one), &(of_other, other)| {
         (of_other.total_cmp(&worth))
             .then(rates[other].probability.total_cmp(&rates[one].probability))
             .then(one.cmp(&other))
     });
-    places.into_iter().map(|(_, place)| place).collect()
+    indices.into_iter().map(|(_, index)| index).collect()
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ fn config(identity: &Identity, kind: &model::Kind, tcp: &model::Tcp) -> Config {
 
 /// The index of an open connection; valid until a connection is removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place(usize);
+struct Slot(usize);
 
 /// The open connections of a flow.
 pub struct Connections {
@@ -252,11 +252,11 @@ impl Connections {
     }
 
     /// Finds a connection; `None` if it is closed.
-    fn find(&self, id: Id) -> Option<Place> {
+    fn find(&self, id: Id) -> Option<Slot> {
         self.handles
             .iter()
             .position(|known| known.id == id)
-            .map(Place)
+            .map(Slot)
     }
 
     /// An open connection and its ends' deadlines; `None` if it is closed. The caller updates a deadline after an end has acted.
@@ -272,8 +272,8 @@ impl Connections {
     #[cold]
     #[inline(never)]
     fn at_other(&mut self, id: Id) -> Option<(&mut Connection, &mut [Time; 2])> {
-        let Place(place) = self.find(id)?;
-        Some((&mut self.open[place], &mut self.handles[place].due))
+        let Slot(slot) = self.find(id)?;
+        Some((&mut self.open[slot], &mut self.handles[slot].due))
     }
 
     /// Runs the expired timers of one side's ends.
@@ -312,11 +312,11 @@ impl Connections {
 
     /// Removes a closed connection and returns its counters.
     pub fn remove(&mut self, id: Id) -> Counts {
-        let Some(Place(place)) = self.find(id) else {
+        let Some(Slot(slot)) = self.find(id) else {
             return Counts::default();
         };
-        self.handles.swap_remove(place);
-        self.open.swap_remove(place).counts()
+        self.handles.swap_remove(slot);
+        self.open.swap_remove(slot).counts()
     }
 
     /// The counters of the open connections.

@@ -2,8 +2,8 @@
 
 mod acknowledged;
 mod connections;
-mod heard;
 mod local_queue;
+mod meter_adapter;
 mod qlog;
 
 use sojourn_aqm::Ecn;
@@ -20,8 +20,8 @@ pub use self::connections::Transports;
 
 use self::acknowledged::Unacknowledged;
 use self::connections::{Connection, Connections, Counts};
-use self::heard::Heard;
 use self::local_queue::{LinkQueue, LocalQueue};
+use self::meter_adapter::MeterAdapter;
 use self::qlog::Qlog;
 use super::Identity;
 use crate::network::{self, Network};
@@ -216,9 +216,9 @@ impl TcpFlow {
         if over {
             self.let_go(id, now);
         } else {
-            let heard = &mut Heard(&mut self.meter);
+            let meter_adapter = &mut MeterAdapter(&mut self.meter);
             self.application
-                .on_arrival(id, side, now, &mut self.connections, heard);
+                .on_arrival(id, side, now, &mut self.connections, meter_adapter);
             self.ask_application();
         }
         self.send_ready(now, network);
@@ -228,8 +228,11 @@ impl TcpFlow {
     /// Handles a host timer, which may have expired.
     pub fn on_timer(&mut self, side: Side, now: Time, network: &mut Network) {
         if side == Side::Sending && self.application_due <= now {
-            self.application
-                .on_timer(now, &mut self.connections, &mut Heard(&mut self.meter));
+            self.application.on_timer(
+                now,
+                &mut self.connections,
+                &mut MeterAdapter(&mut self.meter),
+            );
             self.ask_application();
         }
         self.connections.on_timer(side, now);
@@ -276,8 +279,12 @@ impl TcpFlow {
         if let Some(unacknowledged) = &mut self.egress.unacknowledged {
             unacknowledged.forget(id);
         }
-        self.application
-            .on_end(id, now, &mut self.connections, &mut Heard(&mut self.meter));
+        self.application.on_end(
+            id,
+            now,
+            &mut self.connections,
+            &mut MeterAdapter(&mut self.meter),
+        );
         self.ask_application();
     }
 

@@ -132,7 +132,7 @@ impl Schedule {
             && self.active_for.is_some()
             && self.deficit[at] < pending.as_nanos() as i64;
         let list = &mut self.active[at % 4];
-        let Some(place) = list.iter().position(|&listed| listed as usize == at) else {
+        let Some(index) = list.iter().position(|&listed| listed as usize == at) else {
             return;
         };
         if has_packets {
@@ -141,7 +141,7 @@ impl Schedule {
         if has_packets && self.quantum.is_some() {
             return;
         }
-        list.remove(place);
+        list.remove(index);
         self.is_listed[at] = has_packets || keep;
         if self.is_listed[at] {
             list.push_back(at as u32);

@@ -4,9 +4,9 @@ use sojourn_measure::meter::Meter;
 use sojourn_units::{Duration, Rate, Time};
 
 /// A meter as the application sees it.
-pub struct Heard<'m>(pub &'m mut Meter);
+pub struct MeterAdapter<'m>(pub &'m mut Meter);
 
-impl sojourn_traffic::Meter for Heard<'_> {
+impl sojourn_traffic::Meter for MeterAdapter<'_> {
     fn completed(&mut self, after: Duration, now: Time) {
         self.0.completed(after, now);
     }
