@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from sojourn.frame.results import Results, Run
 
-SAME_NS = 20_000
-"""Times that differ by no more are the same: a kernel counts in ticks of 64 ns, and reading its clock takes time."""
+SAME_NS = 100_000
+"""Times that differ by no more are the same: a kernel counts in units of 64 ns, and reading its clock takes time."""
 HANDSHAKE_BYTES = 80
 """More than a packet of a handshake has. A bulk flow connects before it starts on Linux, here when it starts."""
 _DROPPED = FATES["marked"] + 1

@@ -5,6 +5,11 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::{Context, Failure};
 
+/// Timers of the kernel above 252 ms expire with every eighth tick of 4 ms, above 2 s with every 64th; these are counted
+/// from 300 s before the clock's zero (INITIAL_JIFFIES).
+const TICKS_NS: u64 = 64 * 4_000_000;
+const TICKS_BEFORE_NS: u64 = 300_000_000_000;
+
 /// Counts from the start of a run. Reading it is a call of the kernel, which costs more than all else that is done for
 /// a packet where the kernel is a program (User-Mode Linux).
 #[derive(Clone, Copy, Debug)]
@@ -30,4 +35,26 @@ impl Clock {
 pub fn monotonic() -> Result<u64, Failure> {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).context(|| "reading the clock".into())?;
     Ok(now.num_nanoseconds() as u64)
+}
+
+/// The next time of the monotonic clock with which all timers of the kernel may expire. A run begins then, so that ticks are
+/// where the simulator's are.
+pub const fn on_a_tick(ns: u64) -> u64 {
+    // Counted from earlier by whole rounds: the kernel's count of ticks is negative at first.
+    let ahead = TICKS_NS - TICKS_BEFORE_NS % TICKS_NS;
+    (ns + ahead).next_multiple_of(TICKS_NS) - ahead
+}
+
+#[cfg(test)]
+mod tests {
+    use super::on_a_tick;
+
+    /// 224 ms are 56 ticks of 4 ms, and 300 s are 75,000, which are 8 less than a multiple of 64.
+    #[test]
+    fn a_run_begins_when_all_timers_of_the_kernel_may_expire() {
+        assert_eq!(on_a_tick(1), 224_000_000);
+        assert_eq!(on_a_tick(224_000_000), 224_000_000);
+        assert_eq!(on_a_tick(224_000_001), 480_000_000);
+        assert_eq!(on_a_tick(5_500_142_000), 5_600_000_000);
+    }
 }

@@ -12,7 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-use super::clock::{Clock, monotonic};
+use super::clock::{Clock, monotonic, on_a_tick};
 use super::diag::Diag;
 use super::link::{Link, index};
 use super::load::Load;
@@ -229,7 +229,7 @@ impl<'a> Session<'a> {
         let tracing = is_observed.then(|| Tracing::begin(job)).transpose()?;
         let first = flows.iter().filter_map(|flow| flow.opens()).min();
         let ahead = first.map_or(0, |first| first.min(0).unsigned_abs());
-        let zero_ns = monotonic()? + SETTLE_NS + ahead;
+        let zero_ns = on_a_tick(monotonic()? + SETTLE_NS + ahead);
         Ok(Self {
             epoll,
             timer,
