@@ -62,7 +62,7 @@ def test_runs_of_another_sweep_are_not_made_again(file: Path, tmp_path: Path, mo
     text = EXPERIMENT.replace("repeat = 3", "repeat = 2").replace('"4 Mbit/s"]', '"4 Mbit/s", "6 Mbit/s"]')
     file.write_text(text.replace('"grid"', '"more"').replace('"pie"', '"pie", label = "PIE"'))
     other = planned(file, tmp_path / "store")
-    known = work.index(plan for plan in Store(tmp_path / "store").plans() if plan.id != other.id)
+    known = work.known_runs(plan for plan in Store(tmp_path / "store").plans() if plan.id != other.id)
     assert len(known) == RUNS
     assert work.work(other, known, jobs=2) is None
     assert len(made) == 12
@@ -201,7 +201,7 @@ def test_sweep_and_run_share_their_runs(file: Path, tmp_path: Path, record: str,
         assert (read[index].histogram(), read[index].packets()) == (run.histogram(), run.packets())
         assert read[index].capture() == run.capture()
     again = listed.add(file, [], sweep, 4)
-    assert work.work(again, work.index([listed.find(Listing.of("listed", specs))]), jobs=1) is None
+    assert work.work(again, work.known_runs([listed.find(Listing.of("listed", specs))]), jobs=1) is None
     assert (
         contents(tmp_path / "swept")[plan.parts()[0].path.name]
         == contents(tmp_path / "listed")[again.parts()[0].path.name]

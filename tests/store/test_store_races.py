@@ -130,7 +130,7 @@ def test_every_reader_of_runs_lists_again(finished: StoredPlan, merged_once: Cal
 
 
 def test_an_index_lists_again(finished: StoredPlan, merged_once: Callable[[], bool]):
-    known = work.index([finished])
+    known = work.known_runs([finished])
     assert merged_once()
     assert sorted(known) == sorted(finished.sweep[index].hash for index in range(RUNS))
 
@@ -143,7 +143,7 @@ def test_a_grid_lists_again(tmp_path: Path, merged_once: Callable[[], bool]):
 
 def test_a_known_run_is_read_from_the_larger_file(finished: StoredPlan, monkeypatch: pytest.MonkeyPatch):
     spec = finished.sweep[5]
-    plan, part = work.index([finished])[spec.hash]
+    plan, part = work.known_runs([finished])[spec.hash]
     monkeypatch.setattr(files, "SETTLE_S", 0.0)
     compact(finished)
     assert not part.path.exists()
