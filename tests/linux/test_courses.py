@@ -100,7 +100,7 @@ def test_the_packet_that_arrived_first_is_named(results):
     found = parting(results.runs[0], other.runs[0], results.queues)
     assert found is not None
     assert found.first is not None and found.second is not None
-    assert (found.place, found.flow, found.number) == ("down", 0, 101)
+    assert (found.queue, found.flow, found.number) == ("down", 0, 101)
     assert (found.first.bytes, found.second.bytes) == (1514, 1466)
     (line,) = sentences({"sim": results, "linux": other})
     assert (
