@@ -67,7 +67,7 @@ def test_a_run_needs_no_extra_and_says_what_its_folder_lacks(experiment: Path, s
     [
         (("run", "experiment.toml", "--out", "out", "--figures", "png"), "matplotlib: pip install 'sojourn[plots]'"),
         (("sweep", "experiment.toml", "--store", "runs"), "pyarrow: pip install 'sojourn[store]'"),
-        (("report", "bare"), "matplotlib: pip install 'sojourn[report]'"),
+        (("report", "bare"), "jinja2: pip install 'sojourn[report]'"),
     ],
 )
 def test_a_lacking_package_is_one_line(experiment: Path, command: tuple[str, ...], needed: str):

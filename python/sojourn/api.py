@@ -169,8 +169,8 @@ def run_plan(
     planned = 0
     for indices in rounds or [range(len(plan))]:
         planned += len(indices)
-        known = deque(index for index, index in enumerate(indices) if index in stored)
-        missing = [index for index, index in enumerate(indices) if index not in stored]
+        known = deque(number for number, index in enumerate(indices) if index in stored)
+        missing = [number for number, index in enumerate(indices) if index not in stored]
 
         def hand_over(index: int, run: Run) -> None:
             runs.append(run if keep is None else keep(run))
@@ -191,7 +191,7 @@ def run_plan(
             hand_over_known(missing[number])
             hand_over(indices[missing[number]], run)
 
-        to_run = [plan[indices[index]] for index in missing]
+        to_run = [plan[indices[number]] for number in missing]
         stopped_by = make_batch(
             plan.name,
             to_run,

@@ -197,5 +197,7 @@ def test_pacing_rates_are_below_the_windows_of_arms_that_pace():
     assert table is not None
     rates = table["pacing_bps"].to_numpy().reshape(-1, 2) / 1e6
     assert below.lines[0].get_ydata() == pytest.approx(rates[:, 0], nan_ok=True)
+    # A bin's window is that at its end.
+    assert above.lines[0].get_xdata() == pytest.approx(table["time_s"].to_numpy()[::2] + 0.1)
     assert np.nanmax(rates[:, 0]) > 9
     assert len(sj.run_text(text.replace("bbr3", "reno")).plot.windows().axes) == 1

@@ -12,7 +12,7 @@ import pytest
 import sojourn as sj
 from conftest import EXPERIMENT, Cli, wrong
 from sojourn.frame.metrics import metric_called
-from sojourn.frame.pairs import differences
+from sojourn.frame.pairs import difference_rows, differences
 from sojourn.frame.statistics import mean_interval, student_t
 
 
@@ -156,3 +156,16 @@ def test_differences_of_many_queues_are_in_a_file(sojourn: Cli, tmp_path: Path):
     assert float(row["difference"]) == median
     assert "difference from pfifo" in done.stdout
     assert "and 2 more" in done.stdout
+
+
+def test_inner_queues_are_compared_with_those_of_the_same_discipline():
+    """CAKE's tin ``bulk`` and FQ-CoDel's list ``bulk`` have a name in common and nothing else."""
+    head, _, traffic = EXPERIMENT.partition("[[queue]]")
+    tail = "[[traffic]]" + traffic.partition("[[traffic]]")[2]
+    keys = ['aqm = "fq_codel"', 'aqm = "fq_codel"\nlabel = "slow"\ntarget = "20 ms"', 'aqm = "cake"']
+    arms = "".join(f"[[queue]]\n{one}\n" for one in keys)
+    results = sj.run_text(head + arms + tail, jobs=2)
+    rows = difference_rows(results, "fq_codel")
+    inner = {row["label"] for row in rows if str(row["metric"]).startswith("queue.bulk.")}
+    assert inner == {"slow"}
+    assert {row["label"] for row in rows} == {"slow", "cake"}

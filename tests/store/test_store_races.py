@@ -22,7 +22,7 @@ from sojourn.store.cells import Grid
 from sojourn.store.files import Part
 from sojourn.store.listing import Listing
 from sojourn.store.planning import batch_of, mend
-from sojourn.store.plans import Meta, StoredPlan
+from sojourn.store.plans import FORMAT, Meta, StoredPlan
 from sojourn.store.status import status
 from sojourn.store.stored import known_run, runs_of
 from sojourn.store.work import compact
@@ -286,7 +286,7 @@ def test_a_read_file_lies_in_arrows_memory(finished: StoredPlan):
 
 
 def batches_of(runs: int, most: int, least: int) -> list[int]:
-    meta = Meta(1, "", "", "0" * 64, runs, most, [], [], least_runs=least)
+    meta = Meta(FORMAT, "", "", "0" * 64, runs, most, [], [], least_runs=least)
     plan = StoredPlan(Path(), meta)
     indices = [plan.indices(batch) for batch in range(plan.batches)]
     assert [index for batch in indices for index in batch] == list(range(runs))

@@ -387,3 +387,16 @@ fn a_class_that_promises_too_much_is_noted() {
         "{notes:?}"
     );
 }
+
+/// Keys for the reverse direction of a link that has none would have no effect.
+#[test]
+fn keys_of_the_reverse_direction_need_a_link_with_one() {
+    let text = LINE.replace(
+        "{ aqm = \"fq_codel\" }",
+        "{ aqm = \"fq_codel\", up = { target = \"20 ms\" } }",
+    );
+    one(&text);
+    let wrong = refused(&text.replace(", up = { rate = \"1 Mbit/s\" } }", " }"));
+    assert!(wrong.contains(" queue.0.up: "), "{wrong}");
+    assert!(wrong.contains("link.up"), "{wrong}");
+}

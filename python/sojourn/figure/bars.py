@@ -19,6 +19,7 @@ from sojourn.figure.style import (
     name_ticks,
     name_y,
     note,
+    own_times,
     style,
     wants_log,
     where,
@@ -44,7 +45,7 @@ def bars(results: Results, name: str, queue: str, width: Width | None = None) ->
         name_y(axes, metric.axis_label)
         repeated = any(interval.n > 1 for interval in intervals)
         spread = f"median of the repeats, {CONFIDENCE:.0%} confidence interval" if repeated else ""
-        note(axes, where(results, metric, queue), samples_note(results, metric), spread)
+        note(axes, where(results, metric, queue), samples_note(results, metric), spread, own_times(results, metric))
         return drawn
 
 

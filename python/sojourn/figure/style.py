@@ -24,6 +24,7 @@ from matplotlib.layout_engine import LayoutEngine, PlaceHolderLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sojourn.figure.filenames import FORMATS
+from sojourn.frame.carried import above_capacity
 from sojourn.frame.notes import Note
 
 if TYPE_CHECKING:
@@ -340,8 +341,20 @@ def where(results: Results, metric: Metric, queue: str) -> str:
     if metric.group or metric.declared.over in ("run", "station"):
         return ""
     if metric.declared.over == "direction" and results.has_several_links:
-        return f"all flows, {queue.rpartition('/')[2]}ward"
+        return of_network(results, queue)
     return way(results, queue)
+
+
+def of_network(results: Results, queue: str) -> str:
+    """The flows of a network in a figure over their direction, which is that from each flow's own sender."""
+    ways = {flow["direction"] for run in results.runs for flow in run.summary["flows"]}
+    direction = queue.rpartition("/")[2]
+    return "all flows of the network" + (f" with direction {direction}" if len(ways) > 1 else "")
+
+
+def own_times(results: Results, metric: Metric) -> str:
+    """A note in a figure of a sum of goodputs that the link did not carry at any one time; empty for other metrics."""
+    return above_capacity(results).removeprefix("; ") if metric.name == "goodput_bps" else ""
 
 
 def wants_log(values: Iterable[float]) -> bool:

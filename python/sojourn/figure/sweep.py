@@ -22,6 +22,7 @@ from sojourn.figure.style import (
     name_ticks,
     name_y,
     note,
+    own_times,
     style,
     title,
     wants_log,
@@ -95,7 +96,7 @@ def over(results: Results, key: str, name: str, queue: str, width: Width | None 
             first.set_ylim(bottom=min(0.0, first.get_ylim()[0]))
         repeated = any(interval.n > 1 for interval in intervals)
         spread = f"median of the repeats, band: its {CONFIDENCE:.0%} confidence interval" if repeated else ""
-        explained = [where(results, metric, queue), samples_note(results, metric), spread]
+        explained = [where(results, metric, queue), samples_note(results, metric), spread, own_times(results, metric)]
         if len(panels) == 1:
             first.set_xlabel(scale.label)
             name_y(first, metric.axis_label)
@@ -176,9 +177,11 @@ def overview(results: Results, names: Sequence[str] | None = None, width: Width 
             _panel(axes, metric, after, results, panel_in)
         for axes in all_axes[len(shown) :]:
             axes.set_visible(False)
-        if names is None and (lacking := left_out(results)):
+        notes = [left_out(results)] if names is None else []
+        notes += dict.fromkeys(own_times(results, metric) for metric, _ in shown)
+        if explained := "; ".join(filter(None, notes)):
             drawn.supxlabel(
-                wrapped(lacking, drawn.get_size_inches()[0] - 0.3), x=0.01, ha="left", color="#555555", fontsize=8
+                wrapped(explained, drawn.get_size_inches()[0] - 0.3), x=0.01, ha="left", color="#555555", fontsize=8
             )
         return drawn
 

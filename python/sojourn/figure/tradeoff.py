@@ -12,7 +12,20 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sojourn.figure.style import COLORS, Look, Width, figure, legend, log_axis, looks_of, note, style, wants_log, way
+from sojourn.figure.style import (
+    COLORS,
+    Look,
+    Width,
+    figure,
+    legend,
+    log_axis,
+    looks_of,
+    note,
+    of_network,
+    style,
+    wants_log,
+    way,
+)
 from sojourn.frame.metrics import has_queue, metric_called
 from sojourn.frame.statistics import FloatArray
 
@@ -111,8 +124,7 @@ def _figure(
             axes.set_xlim(0.0, 1.0)
         axes.invert_xaxis()
         widen(axes)
-        _, _, direction = queue.rpartition("/")
-        of = f" of all flows, {direction}ward" if results.has_several_links else ""
+        of = f" of {of_network(results, queue)}" if results.has_several_links else ""
         axes.set(xlabel=f"{_words(statistic)} sojourn time [ms], less to the right", ylabel=f"goodput{of} [Mbit/s]")
         note(axes, way(results, queue))
         legend(drawn, axes)

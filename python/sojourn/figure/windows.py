@@ -52,8 +52,10 @@ def windows_of(run: Run) -> list[Windows]:
         cwnd = columns["cwnd_segments"][:, number]
         if not np.isnan(cwnd).all():
             numbered = f"{flow['name']} {flow['flow'] + 1}" if _has_several(run, flow["traffic"]) else flow["name"]
+            t_s = columns["time_s"][:, number]
+            width_s = t_s[1] - t_s[0] if len(t_s) > 1 else 0.0
             ssthresh, pacing, state = (columns.get(name, unknown)[:, number] for name in _COLUMNS[2:])
-            found.append(Windows(numbered, columns["time_s"][:, number], cwnd, ssthresh, pacing / 1e6, state))
+            found.append(Windows(numbered, t_s + width_s, cwnd, ssthresh, pacing / 1e6, state))
     return found
 
 

@@ -57,8 +57,8 @@ def with_run_columns(table: pa.Table, index: int, run: Run) -> pa.Table:
         pa.DictionaryArray.from_arrays(as_arrow(np.zeros(rows, np.int32)), values_as_arrow([run.label])),
         as_arrow(np.full(rows, run.seed, np.uint64)),
     ]
-    for index, (name, column) in enumerate(zip(RUN_COLUMNS, columns, strict=True)):
-        table = table.add_column(index, name, column)
+    for at, (name, column) in enumerate(zip(RUN_COLUMNS, columns, strict=True)):
+        table = table.add_column(at, name, column)
     return table
 
 

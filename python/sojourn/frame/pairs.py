@@ -54,6 +54,8 @@ def differences(results: Results, baseline: str, metrics: Sequence[Metric]) -> l
         if has_queue(arm.runs[0].summary, queue)
         for metric in metrics
         if not metric.group or queue == results.queues[0]
+        # An inner queue of another discipline is another one, even if it has the same name.
+        if not metric.owner.startswith("queue.") or _discipline(arm) == _discipline(base)
     ]
 
 
@@ -83,6 +85,10 @@ def check_baseline(baseline: str, labels: Sequence[str]) -> None:
     if baseline not in labels:
         known = ", ".join(dict.fromkeys(labels))
         raise ExperimentError(f'baseline: got "{baseline}"; must be the label of a queue: {known}')
+
+
+def _discipline(arm: Arm) -> str:
+    return arm.runs[0].summary["queue"]
 
 
 def _cell(arm: Arm) -> str:

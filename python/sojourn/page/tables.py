@@ -15,6 +15,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from sojourn.frame.carried import above_capacity, links_of
 from sojourn.frame.groups import GroupIndex, shown_groups
 from sojourn.frame.metrics import (
     Metric,
@@ -29,7 +30,6 @@ from sojourn.frame.metrics import (
 from sojourn.frame.registry import Declared, declared
 from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import Interval, interval_note, median_interval
-from sojourn.frame.swept import quantity
 
 if TYPE_CHECKING:
     from sojourn.frame.results import Arm, Results, Run
@@ -93,7 +93,7 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
     title = f"{summary['experiment']} ({summary['backend']})"
     if results.partial:
         title += f", stopped early: {len(results.runs)} of {summary['planned_runs']} runs"
-    links = _links(results)
+    links = links_of(results)
     rows = [
         (
             _discipline(links, arm, queue),
@@ -108,7 +108,7 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
     words = ("queue", *swept, *([queue_heading(results)] if len(queues) > 1 else []))
     return Sheet(
         title,
-        _caption(shown, repeats_of(results)) + _without_chance(results) + _above_capacity(results),
+        _caption(shown, repeats_of(results)) + _without_chance(results) + above_capacity(results),
         (*words, *(metric.heading for metric in shown)),
         tuple(rows),
         len(words),
@@ -123,18 +123,6 @@ def _discipline(links: Mapping[str, Sequence[Mapping[str, Any]]], arm: Arm, queu
         if name in ("", link.get("name")) and (own := up.get("queue") or link.get("queue")):
             return f"{own['label']} (with {arm.label})"
     return arm.label
-
-
-def _links(results: Results) -> dict[str, Sequence[Mapping[str, Any]]]:
-    """The links of each cell, by what the cell sets; none if they are not known."""
-    try:
-        return {
-            json.dumps(cell["set"]): link if isinstance(link, list) else [link]
-            for cell in json.loads(results.resolved_json or "[]")
-            for link in [cell["link"]]
-        }
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return {}  # Whoever shows the file itself tells that it is damaged.
 
 
 def queue_heading(results: Results) -> str:
@@ -211,33 +199,6 @@ def _without_chance(results: Results) -> str:
     return f'; {whose} are equal, because nothing in them is random: give flows a start such as "0..1 s"'
 
 
-def _above_capacity(results: Results) -> str:
-    """A note on groups of flows that received more than their link carries."""
-    if results.has_several_links:
-        return ""
-    links = {of: cell[0] for of, cell in _links(results).items()}
-    above: dict[str, bool] = {}
-    together = False
-    for run in results.runs:
-        link = links.get(json.dumps(run.summary["set"]), {})
-        for direction in results.directions:
-            way = link if direction == "down" else link.get("up", {})
-            rate = quantity(way.get("rate"))
-            groups = [group for group in shown_groups(run.summary) if group["direction"] == direction]
-            if rate is not None:
-                # Flows that appeared, of a service one after another, have no warm-up.
-                given = [one for one in groups if one["kind"] not in ("tcp", "udp")]
-                found = {one["name"]: "lost_packets" not in one for one in given if one["goodput_bps"] > rate.value}
-                above |= found
-                together |= not found and sum(one["goodput_bps"] for one in groups) > rate.value
-    queued = "what was queued before the warm-up ended counts when it arrives"
-    lost = ", and what waited behind a lost segment" if any(above.values()) else ""
-    said = f"; the goodput of {', '.join(above)} exceeds the link's rate: {queued}{lost}" if above else ""
-    if together:
-        said += "; goodputs of flows, each over the time in which it sends, add up to more than the link carries"
-    return said
-
-
 def groups_sheet(results: Results) -> Sheet | None:
     """One row per arm and group of flows: application-level figures; None if there is only one group.
 
@@ -298,7 +259,8 @@ def overview_sheet(results: Results) -> Sheet | None:
         )
         for arm in results.arms
     ]
-    caption = "; ".join(filter(None, ["delay: sojourn time", left_out(results), interval_note(repeats_of(results))]))
+    notes = ["delay: sojourn time", left_out(results), interval_note(repeats_of(results))]
+    caption = "; ".join(filter(None, notes)) + above_capacity(results)
     return Sheet("At a glance", caption, ("queue", *swept, *headings), tuple(rows), 1 + len(swept))
 
 
@@ -324,7 +286,7 @@ def inner_sheet(results: Results) -> Sheet | None:
             math.isnan(metric.of(queue_at(arm.runs[0].summary, queue)["queues"][name])) for arm, queue, name in found
         )
     ]
-    links = _links(results)
+    links = links_of(results)
     rows = [
         (
             _discipline(links, arm, queue),

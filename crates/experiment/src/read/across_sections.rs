@@ -6,7 +6,7 @@ use sojourn_units::Duration;
 
 use super::class::Classes;
 use super::routes;
-use crate::derived::{group_names, is_queued, largest_packet, ways};
+use crate::derived::{Owner, group_names, is_queued, largest_packet, queues, ways};
 use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::model::{Buffer, Experiment, Kind, Link, Queue, Traffic, Transport};
@@ -60,6 +60,7 @@ pub(super) fn check(
         }
     }
     check_names(file, experiment, &entries)?;
+    check_up(file, experiment)?;
     check_sizes(file, experiment)?;
     if let Some(series) = experiment.record.series {
         let entry = file.at("record.series");
@@ -173,6 +174,20 @@ fn check_unlimited(entry: &Entry<'_>, traffic: &Traffic, links: &[Link]) -> Resu
 }
 
 /// A byte limit must hold the largest packet, which could otherwise never pass.
+/// Keys of an arm for the reverse direction belong to a link that has a queue there.
+fn check_up(file: &Entry<'_>, experiment: &Experiment) -> Result<(), ReadError> {
+    for (index, queue) in experiment.queues.iter().enumerate() {
+        let mut egresses = queues(experiment, index).into_iter();
+        if queue.up.is_some() && !egresses.any(|egress| egress.owner == Owner::ComparisonUp) {
+            let entry = file.at(&format!("queue.{index}.up"));
+            return Err(
+                entry.refuse("left out: no link under test has a rate in that direction, link.up")
+            );
+        }
+    }
+    Ok(())
+}
+
 fn check_sizes(file: &Entry<'_>, experiment: &Experiment) -> Result<(), ReadError> {
     let lengths = experiment
         .traffic
