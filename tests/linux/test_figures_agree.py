@@ -147,7 +147,11 @@ def test_a_capture_has_the_packets_of_the_run(tmp_path: Path):
 def test_a_capture_of_the_traffic_of_a_file_has_both_directions(tmp_path: Path):
     (tmp_path / "file.toml").write_text(TRAFFIC, encoding="utf-8")
     command = [*SOJOURN[:-1], "run", "file.toml", "--backend", "datapath", "--out", "out", "--figures", "none"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    # Packets that are late make a run invalid; on a busy machine they are.
+    for _ in range(3):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        if done.returncode == 0:
+            break
     assert done.returncode == 0, done.stderr
     (capture,) = (tmp_path / "out").glob("capture_*.pcapng")
     (found,) = json.loads((tmp_path / "out" / "summary.json").read_text())["runs"]
