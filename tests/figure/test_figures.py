@@ -201,3 +201,21 @@ def test_pacing_rates_are_below_the_windows_of_arms_that_pace():
     assert above.lines[0].get_xdata() == pytest.approx(table["time_s"].to_numpy()[::2] + 0.1)
     assert np.nanmax(rates[:, 0]) > 9
     assert len(sj.run_text(text.replace("bbr3", "reno")).plot.windows().axes) == 1
+
+
+def test_goodputs_at_different_times_have_a_note_in_figures_of_their_direction():
+    text = """
+    experiment = { duration = "4 s" }
+    link = { rate = "10 Mbit/s", up = { rate = "10 Mbit/s" } }
+    queue = [{ aqm = "pfifo" }]
+    traffic = [
+        { kind = "cbr", rate = "8 Mbit/s", rtt = "20 ms", stop = "1 s" },
+        { kind = "cbr", rate = "8 Mbit/s", rtt = "20 ms", start = "2 s" },
+        { kind = "cbr", rate = "8 Mbit/s", rtt = "20 ms", direction = "up" },
+    ]
+    """
+    results = sj.run_text(text)
+    said = [
+        "more than" in results.plot.bars("goodput_bps", way).axes[0].get_title(loc="left") for way in ("down", "up")
+    ]
+    assert said == [True, False]

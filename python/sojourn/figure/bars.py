@@ -45,7 +45,13 @@ def bars(results: Results, name: str, queue: str, width: Width | None = None) ->
         name_y(axes, metric.axis_label)
         repeated = any(interval.n > 1 for interval in intervals)
         spread = f"median of the repeats, {CONFIDENCE:.0%} confidence interval" if repeated else ""
-        note(axes, where(results, metric, queue), samples_note(results, metric), spread, own_times(results, metric))
+        note(
+            axes,
+            where(results, metric, queue),
+            samples_note(results, metric),
+            spread,
+            own_times(results, metric, queue),
+        )
         return drawn
 
 

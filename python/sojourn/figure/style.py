@@ -352,9 +352,9 @@ def of_network(results: Results, queue: str) -> str:
     return "all flows of the network" + (f" with direction {direction}" if len(ways) > 1 else "")
 
 
-def own_times(results: Results, metric: Metric) -> str:
-    """A note in a figure of a sum of goodputs that the link did not carry at any one time; empty for other metrics."""
-    return above_capacity(results).removeprefix("; ") if metric.name == "goodput_bps" else ""
+def own_times(results: Results, metric: Metric, direction: str) -> str:
+    """A note in a figure of goodputs that add up to more than the link carried; empty for other metrics."""
+    return above_capacity(results, [direction]).removeprefix("; ") if metric.name == "goodput_bps" else ""
 
 
 def wants_log(values: Iterable[float]) -> bool:

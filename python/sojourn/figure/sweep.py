@@ -96,7 +96,8 @@ def over(results: Results, key: str, name: str, queue: str, width: Width | None 
             first.set_ylim(bottom=min(0.0, first.get_ylim()[0]))
         repeated = any(interval.n > 1 for interval in intervals)
         spread = f"median of the repeats, band: its {CONFIDENCE:.0%} confidence interval" if repeated else ""
-        explained = [where(results, metric, queue), samples_note(results, metric), spread, own_times(results, metric)]
+        explained = [where(results, metric, queue), samples_note(results, metric), spread]
+        explained.append(own_times(results, metric, queue))
         if len(panels) == 1:
             first.set_xlabel(scale.label)
             name_y(first, metric.axis_label)
@@ -178,7 +179,7 @@ def overview(results: Results, names: Sequence[str] | None = None, width: Width 
         for axes in all_axes[len(shown) :]:
             axes.set_visible(False)
         notes = [left_out(results)] if names is None else []
-        notes += dict.fromkeys(own_times(results, metric) for metric, _ in shown)
+        notes += dict.fromkeys(own_times(results, metric, queue) for metric, queue in shown)
         if explained := "; ".join(filter(None, notes)):
             drawn.supxlabel(
                 wrapped(explained, drawn.get_size_inches()[0] - 0.3), x=0.01, ha="left", color="#555555", fontsize=8

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sojourn.frame.groups import shown_groups
 from sojourn.frame.swept import quantity
+from sojourn.schema import DIRECTIONS
 
 if TYPE_CHECKING:
     from sojourn.frame.results import Results
@@ -28,7 +29,7 @@ def links_of(results: Results) -> dict[str, Sequence[Mapping[str, Any]]]:
         return {}  # Whoever shows the file itself tells that it is damaged.
 
 
-def above_capacity(results: Results) -> str:
+def above_capacity(results: Results, directions: Collection[str] = DIRECTIONS) -> str:
     """A note on groups of flows that received more than their link carries, or together more than it carried."""
     if results.has_several_links:
         return ""
@@ -37,7 +38,7 @@ def above_capacity(results: Results) -> str:
     together = False
     for run in results.runs:
         link = links.get(json.dumps(run.summary["set"]), {})
-        for direction in results.directions:
+        for direction in filter(directions.__contains__, results.directions):
             way = link if direction == "down" else link.get("up", {})
             rate = quantity(way.get("rate"))
             groups = [group for group in shown_groups(run.summary) if group["direction"] == direction]
