@@ -156,6 +156,7 @@ class Connection:
         # A file: a connection that ssh(1) keeps for others (ControlPersist) would keep a pipe open.
         self._said = said
         self._heard = time.monotonic()
+        self._greeted = False
         # Runs in a row share a connection. Its socket is in a folder of the user's own.
         kept = cache_directory()
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -178,6 +179,7 @@ class Connection:
         with suppress(ValueError, OSError):
             for line in out:
                 message = json.loads(line)
+                self._greeted = True
                 if "recording" in message:
                     message["recording"] = out.read(message["recording"])
                 self._inbox.put(message)
@@ -196,8 +198,9 @@ class Connection:
         self._write(json.dumps(told).encode() + b"\n")
 
     def beat(self) -> None:
-        """Gives the agent a sign of life."""
-        self._write(b"\n")
+        """Gives the agent a sign of life, once it has been copied: it may wait for that of a slower host."""
+        if self._greeted:
+            self._write(b"\n")
 
     def hear(self, key: str, monitor: _core.Monitor) -> Any:
         """The value of the next message with a key; errors as for ``gathered``."""
@@ -304,12 +307,12 @@ def connected(lab: Lab, monitor: _core.Monitor, hosts: list[Host] | None = None)
                 Connection(host, agent, stack.enter_context(tempfile.TemporaryFile()))
                 for host in (lab.hosts if hosts is None else hosts)
             )
+            threading.Thread(target=beat, daemon=True).start()
             for one in connections:
                 try:
                     one.hear("hello", monitor)
                 except LinuxError as error:
                     raise _core.ExperimentError(f"{lab.path}: {error}") from None
-            threading.Thread(target=beat, daemon=True).start()
             yield connections
         finally:
             over.set()

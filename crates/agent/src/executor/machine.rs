@@ -158,6 +158,8 @@ fn hear(tell: &Sender<String>) {
             let stdin = io::stdin();
             let mut files = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
             if poll(&mut files, patience).is_ok_and(|ready| ready == 0) {
+                let silent = PATIENCE.as_secs();
+                say(&json!({ "error": format!("has heard nothing for {silent} s") }));
                 break;
             }
         }
