@@ -11,6 +11,7 @@ use crate::delay_line::DelayLine;
 use crate::event_queue::EventQueue;
 use crate::impair::{Impair, Impairment};
 use crate::link::{Link, LinkConfig};
+use crate::lookahead::{self, Lookahead};
 use crate::medium::Medium;
 use crate::network::{AccessLink, Hop, Network, Observer, Packet, Route};
 use crate::wire::Wire;
@@ -229,6 +230,9 @@ impl<P: Packet> Builder<P> {
             }
             wires.push(Wire::new(plan.delay, plan.impairment, [first, last]));
         }
+        let mut hops = self.hops;
+        lookahead::mark(&mut hops, |line| !self.lines[line as usize].0.is_zero());
+        let lookahead = Lookahead::new(lines.len());
         let mut network = Network {
             events: EventQueue::new(lines.len() + self.links.len() + media.len()),
             links: self.links,
@@ -237,9 +241,10 @@ impl<P: Packet> Builder<P> {
             accesses,
             wires,
             impairments: self.impairments,
-            hops: self.hops,
+            hops,
             observer,
             delivered: VecDeque::new(),
+            lookahead,
         };
         for number in 0..network.links.len() {
             network.note_due(number);

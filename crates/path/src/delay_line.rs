@@ -26,7 +26,7 @@ impl<P> DelayLine<P> {
     /// Puts a packet in. Returns when it comes out if it is now the first.
     #[inline(always)]
     pub fn push(&mut self, packet: P, now: Time) -> Option<Time> {
-        let due = now + self.delay;
+        let due = self.due(now);
         if self.first.is_some() {
             self.rest.push_back((due, packet));
             return None;
@@ -44,6 +44,16 @@ impl<P> DelayLine<P> {
         };
         self.first = Some(next);
         (packet, due)
+    }
+
+    /// When a packet that enters now comes out.
+    pub(crate) fn due(&self, now: Time) -> Time {
+        now + self.delay
+    }
+
+    /// True if there is no packet in it.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.first.is_none()
     }
 
     /// Packets in it.

@@ -46,6 +46,7 @@
 //! | `qlog` | what happened to packets, as a qlog |
 //! | `capture`, [`pcapng`] | what arrives over a path, as a file for Wireshark |
 //! | `event_queue` | which part acts next |
+//! | `lookahead` | links in a row, which a packet passes at once |
 #![no_std]
 extern crate alloc;
 
@@ -58,6 +59,7 @@ mod grants;
 pub mod htb;
 pub mod impair;
 pub mod link;
+mod lookahead;
 pub mod medium;
 pub mod network;
 pub mod path;

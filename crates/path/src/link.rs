@@ -218,6 +218,17 @@ impl<P: Packet> Link<P> {
         matches!(self.wake, Time::MAX) || !self.departed.is_empty() || self.is_held
     }
 
+    /// True if a packet that arrives at `at` goes straight through the discipline, provided that nothing else comes before, and
+    /// if time alone changes nothing here.
+    pub(crate) fn lets_pass(&mut self, at: Time) -> bool {
+        self.may_pass
+            && !self.may_act()
+            && !self.is_trace
+            && self.queued == 0
+            && self.departed.is_empty()
+            && self.shaper.is_free(at)
+    }
+
     /// A packet arrives at a link that is not idle. `number` is the link's number for the observer, here and below.
     #[inline(always)]
     pub fn enqueue(

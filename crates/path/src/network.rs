@@ -14,6 +14,7 @@ use crate::delay_line::DelayLine;
 use crate::event_queue::EventQueue;
 use crate::impair::{Fate, Impairment};
 use crate::link::Link;
+use crate::lookahead::Lookahead;
 use crate::medium::{Medium, NoMedium};
 use crate::wire::Wire;
 
@@ -117,6 +118,8 @@ pub(crate) enum Hop {
     Link(u32),
     /// Into a delay line, by its number.
     Line(u32),
+    /// The same before a link that packets may pass ahead of time: see [`crate::lookahead`].
+    LineAhead(u32),
     /// Over a host's access link, by its number.
     Access(u32),
     /// No time passes; the headers get longer by so many bytes.
@@ -171,6 +174,7 @@ pub struct Network<P, O, M = NoMedium> {
     pub observer: O,
     /// Packets that have reached their ends, for [`Network::poll`].
     pub(crate) delivered: VecDeque<P>,
+    pub(crate) lookahead: Lookahead,
 }
 
 impl<P, O, M> fmt::Debug for Network<P, O, M> {
@@ -215,6 +219,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                     self.delivered.push_back(packet);
                 }
             }
+            Hop::LineAhead(line) => self.enter_ahead(line as usize, packet, now),
             Hop::Shared(queue) => self.enter_medium(queue, packet, now),
             Hop::Wire(wire) => self.enter_wire(wire, packet, now),
             Hop::End => self.delivered.push_back(packet),
@@ -236,6 +241,11 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
             Hop::Line(line) => {
                 packet.set_hop(at + 1);
                 self.enter_line(line as usize, packet, now);
+            }
+            Hop::LineAhead(line) => {
+                cold_path();
+                packet.set_hop(at + 1);
+                self.enter_ahead(line as usize, packet, now);
             }
             // One arm per kind, so that a jump table leads to each.
             Hop::ChangeBytes(by) => {
@@ -336,7 +346,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         let link = &mut self.links[number];
         let left = link.enqueue_idle(packet, now, number, &mut self.observer);
         let left = left.and_then(|packet| match self.hops[packet.hop() as usize] {
-            Hop::Line(line) if !link.has_device_queue() => Some((packet, line)),
+            Hop::Line(_) | Hop::LineAhead(_) if !link.has_device_queue() => Some(packet),
             _ => {
                 link.hold(packet, now);
                 None
@@ -345,10 +355,9 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         if link.may_act() {
             self.note_due(number);
         }
-        if let Some((mut packet, line)) = left {
+        if let Some(packet) = left {
             self.observer.on_departure(number, &packet, now);
-            packet.set_hop(packet.hop() + 1);
-            self.enter_line(line as usize, packet, now);
+            self.forward(packet, now);
         }
     }
 
@@ -360,7 +369,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     }
 
     #[inline(always)]
-    fn enter_line(&mut self, number: usize, packet: P, now: Time) {
+    pub(crate) fn enter_line(&mut self, number: usize, packet: P, now: Time) {
         if let Some(due) = self.lines[number].push(packet, now) {
             self.events.set(number, due);
         }

@@ -25,7 +25,7 @@ pub struct Simulation {
     pub hosts: Endpoints,
     /// The sampler of the time series.
     pub sampler: Sampler,
-    /// Events handled.
+    /// Events handled, without those that the network spared.
     pub events: u64,
 }
 
@@ -99,12 +99,13 @@ impl Simulation {
         }
     }
 
-    /// Runs up to, but excluding, `until`, for at most `events` events. Returns the time reached. The series ends at
+    /// Runs up to, but excluding, `until`, for some `events` events. Returns the time reached. The series ends at
     /// `end`, the end of the run.
     pub fn advance(&mut self, until: Time, end: Time, events: u64) -> Time {
         let last = self.events.saturating_add(events);
         let mut sampling = self.sampler.due();
         let mut pause = sampling.min(until);
+        self.look_ahead(pause);
         loop {
             // At equal times a timer comes first.
             let (source, now) = self.network.next_before(self.hosts.timers.next());
@@ -117,6 +118,7 @@ impl Simulation {
                         .act(sampling, &mut self.network, &mut self.hosts.sources);
                     sampling = self.sampler.due();
                     pause = sampling.min(until);
+                    self.look_ahead(pause);
                     self.events += 1;
                     continue;
                 }
@@ -124,9 +126,13 @@ impl Simulation {
                     break;
                 }
             }
-            if self.events == last {
+            if self.events >= last {
                 cold_path();
-                return now;
+                // Whoever looks now is to see no packet ahead of time.
+                if now > self.network.looked_ahead() {
+                    return now;
+                }
+                self.network.look_ahead(Time::ZERO);
             }
             self.act(source, now);
             self.events += 1;
@@ -136,6 +142,13 @@ impl Simulation {
                 .act(end, &mut self.network, &mut self.hosts.sources);
         }
         until
+    }
+
+    /// Lets packets go ahead of time, unless a capture has them in the order of time.
+    fn look_ahead(&mut self, until: Time) {
+        let has_capture = self.network.observer.capture.is_some();
+        self.network
+            .look_ahead(if has_capture { Time::ZERO } else { until });
     }
 
     /// Handles the next event: of a source in the network, or else a host timer.

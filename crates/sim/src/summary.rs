@@ -35,6 +35,7 @@ pub fn summarise(simulation: Simulation) -> RunResult {
         }
     }
     let end = Time::ZERO + scope.duration;
+    let spared = network.spared_events();
     let links = network.links();
     let figures_of = |(number, probe): (usize, &QueueProbe)| {
         if let Some(link) = links.get(number) {
@@ -83,7 +84,7 @@ pub fn summarise(simulation: Simulation) -> RunResult {
         capture: network.observer.capture.map(|capture| capture.into_bytes()),
     };
     RunResult {
-        events,
+        events: events + spared,
         lost_packets: lost,
         qlogs,
         ..figures(&scope, measured)

@@ -24,13 +24,40 @@ kind = "web"
 rtt = "50 ms"
 "#;
 
+/// Links in a row, so that packets go ahead of time.
+const ROW: &str = r#"
+experiment = { duration = "3 s", warmup = "1 s" }
+link = [
+    { name = "a", from = "n0", to = "n1", rate = "4 Mbit/s", delay = "1 ms" },
+    { name = "b", from = "n1", to = "n2", rate = "5 Mbit/s", delay = "3 ms" },
+    { name = "c", from = "n2", to = "n3", rate = "8 Mbit/s", delay = "2 ms" },
+    { name = "d", from = "n3", to = "n4", rate = "6 Mbit/s", delay = "1 ms" },
+]
+queue = [{ aqm = "codel" }]
+record = { series = "100 ms", packets = true, rtt = true }
+[[traffic]]
+kind = "bulk"
+flows = 3
+rtt = "30 ms"
+from = "n0"
+to = "n4"
+[[traffic]]
+kind = "cbr"
+rate = "1 Mbit/s"
+rtt = "20 ms"
+from = "n2"
+to = "n4"
+"#;
+
 fn specs() -> Vec<RunSpec> {
-    let source = Source {
-        name: "test.toml",
-        text: TEXT,
+    let of = |text| {
+        let name = "test.toml";
+        let plan = read(Source { name, text }, &[], &names());
+        plan.unwrap_or_else(|error| panic!("{error}"))
+            .specs()
+            .collect::<Vec<_>>()
     };
-    let plan = read(source, &[], &names()).unwrap_or_else(|error| panic!("{error}"));
-    plan.specs().collect()
+    [of(TEXT), of(ROW)].concat()
 }
 
 /// A result without its wall time.
@@ -80,7 +107,7 @@ proptest! {
     /// The step size does not matter, neither in simulated time nor in events.
     #[test]
     fn steps_of_any_length_make_the_same_run(
-        arm in 0..2_usize,
+        arm in 0..3_usize,
         steps in prop::collection::vec((1..400_000_000_u64, 1..20_000_u64), 1..40),
     ) {
         let spec = specs().remove(arm);
