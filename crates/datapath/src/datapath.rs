@@ -14,8 +14,10 @@ use sojourn_units::{Duration, Time};
 use crate::gso::HEADER;
 use crate::ip::{Above, ETHERNET, Headers, unpadded};
 use crate::lateness::Lateness;
-use crate::network::{Frame, Network, Packet, QueueState, Watch, arrived, packet, states};
+use crate::network::{Network, QueueState, states};
+use crate::packet::{Frame, Packet, arrived, packet};
 use crate::port::{Came, Port};
+use crate::watch::Watch;
 
 /// The largest packet of IP, with the headers before it.
 const LARGEST: usize = (1 << 16) + HEADER + ETHERNET;

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use sojourn_units::{Time, Way};
 
 use crate::ip::{Carried, Headers, TCP, UDP};
-use crate::network::Frame;
+use crate::packet::Frame;
 
 /// What identifies a flow: the end that sends its data, the other end, and the protocol. Echoes have their identifier in place of
 /// ports.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use sojourn_aqm::packet::AckView;
 use sojourn_aqm::{Ecn, FlowKey};
+use sojourn_units::internet_checksum;
 
 /// Protocol numbers.
 const ICMP: u8 = 1;
@@ -314,13 +315,8 @@ pub fn set_ce(packet: &mut [u8]) {
 /// Writes the checksum of a header of IPv4 (RFC 1071).
 pub fn checksum_of_header(header: &mut [u8]) {
     header[10..12].fill(0);
-    let words = header.chunks_exact(2);
-    let sum: u32 = words
-        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
-        .sum();
-    let folded = (sum & 0xffff) + (sum >> 16);
-    let folded = (folded & 0xffff) + (folded >> 16);
-    header[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+    let checksum = internet_checksum(header, 0);
+    header[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`ip`] | the headers of a packet; sets Congestion Experienced |
-//! | [`network`] | an experiment's links and routes; records the fate of every packet |
+//! | [`packet`] | a packet on its way, with its bytes |
+//! | [`network`] | an experiment's links and routes |
+//! | [`watch`] | records the fate of every packet |
 //! | [`flows`] | flows that appear as their packets come |
 //! | [`lateness`] | how late packets were delivered |
 //! | [`gso`] | large frames, cut into packets |
@@ -24,15 +26,18 @@ pub mod gso;
 pub mod ip;
 pub mod lateness;
 pub mod network;
+pub mod packet;
 #[cfg(target_os = "linux")]
 pub mod port;
 #[cfg(target_os = "linux")]
 pub mod scheduling;
 #[cfg(target_os = "linux")]
 pub mod tun;
+pub mod watch;
 #[cfg(target_os = "linux")]
 pub mod wire;
 
 #[cfg(target_os = "linux")]
 pub use datapath::{Clock, Datapath};
-pub use network::{Fate, Frame, Packet, Row};
+pub use packet::{Frame, Packet};
+pub use watch::{Fate, Row};

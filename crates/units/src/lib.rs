@@ -5,6 +5,7 @@
 //! - [`Capacity`]: the capacity of a link over time; [`Carried`]: the share of it that was used
 //! - [`Hop`]: a direction of a link, by its number and [`Way`]
 //! - [`Value`], [`Kind`]: a quantity of an experiment file, and the kinds of quantities
+//! - [`internet_checksum`]: of whatever writes headers
 //!
 //! Every crate uses this one; it knows nothing about queues, packets or files.
 #![no_std]
@@ -12,6 +13,7 @@ extern crate alloc;
 
 mod capacity;
 mod carried;
+mod checksum;
 mod hint;
 mod hop;
 mod rate;
@@ -20,6 +22,7 @@ mod value;
 
 pub use capacity::{Capacity, Instants, OPPORTUNITY_BYTES, Trace, TraceError};
 pub use carried::Carried;
+pub use checksum::internet_checksum;
 pub use hint::cold_path;
 pub use hop::{Hop, Way};
 pub use rate::Rate;

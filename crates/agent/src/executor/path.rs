@@ -9,10 +9,10 @@ use sojourn_aqm::DropReason;
 use sojourn_datapath::datapath::{Ends, cpu_time};
 use sojourn_datapath::flows::{Flow, Flows, Kind};
 use sojourn_datapath::ip::{Carried, Headers};
-use sojourn_datapath::network::{Frame, QueueState, Row, states};
+use sojourn_datapath::network::{QueueState, states};
 use sojourn_datapath::port::Port;
 use sojourn_datapath::scheduling::{Priority, ask_for_real_time};
-use sojourn_datapath::{Clock, Datapath, network};
+use sojourn_datapath::{Clock, Datapath, Frame, Row, network, watch};
 use sojourn_experiment::RunSpec;
 use sojourn_experiment::derived;
 use sojourn_experiment::model::Experiment;
@@ -204,7 +204,7 @@ pub fn built(plan: network::Plan<'_>, experiment: &Experiment) -> network::Netwo
     // As of Linux: of `[link]`, a direction without a queue is captured, too.
     let link = &experiment.links[0];
     let is_open = link.nodes.is_none() && link.up.is_none();
-    network.observer.capture = experiment.record.pcap.map(|_| network::Capture {
+    network.observer.capture = experiment.record.pcap.map(|_| watch::Capture {
         note: capture::note,
         rows: Vec::new(),
         others: is_open.then_some(1),
@@ -292,12 +292,12 @@ fn packet(row: Row) -> PacketRow {
         queue: row.queue,
         returning: row.returning,
         fate: match row.fate {
-            network::Fate::Delivered => Fate::Delivered,
-            network::Fate::Marked => Fate::Marked,
-            network::Fate::Dropped(DropReason::Overflow) => Fate::DroppedOverflow,
-            network::Fate::Dropped(_) => Fate::DroppedAqm,
-            network::Fate::Waiting => Fate::Waiting,
-            network::Fate::Lost => Fate::Lost,
+            watch::Fate::Delivered => Fate::Delivered,
+            watch::Fate::Marked => Fate::Marked,
+            watch::Fate::Dropped(DropReason::Overflow) => Fate::DroppedOverflow,
+            watch::Fate::Dropped(_) => Fate::DroppedAqm,
+            watch::Fate::Waiting => Fate::Waiting,
+            watch::Fate::Lost => Fate::Lost,
         },
         refused: row.refused,
     }
