@@ -331,6 +331,12 @@ fn config(settings: &Settings) -> Result<Config, SettingError> {
         let message = format!("got {}; must be 1 to {MOST_QUEUES}", config.queues);
         return Err(SettingError::new("queues", message));
     }
+    let least = u64::from(settings.mtu) + PACKET_MEMORY;
+    if let Some(bytes) = config.memlimit.filter(|bytes| *bytes < least) {
+        let message =
+            format!("got \"{bytes} B\"; must be \"{least} B\" or more, which a frame takes");
+        return Err(SettingError::new("memlimit", message));
+    }
     if config.sync_time.is_some() && config.queues == 1 {
         let message = "has no effect with one queue";
         return Err(SettingError::new("sync_time", message));

@@ -284,6 +284,13 @@ fn config(settings: &Settings) -> Result<Config, SettingError> {
             return Err(SettingError::new(key, message));
         }
     }
+    if config.maxrate.is_none() {
+        let key = "low_rate_threshold";
+        if settings.get(key).is_some() {
+            return Err(SettingError::new(key, "has no effect without maxrate"));
+        }
+        settings.note(key, None);
+    }
     Ok(config)
 }
 

@@ -45,6 +45,53 @@ fn every_key_is_refused_a_value_of_another_type() {
     }
 }
 
+/// `ecn` with those that never mark, or mark by another key or always.
+#[test]
+fn a_key_without_effect_is_refused() {
+    let catalogue = Catalogue::<Recorded>::new();
+    let told = |name: &str, key: &str, value: Value| {
+        let discipline = catalogue.get(name).expect("it is known");
+        let built = discipline.build(&settings(&[(key, value)]));
+        built.err().map(|error| error.to_string())
+    };
+    for name in [
+        "pfifo",
+        "bfifo",
+        "pfifo_head_drop",
+        "sfq",
+        "hhf",
+        "fq",
+        "dualpi2",
+    ] {
+        assert_eq!(
+            told(name, "ecn", Value::Flag(false)),
+            Some(format!("ecn: got false; has no effect with {name}"))
+        );
+    }
+    for name in ["red", "codel", "pie", "fq_codel", "cake", "docsis_pie"] {
+        assert_eq!(told(name, "ecn", Value::Flag(true)), None);
+    }
+    assert_eq!(
+        told("fq", "low_rate_threshold", Value::Rate(Rate::from_mbps(1))),
+        Some("low_rate_threshold: has no effect without maxrate".into())
+    );
+}
+
+#[test]
+fn cake_has_memory_for_a_frame_at_least() {
+    let catalogue = Catalogue::<Recorded>::new();
+    let cake = catalogue.get("cake").expect("it is known");
+    let told = |bytes| {
+        cake.build(&settings(&[("memlimit", Value::Bytes(bytes))]))
+            .err()
+    };
+    assert_eq!(
+        told(2089).map(|error| error.to_string()),
+        Some("memlimit: got \"2089 B\"; must be \"2090 B\" or more, which a frame takes".into())
+    );
+    assert!(told(2090).is_none());
+}
+
 #[test]
 fn a_key_that_a_discipline_does_not_have_is_refused() {
     for discipline in Catalogue::<Recorded>::new().iter() {

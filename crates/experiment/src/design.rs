@@ -237,14 +237,14 @@ pub(crate) fn is_range(table: &Table) -> bool {
 }
 
 fn is_float(node: &Node) -> bool {
-    matches!(node.item, Item::Float(_))
+    matches!(node.item, Item::Float(..))
 }
 
 /// A value as a number, and the text after it: its unit.
 pub(crate) fn number(item: &Item) -> Option<(f64, &str)> {
     match item {
         Item::Integer(number) => Some((*number as f64, "")),
-        Item::Float(number) => Some((*number, "")),
+        Item::Float(number, _) => Some((*number, "")),
         Item::Text(text) => (1..=text.len())
             .rev()
             .filter(|end| text.is_char_boundary(*end))

@@ -20,7 +20,8 @@ pub(crate) struct Node {
 pub(crate) enum Item {
     Text(String),
     Integer(i128),
-    Float(f64),
+    /// With its digits as written: a word such as 6.10 is not the number 6.1.
+    Float(f64, Box<str>),
     Flag(bool),
     /// No key accepts a date; kept for the error message.
     Date(String),
@@ -89,7 +90,10 @@ pub(crate) fn from_json(json: &Json) -> Node {
         Json::Bool(flag) => Item::Flag(*flag),
         Json::Number(number) => match number.as_i128() {
             Some(integer) => Item::Integer(integer),
-            None => Item::Float(number.as_f64().unwrap_or(f64::NAN)),
+            None => Item::Float(
+                number.as_f64().unwrap_or(f64::NAN),
+                number.to_string().into(),
+            ),
         },
         Json::String(text) => Item::Text(text.clone()),
         Json::Array(items) => Item::Array(items.iter().map(from_json).collect()),
@@ -156,9 +160,12 @@ fn node(from: &Spanned<DeValue<'_>>, at: Origin, origin: &dyn Fn(usize) -> Origi
         // Integers beyond 128 bits are out of range for every key.
         DeValue::Integer(digits) => match i128::from_str_radix(digits.as_str(), digits.radix()) {
             Ok(integer) => Item::Integer(integer),
-            Err(_) => Item::Float(f64::INFINITY),
+            Err(_) => Item::Float(f64::INFINITY, digits.as_str().into()),
         },
-        DeValue::Float(digits) => Item::Float(digits.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Float(digits) => Item::Float(
+            digits.as_str().parse().unwrap_or(f64::NAN),
+            digits.as_str().into(),
+        ),
         DeValue::Boolean(flag) => Item::Flag(*flag),
         DeValue::Datetime(date) => Item::Date(date.to_string()),
         DeValue::Array(items) => Item::Array(
@@ -313,7 +320,7 @@ impl Item {
                 Ok(integer) => integer.into(),
                 Err(_) => (*integer as f64).into(),
             },
-            Self::Float(float) => (*float).into(),
+            Self::Float(float, _) => (*float).into(),
             Self::Flag(flag) => (*flag).into(),
             Self::Array(items) => items.iter().map(|node| node.item.to_json()).collect(),
             Self::Table(Table(entries)) => entries
@@ -330,7 +337,7 @@ impl fmt::Display for Item {
         match self {
             Self::Text(text) => write!(f, "\"{}\"", shortened(text)),
             Self::Integer(integer) => write!(f, "{integer}"),
-            Self::Float(float) => write!(f, "{float:?}"),
+            Self::Float(_, digits) => f.write_str(&shortened(digits)),
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Date(date) => write!(f, "the date {date}"),
             Self::Array(items) if items.is_empty() => f.write_str("an empty array"),

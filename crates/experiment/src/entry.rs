@@ -78,7 +78,7 @@ impl<'a> Entry<'a> {
     pub fn text(&self) -> Option<&'a str> {
         match (&self.node.item, &self.node.origin) {
             (Item::Text(text), _) => Some(text),
-            (Item::Integer(_) | Item::Float(_) | Item::Flag(_), Origin::Set { text, .. }) => {
+            (Item::Integer(_) | Item::Float(..) | Item::Flag(_), Origin::Set { text, .. }) => {
                 Some(text.trim())
             }
             _ => None,
@@ -89,7 +89,7 @@ impl<'a> Entry<'a> {
     pub fn word(&self) -> Option<String> {
         match &self.node.item {
             Item::Integer(number) => Some(number.to_string()),
-            Item::Float(number) => Some(number.to_string()),
+            Item::Float(_, digits) => Some(digits.to_string()),
             _ => self.text().map(str::to_owned),
         }
     }
@@ -141,7 +141,7 @@ impl<'a> Entry<'a> {
                 u64::try_from(*integer).ok().map(Value::Count)
             }
             Item::Integer(integer) => kind.from_number(*integer as f64).ok(),
-            Item::Float(float) => kind.from_number(*float).ok(),
+            Item::Float(float, _) => kind.from_number(*float).ok(),
             Item::Flag(flag) => Some(Value::Flag(*flag)).filter(|value| kind.admits(value)),
             _ => None,
         };

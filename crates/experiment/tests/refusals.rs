@@ -235,6 +235,9 @@ fn a_bad_value_is_named_with_its_line() {
             r#"6: lnk: unknown key; did you mean "link"? accepted by an experiment file: experiment, link, class, queue, traffic, record, sweep, case"#.into()),
         ("[[queue]]", "[queue]",
             "11: queue: got a table; must be at least one table [[queue]] with an aqm".into()),
+        // A version is no number: 6.10 is not 6.1.
+        ("repeat = 2", "kernel = 6.10",
+            r#"4: experiment.kernel: got 6.10; must be one of "6.1", "6.12", "6.18", "7.3""#.into()),
         ("repeat = 2", "repeat = 2\nrepeat = 3", "5: got `repeat = 3`; not TOML: duplicate key".into()),
         ("warmup", "\"a\\nb\"", r#"3: experiment."a\nb": unknown key; accepted by [experiment]: name, duration, warmup, repeat, seed, kernel"#.into()),
     ];
