@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -75,6 +76,13 @@ def test_no_room_imports_what_is_above_it_or_beside_it():
         and not (module == "sojourn.frame.results" and other in VIEWS)
     ]
     assert wrong == []
+
+
+def test_the_table_of_rooms_is_that_of_the_page_on_architecture():
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d) \| (`[^|]+`) \|", page, re.M)
+    shown = {room: int(floor) for floor, rooms in rows for room in re.findall(r"`(\w+)`", rooms)}
+    assert shown == {room: floor for room, floor in FLOOR_OF.items() if not room.startswith("__")}
 
 
 def test_files_form_no_circle():

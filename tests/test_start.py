@@ -36,8 +36,8 @@ def test_the_version_loads_no_command_line():
 
 
 def test_a_command_loads_its_own_module_only():
-    modules = ["sojourn.cli.listing", "sojourn.cli.run", "sojourn.cli.study", "numpy", "pyarrow", "matplotlib"]
-    assert loaded(modules, "list", "aqm") == ["sojourn.cli.listing"]
+    modules = ["sojourn.cli.names", "sojourn.cli.run", "sojourn.cli.study", "numpy", "pyarrow", "matplotlib"]
+    assert loaded(modules, "list", "aqm") == ["sojourn.cli.names"]
 
 
 def test_a_run_without_figures_draws_nothing_and_needs_no_pandas(tmp_path: Path):

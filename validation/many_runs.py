@@ -22,9 +22,9 @@ from sojourn import _core
 from sojourn.runs.execution import Progress
 from sojourn.store import Store
 from sojourn.store.claims import LEASE_S
-from sojourn.store.listing import Listing
-from sojourn.store.planning import batch_of_listing
+from sojourn.store.planning import batch_of_list
 from sojourn.store.plans import StoredPlan
+from sojourn.store.run_list import RunList
 from sojourn.store.work import work
 from sojourn.studies import available
 from sojourn.studies.runner import plan_study
@@ -202,8 +202,8 @@ def progress(folder: Path) -> Iterator[Finding]:
     off = []
     for study in available():
         specs = [spec for _, _, plan in plan_study(study, quick=True) for spec in plan]
-        listing = Listing.of(study.name, specs)
-        plan = Store.make(folder / study.name).add_listing(listing, batch_of_listing(specs, 2))
+        listing = RunList.of(study.name, specs)
+        plan = Store.make(folder / study.name).add_list(listing, batch_of_list(specs, 2))
         at: list[tuple[float, float]] = []
         began = time.process_time()
 

@@ -15,8 +15,8 @@ import sojourn as sj
 from sojourn.frame.metrics import METRICS
 from sojourn.linux import Datapath, Linux
 from sojourn.linux.kernel import simulated
-from sojourn.studies import agreement
-from sojourn.studies.tolerances import TOLERANCES
+from sojourn.studies.agreement import backends as agreement
+from sojourn.studies.agreement.tolerances import TOLERANCES
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "results" / "real-packets.md"

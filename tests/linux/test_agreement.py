@@ -13,9 +13,9 @@ import pytest
 import sojourn as sj
 from sojourn.cli.report import write_report
 from sojourn.page.tables import plain
-from sojourn.studies import agreement
-from sojourn.studies.judging import judge
-from sojourn.studies.tolerances import Tolerance
+from sojourn.studies.agreement import backends as agreement
+from sojourn.studies.agreement.rule import judge
+from sojourn.studies.agreement.tolerances import Tolerance
 
 
 def results(*queues: str) -> sj.Results:

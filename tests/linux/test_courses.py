@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import sojourn as sj
-from sojourn.studies.courses import as_rows, parting, sentences
+from sojourn.studies.agreement.courses import as_rows, parting, sentences
 
 EXPERIMENT = """
 [experiment]

@@ -20,7 +20,8 @@ import pytest
 
 from sojourn import _core
 from sojourn.linux import datapath
-from sojourn.live import Feed, served
+from sojourn.live.feed import Feed
+from sojourn.live.server import served
 from web.driver import CHROMEDRIVER, CHROMIUM, Browser, browser
 
 LACKING = datapath.missing()

@@ -13,7 +13,7 @@ from conftest import Cli
 from sojourn import _core
 from sojourn.store import Store, work
 from sojourn.store.batches import make
-from sojourn.store.listing import Listing
+from sojourn.store.run_list import RunList
 from store.conftest import EXPERIMENT, RUNS, contents, planned
 
 
@@ -201,7 +201,7 @@ def test_sweep_and_run_share_their_runs(file: Path, tmp_path: Path, record: str,
         assert (read[index].histogram(), read[index].packets()) == (run.histogram(), run.packets())
         assert read[index].capture() == run.capture()
     again = listed.add(file, [], sweep, 4)
-    assert work.work(again, work.known_runs([listed.find(Listing.of("listed", specs))]), jobs=1) is None
+    assert work.work(again, work.known_runs([listed.find(RunList.of("listed", specs))]), jobs=1) is None
     assert (
         contents(tmp_path / "swept")[plan.parts()[0].path.name]
         == contents(tmp_path / "listed")[again.parts()[0].path.name]
@@ -212,7 +212,7 @@ def test_listed_runs_of_another_version_are_refused_and_not_counted_as_failed(so
     store = Store.make(tmp_path / "store")
     specs = list(_core.Plan.read_file(str(file), []))
     documents = [spec.document.replace('"results":', '"results":9') for spec in specs]
-    store.add_listing(Listing("listed", tuple(documents)), 4)
+    store.add_list(RunList("listed", tuple(documents)), 4)
     refused = sojourn("worker", "--store", "store")
     assert refused.returncode == 2, refused.stderr
     assert "results: got 9" in refused.stderr.splitlines()[-1]

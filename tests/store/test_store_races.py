@@ -20,9 +20,9 @@ from sojourn.store import Store, files, work
 from sojourn.store.batches import make
 from sojourn.store.cells import Grid
 from sojourn.store.files import Part
-from sojourn.store.listing import Listing
 from sojourn.store.planning import batch_of, mend
 from sojourn.store.plans import FORMAT, Meta, StoredPlan
+from sojourn.store.run_list import RunList
 from sojourn.store.status import status
 from sojourn.store.stored import known_run, runs_of
 from sojourn.store.work import compact
@@ -156,7 +156,7 @@ def test_listed_runs_are_read_after_a_merge(file: Path, tmp_path: Path, monkeypa
     """A study, a comparison and an evaluation read the runs of a list."""
     store = Store.make(tmp_path / "store")
     specs = list(_core.Plan.read_file(str(file), []))
-    plan = store.add_listing(Listing.of("listed", specs), 1)
+    plan = store.add_list(RunList.of("listed", specs), 1)
     for batch in range(plan.batches):
         work.make_batch(str(plan.store), plan.id, batch, trusted=False)
     monkeypatch.setattr(files, "SETTLE_S", 0.0)

@@ -20,9 +20,9 @@ from sojourn.runs.backends import Simulator
 from sojourn.store import Store, claims, work
 from sojourn.store.batches import make
 from sojourn.store.claims import Claims
-from sojourn.store.listing import Listing
 from sojourn.store.query import query
-from sojourn.store.work import Ahead
+from sojourn.store.run_list import RunList
+from sojourn.store.work import Remaining
 from store.conftest import EXPERIMENT, RUNS, contents, planned
 
 
@@ -201,7 +201,7 @@ def test_listed_runs_are_made_by_workers_and_not_twice(
 ):
     store = Store.make(tmp_path / "store")
     specs = list(_core.Plan.read_file(str(file), []))
-    plan = store.add_listing(Listing.of("listed", specs), 2)
+    plan = store.add_list(RunList.of("listed", specs), 2)
     assert sojourn("worker", "--store", "store").returncode == 0
     monkeypatch.setattr(work, "as_run", lambda _: pytest.fail("made again"))
     runs, stopped_by = make(store, "listed", specs, jobs=1)
@@ -278,14 +278,14 @@ def test_progress_counts_work_not_runs(tmp_path: Path):
     text = EXPERIMENT.partition("[sweep]")[0] + '[sweep]\n"link.rate" = ["1 Mbit/s", "1 Gbit/s"]\n'
     (tmp_path / "grid.toml").write_text(text)
     plan = planned(tmp_path / "grid.toml", tmp_path / "store", 1)
-    ahead = Ahead(plan)
-    efforts = [ahead.effort(batch) for batch in plan.missing()]
+    remaining = Remaining(plan)
+    efforts = [remaining.effort(batch) for batch in plan.missing()]
     assert max(efforts) > 10 * min(efforts)
     # Before the first look into the store: the next one waits for longer on a busy machine.
-    half = ahead.progress(min(efforts) / 2, 0.0)
+    half = remaining.progress(min(efforts) / 2, 0.0)
     assert (half.finished, half.fraction) == (0, pytest.approx(min(efforts) / 2 / sum(efforts)))
     # Another worker finishes the short run.
     work.make_batch(str(plan.store), plan.id, efforts.index(min(efforts)), trusted=False)
-    done = ahead.progress(0.0, 2.0)
+    done = remaining.progress(0.0, 2.0)
     assert (done.finished, done.fraction) == (1, pytest.approx(min(efforts) / sum(efforts)))
-    assert ahead.progress(sum(efforts) - min(efforts), 2.5).fraction == pytest.approx(1.0)
+    assert remaining.progress(sum(efforts) - min(efforts), 2.5).fraction == pytest.approx(1.0)

@@ -17,9 +17,9 @@ from rich.table import Table
 from sojourn import _core
 from sojourn.cli.options import Jobs
 from sojourn.cli.outcome import INTERRUPTED, Stopped
-from sojourn.cli.plot import write
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
+from sojourn.cli.writing import write
 from sojourn.files import extras
 from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import Interval
@@ -84,7 +84,7 @@ def command(
             )
     except KeyboardInterrupt:
         raise Stopped(INTERRUPTED, "interrupted; nothing is kept") from None
-    print(told(found))
+    print(recommendation(found))
     show(Group(gains(found), every(found)))
     print(where_from(found))
     if out is not None:
@@ -95,7 +95,7 @@ def command(
         print(f"The runs again: sojourn run {out}; the picture: {out.with_suffix('.png')}")
 
 
-def told(found: Advice) -> str:
+def recommendation(found: Advice) -> str:
     """The recommendation, and what to type."""
     if not found.helps:
         tried = len(found.tried) - 1

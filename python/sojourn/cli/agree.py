@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,6 +16,7 @@ from sojourn.cli.options import Jobs, Json, Kernels, On, Out, Set, chosen, linux
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
+from sojourn.cli.writing import writing
 from sojourn.files import storage
 from sojourn.files.manifest import Manifest
 from sojourn.frame.results import Results, Run
@@ -24,11 +25,9 @@ from sojourn.linux.kernel import simulated
 from sojourn.runs.backends import BACKENDS, Backend, Simulator, backend_of
 from sojourn.runs.plan import read_plan
 from sojourn.store.saving import files_of
-from sojourn.studies import agreement, courses
-from sojourn.studies.judging import Verdict
-
-if TYPE_CHECKING:
-    from sojourn.studies import agreement
+from sojourn.studies.agreement import backends as agreement
+from sojourn.studies.agreement import courses
+from sojourn.studies.agreement.rule import Verdict
 
 DIFFERENT = 1
 """Status if a kernel differs from the first."""
@@ -132,10 +131,8 @@ def _judge(
             again = [*like, ("experiment.repeat", str(more))]
             plans = {name: read_plan(file, again, backend=backend) for name, backend in backends.items()}
         if out is not None:
-            try:
+            with writing(out):
                 agreement.save(named, directory=out, look=look, packets=packets)
-            except OSError as error:
-                raise Stopped(FAILED, storage.write_failed(out, error)) from None
         if json:
             sys.stdout.write(agreement.as_json(named, look, packets=packets))
         else:

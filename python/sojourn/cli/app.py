@@ -36,7 +36,7 @@ COMMANDS = {
     "replay": "replay",
     "report": "report",
     "export": "export",
-    "list": "listing",
+    "list": "names",
     "doctor": "doctor",
     "completion": "completion",
     "kernel": "kernel",
@@ -67,7 +67,7 @@ class _Commands(Mapping[str, Any]):
             module = import_module(f"sojourn.cli.{'completion' if name == HELPER else COMMANDS[name]}")
         except ModuleNotFoundError as error:
             # An extra may be called as the command that needs all of it.
-            message = extras.told(error, name if name in extras.EXTRA_OF.values() else None)
+            message = extras.hint(error, name if name in extras.EXTRA_OF.values() else None)
             if message is None:
                 raise
             raise Stopped(WRONG_INPUT, message) from None
@@ -131,7 +131,7 @@ def status() -> int:
         complain(f"sojourn: {stopped.message}")
         return stopped.status
     except typer.TyperException as error:
-        complain(f"sojourn: {_told(error)}")
+        complain(f"sojourn: {_usage_message(error)}")
         return WRONG_INPUT
     except (_core.ExperimentError, OutputError) as error:
         # The message already names the file and line, or the option.
@@ -141,7 +141,7 @@ def status() -> int:
         complain(f"sojourn: {error}")
         return FAILED
     except ModuleNotFoundError as error:
-        if (message := extras.told(error)) is None:
+        if (message := extras.hint(error)) is None:
             raise
         complain(f"sojourn: {message}")
         return WRONG_INPUT
@@ -158,7 +158,7 @@ def status() -> int:
         return FAILED
 
 
-def _told(error: typer.TyperException) -> str:
+def _usage_message(error: typer.TyperException) -> str:
     """The message of a usage error; adds the given value if the message lacks it."""
     # The validator puts the name of its exception first.
     message = error.format_message().replace("Value error, ", "", 1)

@@ -11,7 +11,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli.app import HELPER
-from sojourn.cli.listing import studies
+from sojourn.cli.names import studies
 from sojourn.runs.backends import BACKENDS
 
 FILES = ":files"

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypedDict
 
 from sojourn import _core
 from sojourn.figure.filenames import FORMATS, MOST_ARMS
+from sojourn.frame.swept import links_in
 from sojourn.linux import Datapath, Linux
 from sojourn.runs.backends import Backend
 from sojourn.runs.executors import default_workers
@@ -193,8 +194,7 @@ def _figures(plan: _core.Plan) -> int:
     cells = len({cell for cell, _, _, _ in plan.jobs})
     arms = len({(cell, label) for cell, _, _, label in plan.jobs})
     keys = len(json_.loads(plan[0].set_json)) if plan.jobs else 0
-    experiment = json_.loads(plan[0].document)["experiment"] if plan.jobs else {"link": {}}
-    links = experiment["link"] if isinstance(experiment["link"], list) else [experiment["link"]]
+    links = links_in(json_.loads(plan[0].document)["experiment"]) if plan.jobs else []
     ways = 2 if any(isinstance(link.get("up"), dict) for link in links) else 1
     return (2 * keys * ways if cells > 1 else 1) + (PER_ARM * ways if arms <= MOST_ARMS else 0)
 

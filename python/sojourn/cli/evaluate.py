@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +10,14 @@ import typer
 
 from sojourn import ExperimentError
 from sojourn.cli.options import Jobs, Json, KeptRuns, kept_runs, out_directory
-from sojourn.cli.outcome import FAILED, Stopped, stop_reason
+from sojourn.cli.outcome import stop_reason
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
+from sojourn.cli.writing import writing
 from sojourn.files import storage
 from sojourn.runs import user_aqm
 from sojourn.store import Store
-from sojourn.studies.suites import controls, evaluate, find, pages, saved, scorecard, verdicts
+from sojourn.studies.suites import control_pages, controls, evaluate, find, pages, saved, scorecard
 
 
 def command(
@@ -52,7 +52,7 @@ def command(
         raise ExperimentError(f'--against: got "{against}"; must be disciplines, see sojourn list aqm')
     kept = kept_runs(store)
     figures: list[Path] = []
-    with nullcontext() if out is None else storage.reserved(out, saved.files_of(chosen)):
+    with storage.reserved(out, saved.files_of(chosen)):
         with Display() as display:
             evaluation = evaluate(queue, chosen, against=others, quick=quick, jobs=jobs, store=kept, report=display)
         if evaluation.stopped_by is not None:
@@ -60,10 +60,8 @@ def command(
             raise stop_reason(evaluation.stopped_by, finished)
         lines = scorecard.scorecard(evaluation)
         if out is not None:
-            try:
+            with writing(out):
                 figures = saved.save(evaluation, lines, out)
-            except OSError as error:
-                raise Stopped(FAILED, storage.write_failed(out, error)) from None
     if json:
         sys.stdout.write(scorecard.as_json(evaluation, lines, [str(figure) for figure in figures]))
         return
@@ -83,21 +81,19 @@ def _judge(
     as_json: bool,
 ) -> None:
     """Judges congestion controls by the test cases of a suite."""
-    with nullcontext() if out is None else storage.reserved(out, list(verdicts.FILES)), Display() as display:
+    with storage.reserved(out, list(control_pages.FILES)), Display() as display:
         judged = controls.judge(given, suite, quick=quick, jobs=jobs, store=store, report=display)
         if judged.stopped_by is not None:
             raise stop_reason(judged.stopped_by, "nothing kept")
         if out is not None:
-            try:
-                verdicts.save(judged, out)
-            except OSError as error:
-                raise Stopped(FAILED, storage.write_failed(out, error)) from None
+            with writing(out):
+                control_pages.save(judged, out)
     if as_json:
-        sys.stdout.write(verdicts.as_json(judged))
+        sys.stdout.write(control_pages.as_json(judged))
         return
-    show(verdicts.table(judged))
+    show(control_pages.table(judged))
     if out is not None:
-        print(f"the page: {out / verdicts.PAGE}")
+        print(f"the page: {out / control_pages.PAGE}")
 
 
 def _registered(given: str) -> str:

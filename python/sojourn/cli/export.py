@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from sojourn.cli.outcome import FAILED, Stopped
+from sojourn.cli.writing import writing
 from sojourn.export import export, not_recorded
-from sojourn.files.storage import write_failed
 
 
 def command(
@@ -18,10 +17,8 @@ def command(
     format: Annotated[str, typer.Option(help="csv, events, flent, latex, mahimahi, parquet.")],
 ) -> None:
     """Write results into DIR/FORMAT: CSV, Parquet, LaTeX, data files of Flent, events for replay, logs of mahimahi."""
-    try:
+    with writing(directory / format):
         written = export(directory, format)
-    except OSError as error:
-        raise Stopped(FAILED, write_failed(directory / format, error)) from None
     for path in written:
         print(path)
     for table, arms in not_recorded(directory).items():

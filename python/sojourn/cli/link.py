@@ -11,7 +11,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli.outcome import FAILED, Stopped
-from sojourn.cli.plot import write
+from sojourn.cli.writing import write
 from sojourn.lines import course, formats, tree
 from sojourn.lines.given import time_s
 

@@ -11,9 +11,10 @@ import typer
 
 from sojourn import _core
 from sojourn.cli.options import StoreFolder
-from sojourn.cli.outcome import FAILED, Stopped, complain
+from sojourn.cli.outcome import complain
+from sojourn.cli.writing import write
 from sojourn.figure.filenames import FORMATS
-from sojourn.store import Store, files
+from sojourn.store import Store
 from sojourn.store.cells import Grid
 
 if TYPE_CHECKING:
@@ -92,17 +93,3 @@ def command(
     drawn.savefig(buffer, format=suffix)
     write(out, buffer.getvalue())
     print(out)
-
-
-def write(out: Path, content: bytes) -> None:
-    """Writes a file that the user named.
-
-    Raises
-    ------
-    Stopped
-        It cannot be written.
-    """
-    try:
-        files.write(out, content)
-    except OSError as error:
-        raise Stopped(FAILED, f"{out}: cannot be written: {error.strerror}") from None

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from sojourn._core import ExperimentError
-from sojourn.cli.outcome import FAILED, Stopped
-from sojourn.files.storage import Staging, write_failed
+from sojourn.cli.writing import writing
+from sojourn.files.storage import Staging
 from sojourn.page.html import render
 from sojourn.store import section as experiment
-from sojourn.studies import agreement_section as agreement
 from sojourn.studies import section as study
+from sojourn.studies.agreement import section as agreement
 
 FILE = "report.html"
 
@@ -24,10 +24,8 @@ def command(
     ],
 ) -> None:
     """Write DIR/report.html: experiment, figures, tables, published values."""
-    try:
+    with writing(directory):
         print(write_report(directory))
-    except OSError as error:
-        raise Stopped(FAILED, write_failed(directory, error)) from None
 
 
 def write_report(directory: str | Path) -> Path:

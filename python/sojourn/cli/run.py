@@ -69,7 +69,7 @@ from sojourn.runs.plan import read_plan
 from sojourn.runs.precision import Precision
 from sojourn.store import Store
 from sojourn.store.journal import Journal
-from sojourn.store.saving import Runner, Saved, Unsaved, run_into, told
+from sojourn.store.saving import Runner, Saved, Unsaved, left_out_text, run_into
 
 
 def command(
@@ -186,7 +186,7 @@ def run_and_show(
     if saved.stopped_by is not None:
         raise stop_reason(saved.stopped_by, kept)
     if saved.left_out:
-        raise Stopped(FAILED, f"{out}: left out {told(saved.left_out)}; {kept}")
+        raise Stopped(FAILED, f"{out}: left out {left_out_text(saved.left_out)}; {kept}")
     for line in finished.missed:
         print(line, file=sys.stderr)
     refuse_invalid(finished.runs)

@@ -14,7 +14,8 @@ from sojourn.cli.outcome import complain
 from sojourn.cli.shell import Between, Outside, interfaces, prepared, results_of, show_aside
 from sojourn.linux import Datapath
 from sojourn.linux.shell import Shell
-from sojourn.live import Feed, served
+from sojourn.live.feed import Feed
+from sojourn.live.server import served
 from sojourn.runs.execution import as_run
 from sojourn.runs.paced import Paced
 from sojourn.runs.plan import one_of, read_plan

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from sojourn import ExperimentError
-from sojourn.cli import estimate, listing
+from sojourn.cli import estimate
+from sojourn.cli.names import What
+from sojourn.cli.names import command as list_names
 from sojourn.cli.options import (
     Backend,
     DryRun,
@@ -29,9 +31,10 @@ from sojourn.cli.options import (
     kept_runs,
     out_directory,
 )
-from sojourn.cli.outcome import FAILED, Stopped, refuse_invalid, stop_reason
+from sojourn.cli.outcome import Stopped, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
+from sojourn.cli.writing import writing
 from sojourn.files import storage
 from sojourn.linux import Linux
 from sojourn.runs.backends import Backend as AnyBackend
@@ -59,7 +62,7 @@ app = typer.Typer(help="Published studies, re-run and compared with what was pub
 @app.command("list")
 def list_(json: Json = False) -> None:
     """List the studies."""
-    listing.command(listing.What.STUDIES, json)
+    list_names(What.STUDIES, json)
 
 
 DEFAULT_FORMATS = "png,svg"
@@ -201,10 +204,8 @@ def _run_one(study: Study, directory: Path, kept: Store | None, options: _Option
             tried, stopped_by = run_variants(results, quick=quick, jobs=jobs, store=kept, report=display)
         if stopped_by is not None:
             raise stop_reason(stopped_by, f"{len(tried)} of {len(study.variants)} variants finished, nothing kept")
-    try:
+    with writing(directory):
         drawn = report.save(results, judgements, directory, quick=quick, tried=tried, formats=formats)
-    except OSError as error:
-        raise Stopped(FAILED, storage.write_failed(directory, error)) from None
     if json:
         return results, report.as_json(results, judgements, drawn, quick=quick, tried=tried)
     show(report.claims_table(results, judgements, quick=quick))

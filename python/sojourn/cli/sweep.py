@@ -104,7 +104,7 @@ def command(
             kept_runs = f"{plan.runs_done()} of {plan.meta.runs} runs are in the store"
             raise stop_reason(stopped_by, f"{kept_runs}; the same command continues from there")
     found = status([plan])
-    print(json_.dumps(found) if json else _told(found, store, plan_only=plan_only))
+    print(json_.dumps(found) if json else _outcome_text(found, store, plan_only=plan_only))
     if found["failed"]:
         raise Stopped(
             1,
@@ -144,10 +144,10 @@ def _repeat(plan: _core.Plan, rounds: Rounds, store: Store, *, jobs: int, json: 
     for line in rounds.missed():
         print(line, file=sys.stderr)
     found: Status = {"runs": done, "done": done, "running": 0, "failed": 0}
-    print(json_.dumps(found) if json else _told(found, store.path, plan_only=False))
+    print(json_.dumps(found) if json else _outcome_text(found, store.path, plan_only=False))
 
 
-def _told(found: Status, store: Path, *, plan_only: bool) -> str:
+def _outcome_text(found: Status, store: Path, *, plan_only: bool) -> str:
     if plan_only:
         done = f"{in_runs(found['runs'])}, {found['done']} of them done"
         return f"{done}; sojourn worker --store {store} executes the others"

@@ -102,13 +102,13 @@ def _to_onnx(network: Network, path: Path) -> None:
             nodes += _node("Relu", [out], seen)
     ends = _bytes(11, _value("seen", len(network["inputs"]))) + _bytes(12, _value("values", len(layers[-1]["bias"])))
     graph = nodes + _text(2, "policy") + tensors + ends
-    told = {word: network[word] for word in _WORDS if word in network}
-    properties = b"".join(_bytes(14, _text(1, word) + _text(2, _said(value))) for word, value in told.items())
+    words = {word: network[word] for word in _WORDS if word in network}
+    properties = b"".join(_bytes(14, _text(1, word) + _text(2, _as_text(value))) for word, value in words.items())
     model = _whole(1, 8) + _text(2, "sojourn") + _bytes(7, graph) + _bytes(8, _whole(2, 13)) + properties
     path.write_bytes(model)
 
 
-def _said(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from sojourn.figure.airtime import COLLISIONS
+from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import COLORS, Width, figure, legend, log_axis, style, title, wants_log
 from sojourn.figure.timeseries import NotRecordedError
 from sojourn.frame.statistics import pooled_curve
@@ -32,102 +33,6 @@ _UNANSWERED: dict[str, Any] = {"facecolor": "white", "edgecolor": "#333333", "ha
 _PANEL_IN = 2.9
 _SHOWN = 0.999
 """The share up to which a distribution of latencies is drawn."""
-
-
-def latency(results: Results, link: str, direction: Direction, width: Width | None = None) -> Figure:
-    """Distribution functions of the latency over the link, a panel per arm and a line per station."""
-    arms = results.arms[:MOST_PANELS]
-    names = _stations(arms, link)
-    with style():
-        drawn, panels = _panels(arms, width)
-        curves = {
-            (row, name): pooled_curve([stations(run, link)[name][direction]["latency_ms"] for run in arm.runs])
-            for row, arm in enumerate(arms)
-            for name in names
-        }
-        for row, axes in enumerate(panels):
-            for name, color in zip(names, COLORS, strict=False):
-                values, shares = curves[row, name]
-                seen = shares <= _SHOWN
-                axes.plot(values[seen], shares[seen], color=color, label=name)
-            axes.set_ylim(0.0, 1.0)
-        known = [float(np.interp(0.5, shares, values)) for values, shares in curves.values() if values.size]
-        for axes in panels:
-            if wants_log(known):
-                log_axis(axes, "x")
-            else:
-                axes.set_xlim(left=0.0)
-        panels[0].set_ylabel("share of packets")
-        drawn.supxlabel(f"latency over the link, {direction} [ms]{_left_out(results, link)}", fontsize=9)
-        legend(drawn, panels[0])
-        return drawn
-
-
-def aggregates(results: Results, link: str, direction: Direction, width: Width | None = None) -> Figure:
-    """How many frames transmissions have, a panel per arm and a line per station.
-
-    Raises
-    ------
-    NotRecordedError
-        The experiment has no ``[record] medium``.
-    """
-    arms = results.arms[:MOST_PANELS]
-    names = _stations(arms, link)
-    with style():
-        drawn, panels = _panels(arms, width)
-        for arm, axes in zip(arms, panels, strict=True):
-            sent = [_recorded(arm, index, link) for index in range(len(arm.runs))]
-            for name, color in zip(names, COLORS, strict=False):
-                frames = np.concatenate([one.frames_of(name, direction) for one in sent])
-                if frames.size:
-                    sizes, counts = np.unique(frames, return_counts=True)
-                    shares = np.concatenate([[0.0], np.cumsum(counts) / frames.size])
-                    axes.step(np.concatenate([[sizes[0]], sizes]), shares, where="post", color=color, label=name)
-            axes.set_ylim(0.0, 1.02)
-            axes.set_xlim(left=0.0)
-        panels[0].set_ylabel("share of transmissions")
-        drawn.supxlabel(f"frames per transmission, {direction}{_left_out(results, link)}", fontsize=9)
-        legend(drawn, panels[0])
-        return drawn
-
-
-def timeline(
-    results: Results, link: str, from_s: float | None = None, for_s: float = SHOWN_S, width: Width | None = None
-) -> Figure:
-    """Who waits, sends and collides, in the first run of every arm: a panel per arm, a row per node.
-
-    Raises
-    ------
-    NotRecordedError
-        The experiment has no ``[record] medium``.
-    """
-    arms = results.arms[:MOST_PANELS]
-    names = _stations(arms, link)
-    rows = [ACCESS_POINT, *names]
-    colors = dict(zip(names, COLORS, strict=False))
-    with style():
-        drawn = figure(7.2, 0.7 + len(arms) * (0.45 + 0.24 * len(rows)), width=width)
-        panels = np.atleast_1d(drawn.subplots(len(arms), 1, sharex=True))
-        first = from_s if from_s is not None else _middle(arms[0]) - for_s / 2
-        for arm, axes in zip(arms, panels, strict=True):
-            sent = _recorded(arm, 0, link).within(first, first + for_s)
-            for row, name in enumerate(rows):
-                _draw_row(axes, row, sent.of_sender(name), first, colors)
-            axes.set_yticks(range(len(rows)), rows)
-            axes.set_ylim(len(rows) - 0.5, -0.5)
-            axes.set_xlim(0.0, for_s * 1e3)
-            axes.grid(axis="y", visible=False)
-            if len(arms) > 1:
-                title(axes, arm.title, float(drawn.get_size_inches()[0]))
-        panels[-1].set_xlabel(f"time after {first:g} s [ms]{_left_out(results, link)}")
-        marks = [Patch(facecolor=color, label=f"to or from {name}") for name, color in colors.items()]
-        marks += [
-            Patch(facecolor=_WAITING, label="waits"),
-            Patch(facecolor=COLLISIONS, label="collides", hatch="////", edgecolor="white"),
-            Patch(label="is not understood", **_UNANSWERED),
-        ]
-        drawn.legend(handles=marks, loc="outside upper center", ncols=min(4, len(marks)))
-        return drawn
 
 
 def _draw_row(axes: Axes, row: int, sent: Transmissions, first_s: float, colors: dict[str, str]) -> None:
@@ -183,3 +88,130 @@ def _recorded(arm: Arm, run: int, link: str) -> Transmissions:
 
 def _middle(arm: Arm) -> float:
     return arm.runs[0].summary["simulated_s"] / 2
+
+
+class Air(OfResults):
+    """The stations of a Wi-Fi medium."""
+
+    def station_latency(
+        self, link: str | None = None, direction: Direction = "down", *, width: Width | None = None
+    ) -> Figure:
+        """Distribution of the latency over a Wi-Fi link, queueing and contention included: a line per station.
+
+        A panel per arm, up to six; between the quantiles of the summary a line is straight. ``link`` is as for
+        ``airtime``.
+
+        Raises
+        ------
+        ValueError
+            There is no such link.
+        """
+        results = self._results
+        link = self._cell(link)
+        arms = results.arms[:MOST_PANELS]
+        names = _stations(arms, link)
+        with style():
+            drawn, panels = _panels(arms, width)
+            curves = {
+                (row, name): pooled_curve([stations(run, link)[name][direction]["latency_ms"] for run in arm.runs])
+                for row, arm in enumerate(arms)
+                for name in names
+            }
+            for row, axes in enumerate(panels):
+                for name, color in zip(names, COLORS, strict=False):
+                    values, shares = curves[row, name]
+                    seen = shares <= _SHOWN
+                    axes.plot(values[seen], shares[seen], color=color, label=name)
+                axes.set_ylim(0.0, 1.0)
+            known = [float(np.interp(0.5, shares, values)) for values, shares in curves.values() if values.size]
+            for axes in panels:
+                if wants_log(known):
+                    log_axis(axes, "x")
+                else:
+                    axes.set_xlim(left=0.0)
+            panels[0].set_ylabel("share of packets")
+            drawn.supxlabel(f"latency over the link, {direction} [ms]{_left_out(results, link)}", fontsize=9)
+            legend(drawn, panels[0])
+            return drawn
+
+    def aggregates(
+        self, link: str | None = None, direction: Direction = "down", *, width: Width | None = None
+    ) -> Figure:
+        """Distribution of the frames per transmission on a Wi-Fi link: a line per station, a panel per arm, up to six.
+
+        Raises
+        ------
+        ValueError
+            There is no such link.
+        NotRecordedError
+            The experiment has no ``[record] medium``.
+        """
+        results = self._results
+        link = self._cell(link)
+        arms = results.arms[:MOST_PANELS]
+        names = _stations(arms, link)
+        with style():
+            drawn, panels = _panels(arms, width)
+            for arm, axes in zip(arms, panels, strict=True):
+                sent = [_recorded(arm, index, link) for index in range(len(arm.runs))]
+                for name, color in zip(names, COLORS, strict=False):
+                    frames = np.concatenate([one.frames_of(name, direction) for one in sent])
+                    if frames.size:
+                        sizes, counts = np.unique(frames, return_counts=True)
+                        shares = np.concatenate([[0.0], np.cumsum(counts) / frames.size])
+                        axes.step(np.concatenate([[sizes[0]], sizes]), shares, where="post", color=color, label=name)
+                axes.set_ylim(0.0, 1.02)
+                axes.set_xlim(left=0.0)
+            panels[0].set_ylabel("share of transmissions")
+            drawn.supxlabel(f"frames per transmission, {direction}{_left_out(results, link)}", fontsize=9)
+            legend(drawn, panels[0])
+            return drawn
+
+    def timeline(
+        self,
+        link: str | None = None,
+        *,
+        from_s: float | None = None,
+        for_s: float = SHOWN_S,
+        width: Width | None = None,
+    ) -> Figure:
+        """Who waits, sends and collides on a Wi-Fi link: the first run of every arm, up to six, a row per node.
+
+        By default the 200 ms in the middle of the run.
+
+        Raises
+        ------
+        ValueError
+            There is no such link.
+        NotRecordedError
+            The experiment has no ``[record] medium``.
+        """
+        results = self._results
+        link = self._cell(link)
+        arms = results.arms[:MOST_PANELS]
+        names = _stations(arms, link)
+        rows = [ACCESS_POINT, *names]
+        colors = dict(zip(names, COLORS, strict=False))
+        with style():
+            drawn = figure(7.2, 0.7 + len(arms) * (0.45 + 0.24 * len(rows)), width=width)
+            panels = np.atleast_1d(drawn.subplots(len(arms), 1, sharex=True))
+            first = from_s if from_s is not None else _middle(arms[0]) - for_s / 2
+            for arm, axes in zip(arms, panels, strict=True):
+                sent = _recorded(arm, 0, link).within(first, first + for_s)
+                for row, name in enumerate(rows):
+                    _draw_row(axes, row, sent.of_sender(name), first, colors)
+                axes.set_yticks(range(len(rows)), rows)
+                axes.set_ylim(len(rows) - 0.5, -0.5)
+                axes.set_xlim(0.0, for_s * 1e3)
+                axes.grid(axis="y", visible=False)
+                if len(arms) > 1:
+                    title(axes, arm.title, float(drawn.get_size_inches()[0]))
+            panels[-1].set_xlabel(f"time after {first:g} s [ms]{_left_out(results, link)}")
+            marks = [Patch(facecolor=color, label=f"to or from {name}") for name, color in colors.items()]
+            marks += [
+                Patch(facecolor=_WAITING, label="waits"),
+                Patch(facecolor=COLLISIONS, label="collides", hatch="////", edgecolor="white"),
+                Patch(label="is not understood", **_UNANSWERED),
+            ]
+            drawn.legend(handles=marks, loc="outside upper center", ncols=min(4, len(marks)))
+            return drawn

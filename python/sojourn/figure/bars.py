@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import (
     Look,
     Width,
@@ -30,29 +31,6 @@ from sojourn.frame.statistics import CONFIDENCE, Interval, median_interval
 
 if TYPE_CHECKING:
     from sojourn.frame.results import Results
-
-
-def bars(results: Results, name: str, queue: str, width: Width | None = None) -> Figure:
-    """The median over the repeats of a metric, with its confidence interval."""
-    metric = metric_called(name, results)
-    arms = results.arms
-    intervals = arm_intervals(results, metric, queue)
-    with style():
-        drawn = figure(width_in=width_for(len(arms)), width=width)
-        axes = drawn.add_subplot()
-        draw_bars(axes, intervals, looks_of([arm.discipline for arm in arms]), metric.declared.scale)
-        name_ticks(axes, [arm.title for arm in arms])
-        name_y(axes, metric.axis_label)
-        repeated = any(interval.n > 1 for interval in intervals)
-        spread = f"median of the repeats, {CONFIDENCE:.0%} confidence interval" if repeated else ""
-        note(
-            axes,
-            where(results, metric, queue),
-            samples_note(results, metric),
-            spread,
-            own_times(results, metric, queue),
-        )
-        return drawn
 
 
 def arm_intervals(results: Results, metric: Metric, queue: str) -> list[Interval]:
@@ -103,3 +81,39 @@ def draw_bars(
     for at, interval in enumerate(intervals):
         if interval.middle == 0.0:  # a bar without height, or none on a logarithmic axis
             axes.text(at, axes.get_ylim()[0], "0", color=look[at].color, ha="center", va="bottom")
+
+
+class Bars(OfResults):
+    """A metric per arm."""
+
+    def bars(self, metric: str = "goodput_bps", queue: str = "down", *, width: Width | None = None) -> Figure:
+        """A metric as bars: medians over the repeats with their 95 % confidence intervals.
+
+        ``metric`` is a column of the results table, or one of a group of flows: ``"movie.rtt_p95_ms"``, or ``"mos"`` if
+        only one group has it.
+
+        Raises
+        ------
+        ValueError
+            There is no such metric.
+        """
+        results = self._results
+        shown = metric_called(metric, results)
+        arms = results.arms
+        intervals = arm_intervals(results, shown, queue)
+        with style():
+            drawn = figure(width_in=width_for(len(arms)), width=width)
+            axes = drawn.add_subplot()
+            draw_bars(axes, intervals, looks_of([arm.discipline for arm in arms]), shown.declared.scale)
+            name_ticks(axes, [arm.title for arm in arms])
+            name_y(axes, shown.axis_label)
+            repeated = any(interval.n > 1 for interval in intervals)
+            spread = f"median of the repeats, {CONFIDENCE:.0%} confidence interval" if repeated else ""
+            note(
+                axes,
+                where(results, shown, queue),
+                samples_note(results, shown),
+                spread,
+                own_times(results, shown, queue),
+            )
+            return drawn

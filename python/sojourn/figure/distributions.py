@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import (
     Look,
     Width,
@@ -65,11 +66,11 @@ def sojourn_curve(arm: Arm, queue: str) -> tuple[FloatArray, FloatArray]:
         return (quantiles(values, _LEVELS), _LEVELS) if values.size else (values, values)
     counted = [one for run in runs if (one := histogram(run, queue)) is not None]
     if counted and len(counted) == len(runs):
-        return _steps(counted)
+        return steps(counted)
     return pooled_curve([run.sojourn_ms(queue) for run in runs])
 
 
-def _steps(counted: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+def steps(counted: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
     """Histograms as one distribution function, with a vertical step at the edge of every bucket."""
     edges, index = np.unique(np.concatenate([edges for edges, _ in counted]), return_inverse=True)
     packets = np.concatenate([np.diff(upto, prepend=0.0) for _, upto in counted])
@@ -93,31 +94,6 @@ def sojourn_box(arm: Arm, queue: str, whiskers: tuple[float, float]) -> Box | No
     mean = np.average([d["mean"] for d in distributions], weights=[d["n"] for d in distributions])
     low, p25, p50, p75, high = map(float, at)
     return Box(low, p25, p50, p75, high, float(mean))
-
-
-def cdf(results: Results, queue: str, width: Width | None = None) -> Figure:
-    """Distribution function of the sojourn time, one line per arm."""
-    curves = [_up_to(_SHOWN, *sojourn_curve(arm, queue)) for arm in results.arms]
-    with style():
-        drawn = figure(width=width)
-        axes = drawn.add_subplot()
-        for arm, look, (values, levels) in zip(results.arms, _looks(results), curves, strict=True):
-            axes.plot(values, levels, label=arm.title, color=look.color, linestyle=look.dashes)
-        axes.set(xlabel="sojourn time [ms]", ylabel="share of packets", ylim=(0, 1))
-        tops = [values[-1] for values, _ in curves if values.size]
-        is_log = wants_log([*tops, *(np.interp(0.5, levels, values) for values, levels in curves if values.size)])
-        if is_log:
-            starts = [_first(_FLOOR, values, levels) for values, levels in curves if values.size]
-            axes.set_xlim(_floor(starts, tops), max(tops) * 1.05)
-            log_axis(axes, "x")
-        else:
-            axes.set_xlim(left=0)
-        note(axes, way(results, queue))
-        if width is not None or len(results.arms) > _WITHIN or is_log:
-            legend(drawn, axes)
-        elif results.arms:
-            axes.legend(loc="lower right")
-        return drawn
 
 
 def _looks(results: Results) -> list[Look]:
@@ -145,32 +121,6 @@ def _up_to(level: float, values: FloatArray, levels: FloatArray) -> tuple[FloatA
     return np.append(values[below], np.interp(level, levels, values)), np.append(levels[below], level)
 
 
-def box(results: Results, queue: str, whiskers: tuple[float, float], width: Width | None = None) -> Figure:
-    """A box of the sojourn time per arm."""
-    with style():
-        arms = results.arms
-        drawn = figure(width_in=width_for(len(arms)), width=width)
-        axes = drawn.add_subplot()
-        boxes = [sojourn_box(arm, queue, whiskers) for arm in arms]
-        draw_boxes(axes, list(range(len(arms))), boxes, _looks(results), width=0.55)
-        name_ticks(axes, [arm.title for arm in arms])
-        axes.set(ylabel="sojourn time [ms]")
-        low, high = whiskers
-        meant = f"box: p25–p75, whiskers: p{low:g}, p{high:g}, diamond: mean"
-        note(axes, "\n".join(filter(None, [way(results, queue), meant])))
-        known = [box for box in boxes if box is not None]
-        if wants_log([value for box in known for value in (box.p50, box.p75)]):
-            highs = [max(box.high, box.mean or 0.0) for box in known]
-            lows = [
-                next((value for value in (box.low, box.p25, box.p50, box.p75) if value > 0.0), 0.0) for box in known
-            ]
-            axes.set_ylim(_floor(lows, highs), max(highs) * 1.15)
-            log_axis(axes, "y")
-        else:
-            axes.set_ylim(bottom=0)
-        return drawn
-
-
 def draw_boxes(
     axes: Axes, positions: Sequence[float], boxes: Sequence[Box | None], look: Sequence[Look], *, width: float
 ) -> None:
@@ -193,3 +143,66 @@ def draw_boxes(
             capprops={"color": one.color},
             meanprops={"marker": "D", "markersize": 3.5, "markerfacecolor": one.color, "markeredgecolor": one.color},
         )
+
+
+class Distributions(OfResults):
+    """The distributions of the sojourn time."""
+
+    def cdf(self, queue: str = "down", *, width: Width | None = None) -> Figure:
+        """Distribution function of the sojourn time, one line per arm, repeats combined."""
+        results = self._results
+        queue = self._known(queue)
+        curves = [_up_to(_SHOWN, *sojourn_curve(arm, queue)) for arm in results.arms]
+        with style():
+            drawn = figure(width=width)
+            axes = drawn.add_subplot()
+            for arm, look, (values, levels) in zip(results.arms, _looks(results), curves, strict=True):
+                axes.plot(values, levels, label=arm.title, color=look.color, linestyle=look.dashes)
+            axes.set(xlabel="sojourn time [ms]", ylabel="share of packets", ylim=(0, 1))
+            tops = [values[-1] for values, _ in curves if values.size]
+            is_log = wants_log([*tops, *(np.interp(0.5, levels, values) for values, levels in curves if values.size)])
+            if is_log:
+                starts = [_first(_FLOOR, values, levels) for values, levels in curves if values.size]
+                axes.set_xlim(_floor(starts, tops), max(tops) * 1.05)
+                log_axis(axes, "x")
+            else:
+                axes.set_xlim(left=0)
+            note(axes, way(results, queue))
+            if width is not None or len(results.arms) > _WITHIN or is_log:
+                legend(drawn, axes)
+            elif results.arms:
+                axes.legend(loc="lower right")
+            return drawn
+
+    def box(
+        self,
+        queue: str = "down",
+        *,
+        whiskers: tuple[float, float] = (10, 90),
+        width: Width | None = None,
+    ) -> Figure:
+        """Sojourn time per arm: box from p25 to p75, median, mean; ``whiskers`` are percentiles, as (5, 95)."""
+        results = self._results
+        queue = self._known(queue)
+        with style():
+            arms = results.arms
+            drawn = figure(width_in=width_for(len(arms)), width=width)
+            axes = drawn.add_subplot()
+            boxes = [sojourn_box(arm, queue, whiskers) for arm in arms]
+            draw_boxes(axes, list(range(len(arms))), boxes, _looks(results), width=0.55)
+            name_ticks(axes, [arm.title for arm in arms])
+            axes.set(ylabel="sojourn time [ms]")
+            low, high = whiskers
+            meant = f"box: p25–p75, whiskers: p{low:g}, p{high:g}, diamond: mean"
+            note(axes, "\n".join(filter(None, [way(results, queue), meant])))
+            known = [box for box in boxes if box is not None]
+            if wants_log([value for box in known for value in (box.p50, box.p75)]):
+                highs = [max(box.high, box.mean or 0.0) for box in known]
+                lows = [
+                    next((value for value in (box.low, box.p25, box.p50, box.p75) if value > 0.0), 0.0) for box in known
+                ]
+                axes.set_ylim(_floor(lows, highs), max(highs) * 1.15)
+                log_axis(axes, "y")
+            else:
+                axes.set_ylim(bottom=0)
+            return drawn

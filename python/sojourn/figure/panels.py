@@ -242,7 +242,7 @@ def pooled_note(grid: CellTable, whole: CellTable) -> str:
     return f"all values of {', '.join(gone)} together" if gone else ""
 
 
-def said(*parts: str) -> str:
+def joined(*parts: str) -> str:
     """A sentence of parts; empty parts are omitted."""
     return "; ".join(part for part in parts if part)
 

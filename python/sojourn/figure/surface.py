@@ -13,57 +13,13 @@ from matplotlib.tri import Triangulation
 
 from sojourn import _core
 from sojourn.figure import panels
+from sojourn.figure.of_grid import OfGrid
 from sojourn.figure.style import Width, log_axis, style
 from sojourn.frame.cells import Axis, CellTable
 from sojourn.frame.columns import short
 from sojourn.frame.statistics import FloatArray
 
 _LEVELS = 12
-
-
-def surface(whole: CellTable, x: str, y: str, metric: str, pool: bool, width: Width | None) -> Figure:
-    """The median of a metric over two numeric keys, interpolated between cells.
-
-    Raises
-    ------
-    ExperimentError
-        The grid has no such key or metric, a key is not numeric, or the cells are too few.
-    """
-    across, up = _numeric(whole, x, "--x"), _numeric(whole, y, "--y")
-    if x == y:
-        raise _core.ExperimentError(f'--y: got "{y}", as --x; must be another key')
-    shown = whole.measure(metric)
-    grid = panels.drawn_on(whole, [x, y], pool)
-    found = panels.panels(grid, [x, y])
-    medians = grid.intervals(shown)
-    norm = panels.color_scale(medians.middle)
-    levels = _levels(norm)
-    (xs, x_log), (ys, y_log) = panels.positions(across), panels.positions(up)
-    with style():
-        size = (5.2, 3.8) if len(found) == 1 else (2.7, 2.3)
-        drawn, plots, panel_in = panels.layout(found, size, width)
-        for plot, panel in panels.each(plots, found):
-            known = panel.cells[np.isfinite(medians.middle[panel.cells])]
-            at = xs[grid.indices(x)[known]], ys[grid.indices(y)[known]]
-            _draw(plot, at, (x_log, y_log), medians.middle[known], levels, norm)
-            plot.plot(*at, ".", color="black", markersize=2 if known.size < 200 else 1, alpha=0.7, clip_on=False)
-            if x_log:
-                log_axis(plot, "x")
-            if y_log:
-                log_axis(plot, "y")
-            plot.grid(False)
-        panels.name_panels(plots, found, panel_in)
-        panels.name_axes(drawn, across.axis_label, up.axis_label)
-        panels.color_bar(drawn, plots, ScalarMappable(norm, panels.viridis()), shown.axis_label)
-        panels.headline(
-            drawn,
-            panels.said(
-                "dots: cells, linear between them",
-                panels.spread(medians.n, interval=False),
-                panels.pooled_note(grid, whole),
-            ),
-        )
-        return drawn
 
 
 def _numeric(grid: CellTable, key: str, option: str) -> Axis:
@@ -122,3 +78,43 @@ def _levels(norm: Normalize) -> FloatArray:
         found = np.asarray(MaxNLocator(_LEVELS).tick_values(low, high))
     within = (found > low) & (found < high)
     return np.array([low, *found[within], high])
+
+
+class Surface(OfGrid):
+    """A metric over two numeric keys, as contours."""
+
+    def surface(
+        self, x: str, y: str, metric: str = "sojourn_p95_ms", *, pool: bool = False, width: Width | None = None
+    ) -> Figure:
+        """The median of a metric over two numeric keys as contours, interpolated linearly between the cells' dots."""
+        whole = self._grid
+        across, up = _numeric(whole, x, "--x"), _numeric(whole, y, "--y")
+        grid, shown, found, medians = self._over(across, up, metric, pool)
+        norm = panels.color_scale(medians.middle)
+        levels = _levels(norm)
+        (xs, x_log), (ys, y_log) = panels.positions(across), panels.positions(up)
+        with style():
+            size = (5.2, 3.8) if len(found) == 1 else (2.7, 2.3)
+            drawn, plots, panel_in = panels.layout(found, size, width)
+            for plot, panel in panels.each(plots, found):
+                known = panel.cells[np.isfinite(medians.middle[panel.cells])]
+                at = xs[grid.indices(x)[known]], ys[grid.indices(y)[known]]
+                _draw(plot, at, (x_log, y_log), medians.middle[known], levels, norm)
+                plot.plot(*at, ".", color="black", markersize=2 if known.size < 200 else 1, alpha=0.7, clip_on=False)
+                if x_log:
+                    log_axis(plot, "x")
+                if y_log:
+                    log_axis(plot, "y")
+                plot.grid(False)
+            panels.name_panels(plots, found, panel_in)
+            panels.name_axes(drawn, across.axis_label, up.axis_label)
+            panels.color_bar(drawn, plots, ScalarMappable(norm, panels.viridis()), shown.axis_label)
+            panels.headline(
+                drawn,
+                panels.joined(
+                    "dots: cells, linear between them",
+                    panels.spread(medians.n, interval=False),
+                    panels.pooled_note(grid, whole),
+                ),
+            )
+            return drawn

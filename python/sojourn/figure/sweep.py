@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sojourn.figure.bars import arm_intervals, draw_bars
+from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import (
     WIDTHS_IN,
     Look,
@@ -40,75 +41,6 @@ MOST_LINES = 24
 """Most lines in the figures that are drawn by default."""
 MOST_IN_A_PANEL = 8
 """Most lines in one panel; beyond, there is a panel per combination of the other keys' values."""
-
-
-def over(results: Results, key: str, name: str, queue: str, width: Width | None = None) -> Figure:
-    """The median of a metric over a swept key, a line per queue and per cell of the other keys.
-
-    With more than ``MOST_IN_A_PANEL`` lines there is a panel per cell of the other keys.
-
-    Raises
-    ------
-    ValueError
-        The experiment does not sweep the key, or there is no such metric.
-    """
-    swept = dict.fromkeys(key for arm in results.arms for key in arm.set)
-    if key not in swept:
-        known = f"must be one of the swept keys: {', '.join(swept)}" if swept else "the experiment sweeps no key"
-        raise ValueError(f'over: got "{key}"; {known}')
-    metric = metric_called(name, results)
-    intervals = arm_intervals(results, metric, queue)
-    panels: dict[str, dict[str, list[tuple[Arm, Interval]]]] = {}
-    for arm, interval in zip(results.arms, intervals, strict=True):
-        rest = setting_text({other: value for other, value in arm.set.items() if other != key})
-        panels.setdefault(rest, {}).setdefault(arm.label, []).append((arm, interval))
-    if sum(map(len, panels.values())) <= MOST_IN_A_PANEL:
-        together = {
-            ", ".join(filter(None, [label, rest])): line for rest, of in panels.items() for label, line in of.items()
-        }
-        panels = {"": together}
-    scale = _Scale(key, list(swept), [arm.set[key] for arm in results.arms])
-    disciplines = {name: line[0][0].discipline for of in panels.values() for name, line in of.items()}
-    looks = dict(zip(disciplines, looks_of(list(disciplines.values())), strict=True))
-    columns = min(math.ceil(math.sqrt(len(panels))), 1 if width == "column" else 3)
-    rows = math.ceil(len(panels) / columns)
-    with style():
-        drawn = figure(width=width) if len(panels) == 1 else figure(2.6 * columns, 2.2 * rows + 0.6, width=width)
-        if len(panels) > 1 and width is not None:
-            drawn.set_size_inches(WIDTHS_IN[width], 1.9 * rows + 0.6)
-        all_axes = drawn.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
-        for axes, (rest, lines) in zip(all_axes, panels.items(), strict=False):
-            for name, line in lines.items():
-                _draw_line(axes, line, scale, looks[name], name)
-            if len(panels) > 1:
-                title(axes, rest, drawn.get_size_inches()[0] / columns)
-        for axes in all_axes[len(panels) :]:
-            axes.set_visible(False)
-        for axes in all_axes[max(0, len(panels) - columns) : len(panels)]:
-            axes.xaxis.set_tick_params(labelbottom=True)  # the last of its column
-        first = all_axes[0]
-        scale.apply(first)
-        if wants_log(interval.middle for interval in intervals):
-            log_axis(first, "y")
-        elif metric.declared.scale is not None:
-            first.set_ylim(*metric.declared.scale)
-        else:
-            first.set_ylim(bottom=min(0.0, first.get_ylim()[0]))
-        repeated = any(interval.n > 1 for interval in intervals)
-        spread = f"median of the repeats, band: its {CONFIDENCE:.0%} confidence interval" if repeated else ""
-        explained = [where(results, metric, queue), samples_note(results, metric), spread]
-        explained.append(own_times(results, metric, queue))
-        if len(panels) == 1:
-            first.set_xlabel(scale.label)
-            name_y(first, metric.axis_label)
-            note(first, *explained)
-        else:
-            below = "; ".join(filter(None, explained))
-            below = wrapped(below, drawn.get_size_inches()[0] - 0.3)
-            drawn.supxlabel(f"{scale.label}\n{below}" if below else scale.label, fontsize=9)
-            drawn.supylabel(metric.axis_label, fontsize=9)
-        legend(drawn, first)
-        return drawn
 
 
 class _Scale:
@@ -151,42 +83,6 @@ def _draw_line(axes: Axes, line: Sequence[tuple[Arm, Interval]], scale: _Scale, 
         axes.fill_between(x, low, high, color=look.color, alpha=0.15, linewidth=0)
 
 
-def overview(results: Results, names: Sequence[str] | None = None, width: Width | None = None) -> Figure:
-    """Several metrics beside each other, a panel each, a bar or mark per arm.
-
-    Raises
-    ------
-    ValueError
-        There is no such metric.
-    """
-    shown = overview_metrics(results) if names is None else [(metric_called(name, results), "down") for name in names]
-    arms = results.arms
-    columns = min(len(shown), 1 if width == "column" else 3)
-    rows = math.ceil(len(shown) / columns)
-    panel_in = WIDTHS_IN[width] / columns if width is not None else max(2.7, 0.5 * len(arms) + 0.9)
-    with style():
-        drawn = figure(columns * panel_in, rows * 2.3 + 0.2)
-        all_axes = drawn.subplots(rows, columns, squeeze=False).ravel()
-        look = looks_of([arm.discipline for arm in arms])
-        for axes, (metric, queue) in zip(all_axes, shown, strict=False):
-            draw_bars(axes, arm_intervals(results, metric, queue), look, metric.declared.scale)
-            if results.has_several_links:
-                of = where(results, metric, queue)
-                after = f", {of}" if of else ""
-            else:
-                after = "" if metric.group or len(results.directions) == 1 else f" {queue}"
-            _panel(axes, metric, after, results, panel_in)
-        for axes in all_axes[len(shown) :]:
-            axes.set_visible(False)
-        notes = [left_out(results)] if names is None else []
-        notes += dict.fromkeys(own_times(results, metric, queue) for metric, queue in shown)
-        if explained := "; ".join(filter(None, notes)):
-            drawn.supxlabel(
-                wrapped(explained, drawn.get_size_inches()[0] - 0.3), x=0.01, ha="left", color="#555555", fontsize=8
-            )
-        return drawn
-
-
 def _panel(axes: Axes, metric: Metric, way_after: str, results: Results, width_in: float) -> None:
     unit = metric.axis_label.removeprefix(metric.words).strip(" []")
     shown = f"{metric.words}{way_after}" + (f" [{unit}]" if unit and metric.declared.scale is None else "")
@@ -195,3 +91,126 @@ def _panel(axes: Axes, metric: Metric, way_after: str, results: Results, width_i
     axes.tick_params(axis="x", labelrotation=30)
     for label in axes.get_xticklabels():
         label.set_horizontalalignment("right")
+
+
+class Sweep(OfResults):
+    """Metrics over swept keys, and beside each other."""
+
+    def over(
+        self,
+        key: str,
+        metric: str = "sojourn_p95_ms",
+        queue: str = "down",
+        *,
+        width: Width | None = None,
+    ) -> Figure:
+        """A metric (as for ``bars``) over a swept key, ``"link.rate"``: a line per queue and cell of the other keys.
+
+        Raises
+        ------
+        ValueError
+            The experiment does not sweep the key, or there is no such metric.
+        """
+        results = self._results
+        swept = dict.fromkeys(key for arm in results.arms for key in arm.set)
+        if key not in swept:
+            known = f"must be one of the swept keys: {', '.join(swept)}" if swept else "the experiment sweeps no key"
+            raise ValueError(f'over: got "{key}"; {known}')
+        shown = metric_called(metric, results)
+        intervals = arm_intervals(results, shown, queue)
+        panels: dict[str, dict[str, list[tuple[Arm, Interval]]]] = {}
+        for arm, interval in zip(results.arms, intervals, strict=True):
+            rest = setting_text({other: value for other, value in arm.set.items() if other != key})
+            panels.setdefault(rest, {}).setdefault(arm.label, []).append((arm, interval))
+        if sum(map(len, panels.values())) <= MOST_IN_A_PANEL:
+            together = {
+                ", ".join(filter(None, [label, rest])): line
+                for rest, of in panels.items()
+                for label, line in of.items()
+            }
+            panels = {"": together}
+        scale = _Scale(key, list(swept), [arm.set[key] for arm in results.arms])
+        disciplines = {name: line[0][0].discipline for of in panels.values() for name, line in of.items()}
+        looks = dict(zip(disciplines, looks_of(list(disciplines.values())), strict=True))
+        columns = min(math.ceil(math.sqrt(len(panels))), 1 if width == "column" else 3)
+        rows = math.ceil(len(panels) / columns)
+        with style():
+            drawn = figure(width=width) if len(panels) == 1 else figure(2.6 * columns, 2.2 * rows + 0.6, width=width)
+            if len(panels) > 1 and width is not None:
+                drawn.set_size_inches(WIDTHS_IN[width], 1.9 * rows + 0.6)
+            all_axes = drawn.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+            for axes, (rest, lines) in zip(all_axes, panels.items(), strict=False):
+                for name, line in lines.items():
+                    _draw_line(axes, line, scale, looks[name], name)
+                if len(panels) > 1:
+                    title(axes, rest, drawn.get_size_inches()[0] / columns)
+            for axes in all_axes[len(panels) :]:
+                axes.set_visible(False)
+            for axes in all_axes[max(0, len(panels) - columns) : len(panels)]:
+                axes.xaxis.set_tick_params(labelbottom=True)  # the last of its column
+            first = all_axes[0]
+            scale.apply(first)
+            if wants_log(interval.middle for interval in intervals):
+                log_axis(first, "y")
+            elif shown.declared.scale is not None:
+                first.set_ylim(*shown.declared.scale)
+            else:
+                first.set_ylim(bottom=min(0.0, first.get_ylim()[0]))
+            repeated = any(interval.n > 1 for interval in intervals)
+            spread = f"median of the repeats, band: its {CONFIDENCE:.0%} confidence interval" if repeated else ""
+            explained = [where(results, shown, queue), samples_note(results, shown), spread]
+            explained.append(own_times(results, shown, queue))
+            if len(panels) == 1:
+                first.set_xlabel(scale.label)
+                name_y(first, shown.axis_label)
+                note(first, *explained)
+            else:
+                below = "; ".join(filter(None, explained))
+                below = wrapped(below, drawn.get_size_inches()[0] - 0.3)
+                drawn.supxlabel(f"{scale.label}\n{below}" if below else scale.label, fontsize=9)
+                drawn.supylabel(shown.axis_label, fontsize=9)
+            legend(drawn, first)
+            return drawn
+
+    def overview(self, metrics: Sequence[str] | None = None, *, width: Width | None = None) -> Figure:
+        """Several metrics (as for ``bars``) beside each other, a panel each.
+
+        By default the p95 of the sojourn time and the goodput in each direction, and the application quality: opinion
+        scores of calls, load times of pages, completion times of files, rates of video.
+
+        Raises
+        ------
+        ValueError
+            There is no such metric.
+        """
+        results = self._results
+        shown = (
+            overview_metrics(results)
+            if metrics is None
+            else [(metric_called(name, results), "down") for name in metrics]
+        )
+        arms = results.arms
+        columns = min(len(shown), 1 if width == "column" else 3)
+        rows = math.ceil(len(shown) / columns)
+        panel_in = WIDTHS_IN[width] / columns if width is not None else max(2.7, 0.5 * len(arms) + 0.9)
+        with style():
+            drawn = figure(columns * panel_in, rows * 2.3 + 0.2)
+            all_axes = drawn.subplots(rows, columns, squeeze=False).ravel()
+            look = looks_of([arm.discipline for arm in arms])
+            for axes, (metric, queue) in zip(all_axes, shown, strict=False):
+                draw_bars(axes, arm_intervals(results, metric, queue), look, metric.declared.scale)
+                if results.has_several_links:
+                    of = where(results, metric, queue)
+                    after = f", {of}" if of else ""
+                else:
+                    after = "" if metric.group or len(results.directions) == 1 else f" {queue}"
+                _panel(axes, metric, after, results, panel_in)
+            for axes in all_axes[len(shown) :]:
+                axes.set_visible(False)
+            notes = [left_out(results)] if metrics is None else []
+            notes += dict.fromkeys(own_times(results, metric, queue) for metric, queue in shown)
+            if explained := "; ".join(filter(None, notes)):
+                drawn.supxlabel(
+                    wrapped(explained, drawn.get_size_inches()[0] - 0.3), x=0.01, ha="left", color="#555555", fontsize=8
+                )
+            return drawn

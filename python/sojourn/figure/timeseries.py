@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from matplotlib.figure import Figure
 
+from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import Width, figure, legend, log_axis, looks_of, note, style, wants_log, way, where
 from sojourn.frame import series
 from sojourn.frame.metrics import metric_called
@@ -27,33 +28,6 @@ class NotRecordedError(ValueError):
 Middle = Literal["median", "mean"]
 """What the line shows: the median of the repeats in a band of their range, or their mean in a band of its 95 %
 confidence interval."""
-
-
-def sojourn_figure(results: Results, middle: Middle, queue: str, width: Width | None = None) -> Figure:
-    """Mean sojourn time per bin."""
-    return _figure(
-        results,
-        partial(series.sojourn, queue=queue),
-        1.0,
-        "sojourn time [ms]",
-        middle,
-        width,
-        way(results, queue),
-    )
-
-
-def goodput_figure(results: Results, middle: Middle, direction: Direction, width: Width | None = None) -> Figure:
-    """Goodput of all flows per bin."""
-    return _figure(
-        results,
-        partial(series.goodput, direction=direction),
-        1e-6,
-        "goodput [Mbit/s]",
-        middle,
-        width,
-        where(results, metric_called("goodput_bps"), direction),
-        "what waited behind a lost segment counts when that arrives",
-    )
 
 
 def _figure(
@@ -117,3 +91,52 @@ def _aligned(arm: Arm, read: Callable[[Run], Series | None]) -> tuple[FloatArray
     for row, one in zip(rows, found, strict=True):
         row[: len(one.value)] = one.value
     return bins, rows
+
+
+class Timeseries(OfResults):
+    """Sojourn time and goodput over time."""
+
+    def timeseries(self, middle: Middle = "median", queue: str = "down", *, width: Width | None = None) -> Figure:
+        """Sojourn time over time, repeats combined.
+
+        ``"median"`` draws the median of the repeats in a band of their range, ``"mean"`` their mean in a band of its
+        95 % confidence interval.
+
+        Raises
+        ------
+        NotRecordedError
+            The experiment has no ``[record] series``.
+        """
+        results = self._results
+        queue = self._known(queue)
+        return _figure(
+            results,
+            partial(series.sojourn, queue=queue),
+            1.0,
+            "sojourn time [ms]",
+            middle,
+            width,
+            way(results, queue),
+        )
+
+    def goodput(
+        self, middle: Middle = "median", direction: Direction = "down", *, width: Width | None = None
+    ) -> Figure:
+        """Goodput of all flows together over time; ``middle`` as for ``timeseries``.
+
+        Raises
+        ------
+        NotRecordedError
+            The experiment has no ``[record] series``.
+        """
+        results = self._results
+        return _figure(
+            results,
+            partial(series.goodput, direction=direction),
+            1e-6,
+            "goodput [Mbit/s]",
+            middle,
+            width,
+            where(results, metric_called("goodput_bps"), direction),
+            "what waited behind a lost segment counts when that arrives",
+        )

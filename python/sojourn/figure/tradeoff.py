@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import (
     COLORS,
     Look,
@@ -65,43 +66,6 @@ def one_sigma_ellipse(sample: FloatArray) -> FloatArray:
     return contour
 
 
-def ellipse(results: Results, queue: str, statistic: str, width: Width | None = None) -> Figure:
-    """Per arm: the repeats as dots, their medians as a mark, and their 1-sigma ellipse from three repeats on.
-
-    The mark is a circle; if there are more arms than colours, arms also have different marks.
-    """
-    few = len(results.arms) <= len(COLORS)
-
-    def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, is_log: bool) -> None:
-        color, mark = look.color, "o" if few else look.marker
-        axes.plot(*sample.T, ".", color=color, markersize=3, alpha=0.6)
-        axes.plot(*np.median(sample, axis=0), mark, color=color, markersize=6, label=arm.title)
-        if len(sample) > 2:
-            scaled = np.column_stack([np.log(sample[:, 0]), sample[:, 1]]) if is_log else sample
-            contour = one_sigma_ellipse(scaled)
-            x = np.exp(contour[:, 0]) if is_log else contour[:, 0]
-            axes.fill(x, contour[:, 1], facecolor=color + "33", edgecolor=color, linewidth=1.2)
-
-    return _figure(results, queue, statistic, draw, width)
-
-
-def scatter(results: Results, queue: str, statistic: str, width: Width | None = None) -> Figure:
-    """A mark per run; arms differ in colour and in shape."""
-
-    def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, _is_log: bool) -> None:
-        axes.plot(
-            *sample.T,
-            linestyle="none",
-            marker=look.marker,
-            markersize=5,
-            markerfacecolor=look.color + "77",
-            markeredgecolor=look.color,
-            label=arm.title,
-        )
-
-    return _figure(results, queue, statistic, draw, width)
-
-
 def _figure(
     results: Results,
     queue: str,
@@ -144,3 +108,47 @@ def widen(axes: Axes) -> None:
 
 def _words(statistic: str) -> str:
     return {"mean": "mean", "p50": "median"}.get(statistic, statistic.replace("_", "."))
+
+
+class Tradeoff(OfResults):
+    """Goodput against delay."""
+
+    def ellipse(self, queue: str = "down", *, delay: str = "mean", width: Width | None = None) -> Figure:
+        """Goodput against sojourn time, one 1-sigma ellipse over the repeats per arm (RFC 7928 §2.7).
+
+        The delay axis runs backwards: better is up and to the right. ``delay`` is the statistic of a run's sojourn
+        times, ``"mean"`` or a quantile like ``"p95"``. Fewer than three repeats give dots without an ellipse.
+        """
+        results = self._results
+        queue = self._known(queue)
+        few = len(results.arms) <= len(COLORS)
+
+        def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, is_log: bool) -> None:
+            color, mark = look.color, "o" if few else look.marker
+            axes.plot(*sample.T, ".", color=color, markersize=3, alpha=0.6)
+            axes.plot(*np.median(sample, axis=0), mark, color=color, markersize=6, label=arm.title)
+            if len(sample) > 2:
+                scaled = np.column_stack([np.log(sample[:, 0]), sample[:, 1]]) if is_log else sample
+                contour = one_sigma_ellipse(scaled)
+                x = np.exp(contour[:, 0]) if is_log else contour[:, 0]
+                axes.fill(x, contour[:, 1], facecolor=color + "33", edgecolor=color, linewidth=1.2)
+
+        return _figure(results, queue, delay, draw, width)
+
+    def scatter(self, queue: str = "down", *, delay: str = "p95", width: Width | None = None) -> Figure:
+        """Goodput against a percentile of the sojourn time, a mark per run; axes as in ``ellipse``."""
+        results = self._results
+        queue = self._known(queue)
+
+        def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, _is_log: bool) -> None:
+            axes.plot(
+                *sample.T,
+                linestyle="none",
+                marker=look.marker,
+                markersize=5,
+                markerfacecolor=look.color + "77",
+                markeredgecolor=look.color,
+                label=arm.title,
+            )
+
+        return _figure(results, queue, delay, draw, width)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
+from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import COLORS, Width, figure, legend, style, title, wrapped
 from sojourn.figure.timeseries import NotRecordedError
 from sojourn.frame.statistics import FloatArray
 
 if TYPE_CHECKING:
-    from sojourn.frame.results import Results, Run
+    from sojourn.frame.results import Run
 
 MOST_FLOWS = len(COLORS)
 """Flows that are drawn, the first of the file with a window."""
@@ -66,41 +67,53 @@ def _has_several(run: Run, traffic: int) -> bool:
     return sum(flow["traffic"] == traffic for flow in run.summary["flows"]) > 1
 
 
-def windows(results: Results, width: Width | None = None) -> Figure:
-    """The first run of every arm: a line per flow, its threshold dotted, repairs marked; below it pacing rates."""
-    arms = results.arms[:MOST_PANELS]
-    of_arms = [windows_of(arm.runs[0]) for arm in arms]
-    paced = [any(not np.isnan(one.pacing_mbps).all() for one in found) for found in of_arms]
-    with style():
-        heights = [share for paces in paced for share in ([1.7, 1.1] if paces else [1.7])]
-        drawn = figure(7.2, 0.8 + sum(heights), width=width)
-        ratios = {"height_ratios": heights}
-        panels = iter(drawn.subplots(len(heights), 1, sharex=True, squeeze=False, gridspec_kw=ratios)[:, 0])
-        for arm, found, paces in zip(arms, of_arms, paced, strict=True):
-            axes = next(panels)
-            for one, color in zip(found, COLORS, strict=False):
-                axes.plot(one.t_s, one.cwnd, color=color, label=one.name)
-                axes.plot(one.t_s, one.ssthresh, color=color, linestyle=":", linewidth=0.8)
-                repairs = one.state >= RECOVERY
-                axes.plot(one.t_s[repairs], one.cwnd[repairs], "x", color=color, markersize=4)
-            axes.set_ylabel("segments", fontsize=9)
-            if len(arms) > 1:
-                title(axes, arm.title, float(drawn.get_figwidth()))
-            if paces:
-                below = next(panels)
+class WindowsOverTime(OfResults):
+    """Congestion windows over time."""
+
+    def windows(self, *, width: Width | None = None) -> Figure:
+        """Congestion windows and pacing rates over time, the first run of every arm: a line per flow, with repairs.
+
+        Raises
+        ------
+        NotRecordedError
+            The experiment has no ``[record] series``.
+        """
+        results = self._results
+        arms = results.arms[:MOST_PANELS]
+        of_arms = [windows_of(arm.runs[0]) for arm in arms]
+        paced = [any(not np.isnan(one.pacing_mbps).all() for one in found) for found in of_arms]
+        with style():
+            heights = [share for paces in paced for share in ([1.7, 1.1] if paces else [1.7])]
+            drawn = figure(7.2, 0.8 + sum(heights), width=width)
+            ratios = {"height_ratios": heights}
+            panels = iter(drawn.subplots(len(heights), 1, sharex=True, squeeze=False, gridspec_kw=ratios)[:, 0])
+            for arm, found, paces in zip(arms, of_arms, paced, strict=True):
+                axes = next(panels)
                 for one, color in zip(found, COLORS, strict=False):
-                    below.plot(one.t_s, one.pacing_mbps, color=color)
-                below.set_ylabel("Mbit/s", fontsize=9)
-        for axes in drawn.axes:
-            # A first slow start may end far above all that follows.
-            axes.set_ylim(bottom=0.0)
-            axes.margins(x=0)
-        count = max(map(len, of_arms))
-        left_out = [f"the first {MOST_FLOWS} of {count} flows"] if count > MOST_FLOWS else []
-        left_out += [f"the first {MOST_PANELS} of {len(results.arms)} arms"] if len(results.arms) > MOST_PANELS else []
-        words = ["congestion window; dotted: slow start threshold; ×: losses are repaired"]
-        words += ["Mbit/s: pacing rate"] if any(paced) else []
-        text = wrapped("; ".join([*words, *left_out]), float(drawn.get_figwidth()))
-        drawn.supxlabel("time [s]\n" + text, fontsize=8)
-        legend(drawn, drawn.axes[0])
-        return drawn
+                    axes.plot(one.t_s, one.cwnd, color=color, label=one.name)
+                    axes.plot(one.t_s, one.ssthresh, color=color, linestyle=":", linewidth=0.8)
+                    repairs = one.state >= RECOVERY
+                    axes.plot(one.t_s[repairs], one.cwnd[repairs], "x", color=color, markersize=4)
+                axes.set_ylabel("segments", fontsize=9)
+                if len(arms) > 1:
+                    title(axes, arm.title, float(drawn.get_figwidth()))
+                if paces:
+                    below = next(panels)
+                    for one, color in zip(found, COLORS, strict=False):
+                        below.plot(one.t_s, one.pacing_mbps, color=color)
+                    below.set_ylabel("Mbit/s", fontsize=9)
+            for axes in drawn.axes:
+                # A first slow start may end far above all that follows.
+                axes.set_ylim(bottom=0.0)
+                axes.margins(x=0)
+            count = max(map(len, of_arms))
+            left_out = [f"the first {MOST_FLOWS} of {count} flows"] if count > MOST_FLOWS else []
+            left_out += (
+                [f"the first {MOST_PANELS} of {len(results.arms)} arms"] if len(results.arms) > MOST_PANELS else []
+            )
+            words = ["congestion window; dotted: slow start threshold; ×: losses are repaired"]
+            words += ["Mbit/s: pacing rate"] if any(paced) else []
+            text = wrapped("; ".join([*words, *left_out]), float(drawn.get_figwidth()))
+            drawn.supxlabel("time [s]\n" + text, fontsize=8)
+            legend(drawn, drawn.axes[0])
+            return drawn

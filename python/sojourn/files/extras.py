@@ -36,11 +36,11 @@ def needed(package: str, extra: str | None = None) -> str:
 
 def missing(error: ModuleNotFoundError) -> ModuleNotFoundError:
     """The error of an import with how to get the package, if an extra has it."""
-    message = told(error)
+    message = hint(error)
     return error if message is None else ModuleNotFoundError(message, name=error.name)
 
 
-def told(error: ModuleNotFoundError, extra: str | None = None) -> str | None:
+def hint(error: ModuleNotFoundError, extra: str | None = None) -> str | None:
     """How to get the package that an import did not find, as ``needed``; None if no extra has it."""
     package = (error.name or "").partition(".")[0]
     return needed(package, extra) if package in EXTRA_OF else None

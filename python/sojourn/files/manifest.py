@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
-from sojourn.files import locks
+from sojourn.files import locks, whole
 
 FILE = ".sojourn-manifest.json"
 FORMAT = 1
@@ -140,11 +140,11 @@ class Manifest:
         found = self.foreign(names)
         if not found:
             return
-        told = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+        shown = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
         was, it = ("was", "it") if len(found) == 1 else ("were", "them")
         why = f"{was} changed since we wrote {it}, or not written by us" if self.exists else f"{was} there before"
         raise OutputError(
-            f"{self.folder}: {told} {why}; nothing was replaced: name another directory, or move {it} away"
+            f"{self.folder}: {shown} {why}; nothing was replaced: name another directory, or move {it} away"
         )
 
     def _blocked(self, name: str) -> str | None:
@@ -161,15 +161,7 @@ class Manifest:
         made_of = {name: self.made_of[name] for name in sorted(self.made_of) if name in files}
         document = {"format": FORMAT, "key": self.key, "files": files, **({"made_of": made_of} if made_of else {})}
         text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-        temporary = self.folder / f".sojourn-manifest.{os.getpid()}.partial"
-        try:
-            with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.folder / FILE)
-        finally:
-            temporary.unlink(missing_ok=True)
+        whole.write(self.folder / FILE, text.encode())
 
 
 @contextlib.contextmanager

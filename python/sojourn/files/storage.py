@@ -39,14 +39,17 @@ def prepare(directory: Path, names: Iterable[str] = ()) -> None:
 
 
 @contextlib.contextmanager
-def reserved(directory: Path, names: Iterable[str] = ()) -> Iterator[None]:
-    """``prepare``; within the context, no other process makes runs for this directory.
+def reserved(directory: Path | None, names: Iterable[str] = ()) -> Iterator[None]:
+    """``prepare``; within the context, no other process makes runs for this directory. None reserves nothing.
 
     Raises
     ------
     OutputError
         As ``prepare``; or another process makes runs for it.
     """
+    if directory is None:
+        yield
+        return
     prepare(directory, names)
     workspace = Workspace.make(directory, for_runs=True)
     try:

@@ -92,10 +92,10 @@ def convert(data: object, kind: type[T], where: str = "", hook: Hook = texts) ->
     try:
         return msgspec.convert(data, kind, dec_hook=hook)
     except msgspec.ValidationError as error:
-        raise ValueError(_told(str(error), data, kind, where, hook)) from None
+        raise ValueError(_message(str(error), data, kind, where, hook)) from None
 
 
-def _told(message: str, data: Any, kind: Any, where: str, hook: Hook) -> str:
+def _message(message: str, data: Any, kind: Any, where: str, hook: Hook) -> str:
     """Rewrites msgspec's message about data of the wrong type in the form of our other messages."""
     problem, _, at = message.partition(" - at `$")
     path: list[str] = []

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sojourn.frame.groups import shown_groups
-from sojourn.frame.swept import quantity
+from sojourn.frame.swept import links_in, quantity
 from sojourn.schema import DIRECTIONS
 
 if TYPE_CHECKING:
@@ -20,11 +20,7 @@ MORE = 1.05
 def links_of(results: Results) -> dict[str, Sequence[Mapping[str, Any]]]:
     """The links of each cell, by what the cell sets; none if they are not known."""
     try:
-        return {
-            json.dumps(cell["set"]): link if isinstance(link, list) else [link]
-            for cell in json.loads(results.resolved_json or "[]")
-            for link in [cell["link"]]
-        }
+        return {json.dumps(cell["set"]): links_in(cell) for cell in json.loads(results.resolved_json or "[]")}
     except (ValueError, LookupError, TypeError, RecursionError):
         return {}  # Whoever shows the file itself tells that it is damaged.
 
@@ -51,7 +47,7 @@ def above_capacity(results: Results, directions: Collection[str] = DIRECTIONS) -
                 together |= not found and sum(one["goodput_bps"] for one in groups) > MORE * carried
     queued = "what was queued before the warm-up ended counts when it arrives"
     lost = ", and what waited behind a lost segment" if any(above.values()) else ""
-    said = f"; the goodput of {', '.join(above)} exceeds the link's rate: {queued}{lost}" if above else ""
+    note = f"; the goodput of {', '.join(above)} exceeds the link's rate: {queued}{lost}" if above else ""
     if together:
-        said += "; goodputs of flows, each over the time in which it sends, add up to more than the link carried"
-    return said
+        note += "; goodputs of flows, each over the time in which it sends, add up to more than the link carried"
+    return note

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sojourn import _core
 
@@ -27,6 +27,12 @@ SHOWN: dict[str, tuple[float, str]] = {
     "percent": (1.0, "%"),
 }
 """How a unit is displayed: its divisor and its name."""
+
+
+def links_in(experiment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The links of an experiment: those of ``[[link]]``, or the one of ``[link]``."""
+    links: Any = experiment["link"]
+    return links if isinstance(links, list) else [links]
 
 
 def quantity(value: object) -> Quantity | None:

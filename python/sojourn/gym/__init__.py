@@ -4,7 +4,7 @@
 >>> import sojourn.gym
 >>> environment = gymnasium.make("sojourn/AQM-v0", experiment="examples/learning.toml", interval="15 ms")
 >>> seen, _ = environment.reset(seed=1)
->>> seen, reward, ended, truncated, told = environment.step(environment.action_space.sample())
+>>> seen, reward, ended, truncated, info = environment.step(environment.action_space.sample())
 
 ``gymnasium.make_vec("sojourn/AQM-v0", num_envs=64, experiment=…)`` steps many runs at once, on several threads.
 

@@ -79,6 +79,6 @@ class AQM(gymnasium.Env[Observed, npt.NDArray[np.float32]]):
             raise gymnasium.error.ResetNeeded("step: call reset first")
         numbers, ended = self._run.step(np.asarray(action, np.float64).reshape(1, -1))
         seen = numbers[0]
-        told = {"seen": Seen(self.episodes.names, seen)}
+        info = {"seen": Seen(self.episodes.names, seen)}
         reward = float(self.episodes.rewarded(seen))
-        return seen[self.episodes.indices].astype(np.float32), reward, False, bool(ended[0]), told
+        return seen[self.episodes.indices].astype(np.float32), reward, False, bool(ended[0]), info

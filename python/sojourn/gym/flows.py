@@ -128,8 +128,8 @@ class Flows(ParallelEnv[str, Observed, npt.NDArray[np.float32]]):  # type: ignor
         self._run, self._windows = _core.Session(spec), {}
         self.agents = list(self.possible_agents)
         self._seen[:] = 0.0
-        told = {"set": json.loads(spec.set_json)}
-        return self._all(), {agent: dict(told) for agent in self.agents}
+        info = {"set": json.loads(spec.set_json)}
+        return self._all(), {agent: dict(info) for agent in self.agents}
 
     def step(
         self, actions: Mapping[str, npt.NDArray[np.float32]]
@@ -152,10 +152,10 @@ class Flows(ParallelEnv[str, Observed, npt.NDArray[np.float32]]):  # type: ignor
         ended = self._run.finished
         observed = self._all()
         never, truncated = (dict.fromkeys(self.agents, state) for state in (False, ended))
-        told = {agent: {"seen": seen} for agent in self.agents}
+        info = {agent: {"seen": seen} for agent in self.agents}
         if ended:
             self.agents = []
-        return observed, rewards, never, truncated, told
+        return observed, rewards, never, truncated, info
 
     def _all(self) -> dict[str, Observed]:
         indices = self.episodes.names

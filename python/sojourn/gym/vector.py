@@ -88,8 +88,8 @@ class AQMVector(VectorEnv[Rows, Rows, npt.NDArray[Any]]):
         seen = numbers[:, self.episodes.indices].astype(np.float32)
         # A run that begins has not been acted on yet.
         rewards[begun], seen[begun] = 0.0, 0.0
-        told = {"seen": Seen(self.episodes.names, numbers)}
-        return seen, rewards, np.zeros(self.num_envs, np.bool_), self._ended.copy(), told
+        info = {"seen": Seen(self.episodes.names, numbers)}
+        return seen, rewards, np.zeros(self.num_envs, np.bool_), self._ended.copy(), info
 
     def _spec(self, index: int) -> _core.RunSpec:
         chance = self._chances[index]

@@ -102,11 +102,11 @@ class Linux:
         began = time.monotonic()
         # A machine has its own namespaces; on a host they are distinguished by process and run.
         prefix = "sj" if self.on == "vm" else f"sj{os.getpid()}-{next(_host_runs)}"
-        told = _core.linux_job(spec, prefix)
+        job_json = _core.linux_job(spec, prefix)
         if self.on == "vm":
-            recording = machine.run(told, spec.seed, self._kernel, json.loads(told)["modules"], monitor)
+            recording = machine.run(job_json, spec.seed, self._kernel, json.loads(job_json)["modules"], monitor)
         elif isinstance(self.on, Lab):
-            recording = testbed.run(self.on, told, prefix, monitor)
+            recording = testbed.run(self.on, job_json, prefix, monitor)
         else:
-            recording = host.run(told, monitor)
+            recording = host.run(job_json, monitor)
         return _core.linux_run(spec, recording, time.monotonic() - began)

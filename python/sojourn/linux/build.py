@@ -266,7 +266,7 @@ def _make(tree: Path, *words: str, log: Path | None = None, say: Say | None = No
     environment = {
         name: value for name, value in os.environ.items() if name not in ("ARCH", "CROSS_COMPILE", "MAKEFLAGS")
     } | _BUILD
-    said: list[str] = []
+    output: list[str] = []
     compiled = 0
     with subprocess.Popen(
         programs.ending_with_us(command),
@@ -278,16 +278,16 @@ def _make(tree: Path, *words: str, log: Path | None = None, say: Say | None = No
         errors="replace",
     ) as made:
         for line in made.stdout or ():
-            said.append(line)
+            output.append(line)
             compiled += line.startswith("  CC ")
             if say is not None and line.startswith("  CC ") and compiled % TELL_EVERY == 0:
                 say(f"compiled {compiled} files")
     if made.returncode != 0:
         where = ""
         if log is not None:
-            log.write_text("".join(said), encoding="utf-8")
+            log.write_text("".join(output), encoding="utf-8")
             where = f" (full output: {log})"
-        errors = [line.strip() for line in said if "error" in line.lower()] or said[-1:]
+        errors = [line.strip() for line in output if "error" in line.lower()] or output[-1:]
         raise LinuxError(f"{' '.join(command)} failed: {errors[0].strip() if errors else ''}{where}")
 
 

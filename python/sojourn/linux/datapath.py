@@ -23,7 +23,7 @@ from sojourn import _core
 from sojourn.files.workspace import scratch
 from sojourn.linux import host, programs
 from sojourn.linux.errors import LinuxError
-from sojourn.live import Feed
+from sojourn.live.feed import Feed
 
 _LONGEST = 1 << 20
 """Bytes of a message of the agent."""
@@ -109,8 +109,8 @@ class Datapath:
             The monitor was cancelled.
         """
         began = time.monotonic()
-        told = _core.path_job(spec)
-        with host.alone(monitor, _lock()), prepared(told, spec, monitor, self.feed) as folder:
+        job_json = _core.path_job(spec)
+        with host.alone(monitor, _lock()), prepared(job_json, spec, monitor, self.feed) as folder:
             command = [*apart(folder), "path", str(folder / "job.json"), str(folder / "recording")]
             host.run_agent(command, folder / "said", monitor)
             recording = (folder / "recording").read_bytes()
@@ -124,7 +124,7 @@ def _lock() -> Path:
 
 @contextmanager
 def prepared(
-    told: str, spec: _core.RunSpec, monitor: _core.Monitor, feed: Feed | None = None, *, outside: bool = False
+    job_json: str, spec: _core.RunSpec, monitor: _core.Monitor, feed: Feed | None = None, *, outside: bool = False
 ) -> Iterator[Path]:
     """A folder with a run's job and the agent.
 
@@ -140,7 +140,7 @@ def prepared(
     try:
         agent = programs.require_agent().read_bytes()
         with scratch() as folder, ExitStack() as stack:
-            job = json.loads(told)
+            job = json.loads(job_json)
             decider = _core.Decider.begin(spec, str(folder / "decide"), monitor)
             if decider is not None:
                 job["decider"] = str(folder / "decide")
@@ -166,8 +166,8 @@ def _watched(folder: Path, feed: Feed) -> Iterator[str]:
     asking = threading.Lock()
 
     def hear() -> None:
-        while said := own.recv(_LONGEST):
-            message = json.loads(said)
+        while received := own.recv(_LONGEST):
+            message = json.loads(received)
             if "set" in message:
                 answers.put(message)
             else:

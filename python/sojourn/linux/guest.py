@@ -35,9 +35,9 @@ class Console:
         self._monitor = monitor
         self._rest = b""
 
-    def take(self, said: bytes) -> None:
+    def take(self, output: bytes) -> None:
         """Processes new output."""
-        *lines, self._rest = (self._rest + said).split(b"\n")
+        *lines, self._rest = (self._rest + output).split(b"\n")
         for line in lines:
             self._line(line.decode(errors="replace").strip())
 
@@ -98,9 +98,9 @@ def follow(
         while selector.get_map() and not is_over():
             ready = selector.select(POLL_S)
             for key, _ in ready:
-                said = os.read(key.fd, 1 << 16)
-                if said:
-                    key.data(said)
+                output = os.read(key.fd, 1 << 16)
+                if output:
+                    key.data(output)
                 else:
                     selector.unregister(key.fd)
             silence.check(heard=bool(ready))
@@ -121,11 +121,11 @@ def follow_file(process: subprocess.Popen[bytes], folder: Path, console: Console
         while console.recorded is None:
             # Asked first, so that all it wrote before its end is read.
             has_ended = process.poll() is not None
-            said = file.read()
-            console.take(said)
+            output = file.read()
+            console.take(output)
             if has_ended:
                 return
-            silence.check(heard=bool(said))
+            silence.check(heard=bool(output))
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(POLL_S)
 

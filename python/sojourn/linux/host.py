@@ -50,7 +50,7 @@ def check(modules: Iterable[str]) -> None:
                 raise LinuxError(f"the running kernel {release} has no {module}{meaning(module, 'omit --on host')}")
 
 
-def run(told: str, monitor: _core.Monitor) -> bytes:
+def run(job_json: str, monitor: _core.Monitor) -> bytes:
     """Runs a job with the agent on this host; returns its recording. In every case the network is removed afterwards.
 
     Only one run is made at a time: the packets of two would pass the same tracepoints, and each would delay the other.
@@ -62,12 +62,12 @@ def run(told: str, monitor: _core.Monitor) -> bytes:
     Cancelled
         The monitor was cancelled.
     """
-    job = json.loads(told)
+    job = json.loads(job_json)
     try:
         agent = programs.require_agent().read_bytes()
         with alone(monitor), scratch() as folder:
             _load_modules(job["modules"])
-            (folder / "job.json").write_text(told, encoding="utf-8")
+            (folder / "job.json").write_text(job_json, encoding="utf-8")
             # Packages do not always keep a file executable.
             (folder / "sojourn-agent").write_bytes(agent)
             (folder / "sojourn-agent").chmod(0o755)

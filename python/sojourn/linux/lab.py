@@ -149,12 +149,12 @@ def _check_all(hosts: list[Host]) -> None:
 class Connection:
     """The agent on a host, copied there and removed again at its start."""
 
-    def __init__(self, host: Host, agent: bytes, said: IO[bytes]) -> None:
+    def __init__(self, host: Host, agent: bytes, errors: IO[bytes]) -> None:
         self.host = host
         self._inbox: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self._writing = threading.Lock()
         # A file: a connection that ssh(1) keeps for others (ControlPersist) would keep a pipe open.
-        self._said = said
+        self._errors = errors
         self._heard = time.monotonic()
         self._greeted = False
         # Runs in a row share a connection. Its socket is in a folder of the user's own.
@@ -167,7 +167,7 @@ class Connection:
             [programs.SSH, *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._said,
+            stderr=self._errors,
             start_new_session=True,
         )
         threading.Thread(target=self._hear, daemon=True).start()
@@ -192,10 +192,10 @@ class Connection:
             self._process.stdin.write(data)
             self._process.stdin.flush()
 
-    def tell(self, told: object) -> None:
+    def tell(self, message: object) -> None:
         """Tells the agent something."""
         self._heard = time.monotonic()
-        self._write(json.dumps(told).encode() + b"\n")
+        self._write(json.dumps(message).encode() + b"\n")
 
     def beat(self) -> None:
         """Gives the agent a sign of life, once it has been copied: it may wait for that of a slower host."""
@@ -223,16 +223,16 @@ class Connection:
             monitor.report(float(message["second"]))
         return message.get(key)
 
-    def ask(self, told: object, key: str, monitor: _core.Monitor) -> Any:
+    def ask(self, message: object, key: str, monitor: _core.Monitor) -> Any:
         """Tells the agent something, and waits for its answer; errors as for ``hear``."""
-        self.tell(told)
+        self.tell(message)
         return self.hear(key, monitor)
 
     def _last_words(self) -> str:
-        self._said.seek(0)
-        lines = [line.strip() for line in self._said.read().decode(errors="replace").splitlines() if line.strip()]
-        said = lines[-1].removeprefix("sojourn-agent: ") if lines else "the connection has ended"
-        return f"{said} (ssh {self.host.ssh})"
+        self._errors.seek(0)
+        lines = [line.strip() for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
+        last = lines[-1].removeprefix("sojourn-agent: ") if lines else "the connection has ended"
+        return f"{last} (ssh {self.host.ssh})"
 
     def end(self) -> None:
         """Lets the agent clean up and end."""
@@ -358,8 +358,8 @@ def examined(lab: Lab, host: Host) -> dict[str, Any]:
     """Whether a host can be reached, what it lacks, and what is there."""
     try:
         with connected(lab, _core.Monitor(), [host]) as (connection,):
-            told = {"disciplines": [*NEEDED, *OTHERS], "controls": []}
-            seen = connection.ask({"look": told}, "seen", _core.Monitor())
+            wanted = {"disciplines": [*NEEDED, *OTHERS], "controls": []}
+            seen = connection.ask({"look": wanted}, "seen", _core.Monitor())
     except (_core.ExperimentError, LinuxError) as error:
         what = str(error).removeprefix(f"{lab.path}: ").removeprefix(f"{host.name}: ")
         remedy = f"ssh -o BatchMode=yes {host.ssh} id -u must print 0: see ssh-copy-id(1)"

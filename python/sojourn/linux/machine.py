@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 from sojourn import _core
 from sojourn.files.workspace import scratch
 from sojourn.linux import emulated, programs, user_mode
@@ -10,12 +14,12 @@ from sojourn.linux.errors import LinuxError
 from sojourn.linux.kernel import Kernel, module_content
 
 
-def run(told: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core.Monitor) -> bytes:
+def run(job_json: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core.Monitor) -> bytes:
     """Boots a machine that carries out a job, and returns its recording.
 
     Parameters
     ----------
-    told
+    job_json
         The job as the agent reads it.
     seed
         Seed of the guest's random numbers.
@@ -33,24 +37,18 @@ def run(told: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core
     """
     if not kernel.user_mode:
         programs.require(programs.QEMU)
-    try:
-        with scratch() as folder:
-            initrd = folder / "initrd"
-            initrd.write_bytes(initial_files(told, kernel, modules))
-            if kernel.user_mode:
-                return user_mode.run(kernel, initrd, monitor)
-            return emulated.run(kernel, initrd, seed, monitor)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        raise LinuxError(f"virtual machine: {where}{error.strerror}") from None
+    with _booting(lambda: initial_files(job_json, kernel, modules)) as initrd:
+        if kernel.user_mode:
+            return user_mode.run(kernel, initrd, monitor)
+        return emulated.run(kernel, initrd, seed, monitor)
 
 
-def run_wifi(told: str, kernel: Kernel, options: list[str], monitor: _core.Monitor) -> bytes:
+def run_wifi(job_json: str, kernel: Kernel, options: list[str], monitor: _core.Monitor) -> bytes:
     """Boots a kernel that was built with a radio, which carries out a job on its Wi-Fi queues.
 
     Parameters
     ----------
-    told
+    job_json
         The job as the agent reads it.
     options
         Words for the kernel's command line: parameters of the radio.
@@ -62,17 +60,24 @@ def run_wifi(told: str, kernel: Kernel, options: list[str], monitor: _core.Monit
     Cancelled
         The monitor was told to stop.
     """
+    with _booting(lambda: initial_files(job_json, kernel, [], name="wifi.json")) as initrd:
+        return user_mode.run(kernel, initrd, monitor, options)
+
+
+@contextmanager
+def _booting(files: Callable[[], bytes]) -> Iterator[Path]:
+    """The file with a machine's initial file system; what the operating system refuses is an error of the machine."""
     try:
         with scratch() as folder:
             initrd = folder / "initrd"
-            initrd.write_bytes(initial_files(told, kernel, [], name="wifi.json"))
-            return user_mode.run(kernel, initrd, monitor, options)
+            initrd.write_bytes(files())
+            yield initrd
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise LinuxError(f"virtual machine: {where}{error.strerror}") from None
 
 
-def initial_files(told: str, kernel: Kernel, modules: list[str], name: str = "job.json") -> bytes:
+def initial_files(job_json: str, kernel: Kernel, modules: list[str], name: str = "job.json") -> bytes:
     """The initial file system: agent, job, and modules in order.
 
     Raises
@@ -84,7 +89,7 @@ def initial_files(told: str, kernel: Kernel, modules: list[str], name: str = "jo
     archive.add_device("/dev/console", 5, 1)
     archive.add_directories(["proc", "sys", "tmp", "run", "modules", "modules-late"])
     archive.add_file("/init", programs.require_agent().read_bytes(), executable=True)
-    archive.add_file(f"/{name}", told.encode())
+    archive.add_file(f"/{name}", job_json.encode())
     early = kernel.in_order(modules)
     late = [] if kernel.user_mode else kernel.in_order(emulated.RESULT_MODULES)
     late = [path for path in late if path not in early]

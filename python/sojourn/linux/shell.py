@@ -20,7 +20,7 @@ from sojourn import _core
 from sojourn.linux import programs
 from sojourn.linux.datapath import apart, prepared, require
 from sojourn.linux.errors import LinuxError
-from sojourn.live import Feed
+from sojourn.live.feed import Feed
 
 if sys.platform != "win32":
     _OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT}
@@ -104,8 +104,8 @@ class Shell:
             The agent cannot be started, or it has failed and said why.
         """
         began = time.monotonic()
-        told = _core.shell_job(spec, list(self.servers), self.between)
-        with prepared(told, spec, monitor, self.feed, outside=self.reaches_outside) as folder:
+        job_json = _core.shell_job(spec, list(self.servers), self.between)
+        with prepared(job_json, spec, monitor, self.feed, outside=self.reaches_outside) as folder:
             recording = folder / "recording"
             command = [*apart(folder), "shell", str(folder / "job.json"), str(recording), *self.program]
             with _signals_held() as held, subprocess.Popen(command) as agent:

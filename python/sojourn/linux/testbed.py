@@ -152,11 +152,11 @@ def _probe(
     lab: Lab,
     sending: tuple[Connection, str],
     receiving: tuple[Connection, str],
-    told: tuple[int, int],
+    largest: tuple[int, int],
     monitor: _core.Monitor,
 ) -> None:
     """Checks that a link carries more than the highest rate of the queues, so that these are the only bottleneck."""
-    rate, frame = told
+    rate, frame = largest
     ends = [
         {
             "namespace": f"sj-probe{number}",
@@ -214,7 +214,7 @@ def release(lab: Lab) -> str:
         return str(router.ask({"look": {"disciplines": [], "controls": []}}, "seen", monitor)["kernel"])
 
 
-def run(lab: Lab, told: str, prefix: str, monitor: _core.Monitor) -> bytes:
+def run(lab: Lab, job_json: str, prefix: str, monitor: _core.Monitor) -> bytes:
     """Runs a job on a testbed; returns its recording. In every case the hosts are as before afterwards.
 
     Raises
@@ -226,7 +226,7 @@ def run(lab: Lab, told: str, prefix: str, monitor: _core.Monitor) -> bytes:
     Cancelled
         The monitor was cancelled.
     """
-    parts = _core.linux_parts(told, prefix, lab.machines)
+    parts = _core.linux_parts(job_json, prefix, lab.machines)
     lock = Path(tempfile.gettempdir(), f"sojourn-{os.geteuid()}.lock")
     with host.alone(monitor, lock), connected(lab, monitor) as connections:
         _prepare(connections, monitor)
@@ -244,4 +244,4 @@ def run(lab: Lab, told: str, prefix: str, monitor: _core.Monitor) -> bytes:
             drift = offset.drifts(Offset.ask(one, monitor))
             if drift is not None:
                 raise LinuxError(f"{one.host.name}: {drift}: the run's times are wrong")
-        return _core.linux_joined(told, prefix, lab.machines, recordings)
+        return _core.linux_joined(job_json, prefix, lab.machines, recordings)

@@ -395,19 +395,12 @@ def natural_width(sheet: Sheet) -> int:
 
 def as_table(sheet: Sheet, *, narrow: bool = False) -> Table:
     """A sheet for a terminal; if ``narrow``, breaks the headings of swept keys at their dots, and their values."""
-    table = Table(
-        title=Text(sheet.title),
-        caption=Text(sheet.caption),
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        caption_justify="left",
-        padding=(0, 1, 0, 0),
-    )
+    table = titled(sheet.title, sheet.caption)
     table.add_column(sheet.headings[0], overflow="fold", min_width=8)
     for heading in sheet.headings[1 : sheet.words]:
-        told = heading.replace(".", ".\n") if narrow else heading
+        broken = heading.replace(".", ".\n") if narrow else heading
         table.add_column(
-            told,
+            broken,
             justify="left" if heading in ("way", "traffic", "inner queue", "station") else "right",
             overflow="fold",
         )
@@ -417,6 +410,19 @@ def as_table(sheet: Sheet, *, narrow: bool = False) -> Table:
         # As text: rich would interpret brackets in a label as markup.
         table.add_row(*map(Text, row))
     return table
+
+
+def titled(title: str, caption: str) -> Table:
+    """An empty table for a terminal between its title and its caption."""
+    return Table(
+        # As text: rich would interpret brackets as markup.
+        title=Text(title),
+        caption=Text(caption),
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        caption_justify="left",
+        padding=(0, 1, 0, 0),
+    )
 
 
 def sheet_html(sheet: Sheet) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from sojourn import _core
-from sojourn.frame.swept import quantity
+from sojourn.frame.swept import links_in, quantity
 
 PACKET_BYTES = 120.0
 """Memory of a queued packet, whatever its size: measured with 3.5 million of them."""
@@ -63,7 +63,7 @@ def recording(spec: _core.RunSpec) -> Recording:
     bin_ = quantity(record.get("series"))
     if bin_ is not None and bin_.value:
         bin_s = bin_.value / 1000.0
-        links = experiment["link"] if isinstance(experiment["link"], list) else [experiment["link"]]
+        links = links_in(experiment)
         flow_bytes = FLOW_SERIES_BYTES * min(1.0, math.sqrt(bin_s / CHANGES_S))
         bins = spec.duration_s / bin_s
         rows["series"] = bins * (flows_of(spec) + len(links))
@@ -78,7 +78,7 @@ def queued_bytes(spec: _core.RunSpec) -> float:
     Traffic that adapts to the link is not counted.
     """
     experiment = json.loads(spec.document)["experiment"]
-    links = experiment["link"] if isinstance(experiment["link"], list) else [experiment["link"]]
+    links = links_in(experiment)
     return sum(_queued_packets(experiment, links, way, spec.duration_s) for way in ("down", "up")) * PACKET_BYTES
 
 

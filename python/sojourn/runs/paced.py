@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from sojourn import _core
-from sojourn.live import Feed
+from sojourn.live.feed import Feed
 from sojourn.runs.backends import Simulator
 
 EVERY_S = 0.1

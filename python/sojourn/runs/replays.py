@@ -103,7 +103,7 @@ def replay_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str
     try:
         return cast("Outcome", json.loads(recording.replay(aqm, list(overrides))))
     except _core.ExperimentError as error:
-        raise _told_as_option(error) from None
+        raise _as_option(error) from None
 
 
 def follow_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str]], every: str) -> Columns:
@@ -113,7 +113,7 @@ def follow_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str
     try:
         return recording.follow(aqm, list(overrides), every)
     except _core.ExperimentError as error:
-        raise _told_as_option(error) from None
+        raise _as_option(error) from None
 
 
 def _check(overrides: Sequence[tuple[str, str]]) -> None:
@@ -131,7 +131,7 @@ def _read(events: str | Path) -> _core.Recording:
         raise _core.ExperimentError(f"{events}: cannot be read: {error.strerror or error}") from None
 
 
-def _told_as_option(error: _core.ExperimentError) -> _core.ExperimentError:
+def _as_option(error: _core.ExperimentError) -> _core.ExperimentError:
     # The queue was parsed as part of an experiment that the user does not see.
     text = re.sub(r"^--set queue\.0\.aqm: ", "--aqm: ", str(error))
     text = re.sub(r"^replay: queue\.0\.(\w+): ", r"\1: ", text)

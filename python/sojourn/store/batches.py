@@ -12,8 +12,8 @@ from sojourn.runs.execution import Report, as_run, execute, named
 from sojourn.runs.executors import MakeExecutor, Threads, default_workers
 from sojourn.store import Store
 from sojourn.store.keys import backend_key
-from sojourn.store.listing import Listing
-from sojourn.store.planning import batch_of_listing, mend
+from sojourn.store.planning import batch_of_list, mend
+from sojourn.store.run_list import RunList
 from sojourn.store.stored import runs_of
 from sojourn.store.work import known_runs, work
 
@@ -97,11 +97,9 @@ def make(
     if not specs:
         return {}, None
     where = backend or backend_of("sim")
-    listing = Listing.of(name, specs, backend_key(where))
+    run_list = RunList.of(name, specs, backend_key(where))
     # Only the simulator is fast enough for several runs to be worth a batch.
-    plan = store.find(listing) or store.add_listing(
-        listing, batch_of_listing(specs, jobs) if where.name == "sim" else 1
-    )
+    plan = store.find(run_list) or store.add_list(run_list, batch_of_list(specs, jobs) if where.name == "sim" else 1)
     for path in mend(plan):
         store.say(f"{path}: damaged; its runs are repeated")
     stopped_by = None

@@ -10,7 +10,7 @@ from sojourn import _core
 from sojourn.files import interrupts
 from sojourn.runs.execution import Report
 from sojourn.store.plans import StoredPlan
-from sojourn.store.work import Ahead, compact, make_batch
+from sojourn.store.work import Remaining, compact, make_batch
 
 
 def work(plan: StoredPlan, address: str, *, report: Report | None = None) -> BaseException | None:
@@ -29,9 +29,9 @@ def work(plan: StoredPlan, address: str, *, report: Report | None = None) -> Bas
     try:
         client = distributed.Client(address, timeout="10s")
     except (OSError, ValueError, TimeoutError) as error:
-        told = " ".join(str(error).split())
-        raise _core.ExperimentError(f'--dask: got "{address}"; must be the address of a scheduler: {told}') from None
-    began, ahead = time.monotonic(), Ahead(plan)
+        reason = " ".join(str(error).split())
+        raise _core.ExperimentError(f'--dask: got "{address}"; must be the address of a scheduler: {reason}') from None
+    began, remaining = time.monotonic(), Remaining(plan)
     stopped_by: BaseException | None = None
     with client, interrupts.held() as presses:
         # Dask gives the batch of a dead worker to another one, which waits until the claim expires.
@@ -46,7 +46,7 @@ def work(plan: StoredPlan, address: str, *, report: Report | None = None) -> Bas
             failed = next((future.exception() for future in ended if future.status == "error"), None)
             stopped_by = KeyboardInterrupt() if presses else failed
             if report is not None:
-                report(ahead.progress(0.0, time.monotonic() - began))
+                report(remaining.progress(0.0, time.monotonic() - began))
             if stopped_by is not None:
                 client.cancel(list(left), force=True)
                 break

@@ -14,7 +14,6 @@ import os
 import re
 import sys
 import time
-import uuid
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sojourn import _core
+from sojourn.files import whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -246,7 +246,7 @@ def write_part(folder: Path, first: int, last: int, table: pa.Table) -> Part:
     content = encoded(table)
     checksum = zlib.crc32(content)
     path = folder / f"{first:08}-{last:08}-{checksum:08x}.parquet"
-    write(path, content)
+    whole.write(path, content)
     return Part(path, first, last, checksum)
 
 
@@ -259,48 +259,3 @@ def encoded(table: pa.Table) -> bytes:
     pq.write_table(table, sink, compression="zstd")
     content: bytes = sink.getvalue().to_pybytes()
     return content
-
-
-def write(path: Path, content: bytes) -> None:
-    """Writes a file atomically; replaces a file of the same name.
-
-    Raises
-    ------
-    OSError
-        It cannot be written; nothing is left of it.
-    """
-    with _written(path, content) as unfinished:
-        unfinished.replace(path)
-
-
-def write_new(path: Path, content: bytes) -> bool:
-    """Writes a file atomically. False if there is one of the same name.
-
-    Raises
-    ------
-    OSError
-        As ``write``.
-    """
-    with _written(path, content) as unfinished:
-        try:
-            # Fails if the name exists, even on network file systems.
-            os.link(unfinished, path)
-        except FileExistsError:
-            return False
-    return True
-
-
-@contextmanager
-def _written(path: Path, content: bytes) -> Iterator[Path]:
-    """A temporary file with this content, beside ``path``."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
-    try:
-        with unfinished.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        yield unfinished
-    finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)

@@ -28,7 +28,7 @@ BATCH_S = 3.0
 SHRINKS = 16
 """Batches shrink by this factor towards the end of a sweep; smaller ones would cost more than their runs."""
 BATCHES_EACH = 8
-"""Least batches of a listing per worker, if it has enough runs."""
+"""Least batches of a run list per worker, if it has enough runs."""
 ROW_KB = 2.0
 """Disk space of a run: measured on examples/home.toml, 400 runs of 60 s. Similar runs take far less."""
 
@@ -54,7 +54,7 @@ def batch_of(sweep: _core.Sweep) -> tuple[int, int]:
     return most, max(1, most // SHRINKS)
 
 
-def batch_of_listing(specs: Sequence[_core.RunSpec], workers: int) -> int:
+def batch_of_list(specs: Sequence[_core.RunSpec], workers: int) -> int:
     """As ``batch_of``, for listed runs. They vary more, so batches are small enough to balance the workers' load."""
     if len(specs) <= BATCHES_EACH * workers:
         return 1

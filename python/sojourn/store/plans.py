@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from sojourn import _core
-from sojourn.files import bounded, typed
+from sojourn.files import bounded, typed, whole
 from sojourn.files.bounded import LARGEST_TEXT
 from sojourn.files.storage import why
 from sojourn.files.typed import Strict
@@ -22,7 +22,7 @@ from sojourn.runs import user_aqm
 from sojourn.store import code, files
 from sojourn.store.claims import Claims
 from sojourn.store.files import Part
-from sojourn.store.listing import Listing, Runs
+from sojourn.store.run_list import RunList, Runs
 
 FORMAT = 2
 """Version of the store's files; raised when the meaning of one changes."""
@@ -167,9 +167,9 @@ class StoredPlan:
     def read_sweep(self) -> Runs:
         """Its runs, as this version reads the stored file. The experiment keeps its original name."""
         if self.meta.listed:
-            listing = Listing.read(self.folder, self.meta.experiment, self.meta.backend)
-            listing.check()
-            return listing
+            run_list = RunList.read(self.folder, self.meta.experiment, self.meta.backend)
+            run_list.check()
+            return run_list
         overrides = [("experiment.name", self.meta.experiment), *self.meta.overrides]
         return _core.Sweep.read_file(str(self.folder / EXPERIMENT), overrides)
 
@@ -244,7 +244,7 @@ class Store:
             if path.exists() and not _is_free(path) and not (path / "store.json").exists():
                 raise _core.ExperimentError(f'store: got "{directory}"; must be a store, or an empty or new folder')
             _check_writable(path)
-            files.write(path / "store.json", json.dumps({"format": FORMAT}).encode())
+            whole.write(path / "store.json", json.dumps({"format": FORMAT}).encode())
         return cls(path, say=say, trusted=trusted)
 
     def say_once(self, line: str) -> None:
@@ -337,13 +337,13 @@ class Store:
                 raise _core.ExperimentError(
                     f'{file}: trace: got "{name}"; must have another name, to be stored with the sweep'
                 )
-            files.write(plan.folder / name, text.encode())
-        files.write(plan.folder / EXPERIMENT, experiment)
+            whole.write(plan.folder / name, text.encode())
+        whole.write(plan.folder / EXPERIMENT, experiment)
         if plan.read_sweep().hash != sweep.hash:
             raise _core.ExperimentError(f"{file}: cannot be stored: its copy in the store would mean different runs")
         return _complete(plan)
 
-    def add_listing(self, listing: Listing, batch_runs: int) -> StoredPlan:
+    def add_list(self, run_list: RunList, batch_runs: int) -> StoredPlan:
         """Adds listed runs and all files that they need.
 
         Raises
@@ -352,12 +352,12 @@ class Store:
             A run uses a user-defined discipline that was not registered from a file.
         """
         of_no_file = [name for name, _ in user_aqm.registered().classes]
-        used = {name for document in listing.documents for name in json.loads(document).get("own", {})}
+        used = {name for document in run_list.documents for name in json.loads(document).get("own", {})}
         for name in of_no_file:
             if name in used:
                 raise _core.ExperimentError(f'store: "{name}" has no file; must be registered by --load')
-        plan = self._begin(listing, batch_runs, [], listed=True)
-        listing.write(plan.folder)
+        plan = self._begin(run_list, batch_runs, [], listed=True)
+        run_list.write(plan.folder)
         return _complete(plan)
 
     def _begin(
@@ -388,11 +388,11 @@ class Store:
             listed,
             sums,
             least_runs,
-            runs.backend if isinstance(runs, Listing) else "sim",
+            runs.backend if isinstance(runs, RunList) else "sim",
         )
         plan = StoredPlan(self.path, meta, self.trusted, runs)
         for name, text in zip(names, texts, strict=True):
-            files.write(plan.folder / name, text)
+            whole.write(plan.folder / name, text)
         return plan
 
 
@@ -416,7 +416,7 @@ def _complete(plan: StoredPlan) -> StoredPlan:
     If another process was faster, its plan counts, which may have other batches.
     """
     text = msgspec.json.format(msgspec.json.encode(plan.meta), indent=1) + b"\n"
-    if files.write_new(plan.folder / PLAN, text):
+    if whole.write_new(plan.folder / PLAN, text):
         return plan
     return replace(plan, meta=read_meta(plan.folder / PLAN))
 

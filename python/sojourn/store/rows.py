@@ -23,7 +23,7 @@ IDENTITY = ("hash", "setup", "plan", "index", "experiment", "backend", "aqm", "l
 
 
 @dataclass(frozen=True)
-class Made:
+class RunOutcome:
     """A finished run, or the reason why it failed."""
 
     index: int
@@ -33,7 +33,7 @@ class Made:
     error: str | None = None
 
 
-def table_of(plan: StoredPlan, made: Sequence[Made]) -> pa.Table:
+def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
     """The rows of runs. A failed run has one row, without figures."""
     import pyarrow as pa
 

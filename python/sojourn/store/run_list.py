@@ -12,14 +12,15 @@ from typing import Protocol
 import msgspec
 
 from sojourn import _core
+from sojourn.files import whole
 from sojourn.store import files
 
 FILE = "runs.parquet"
-"""The file of a listing in its plan's folder; each row is a run document."""
+"""The file of a run list in its plan's folder; each row is a run document."""
 
 
 class Runs(Protocol):
-    """The runs of a plan: a ``_core.Sweep`` or a ``Listing``."""
+    """The runs of a plan: a ``_core.Sweep`` or a ``RunList``."""
 
     @property
     def name(self) -> str:
@@ -44,7 +45,7 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Listing:
+class RunList:
     """A list of runs, as their documents."""
 
     name: str
@@ -55,23 +56,23 @@ class Listing:
     """The runs, if this process planned them. A document has every default, which Linux may refuse as a given value."""
 
     @classmethod
-    def of(cls, name: str, specs: Sequence[_core.RunSpec], backend: str = "sim") -> Listing:
-        """The listing of these runs."""
+    def of(cls, name: str, specs: Sequence[_core.RunSpec], backend: str = "sim") -> RunList:
+        """The list of these runs."""
         return cls(name, tuple(spec.document for spec in specs), backend, tuple(specs))
 
     @classmethod
-    def read(cls, folder: Path, name: str, backend: str = "sim") -> Listing:
-        """Reads a listing that ``write`` wrote."""
+    def read(cls, folder: Path, name: str, backend: str = "sim") -> RunList:
+        """Reads a list that ``write`` wrote."""
         import pyarrow.parquet as pq
 
         table = pq.read_table(folder / FILE, columns=["document"], partitioning=None)
         return cls(name, tuple(table["document"].to_pylist()), backend)
 
     def write(self, folder: Path) -> None:
-        """Writes the listing into a folder."""
+        """Writes the list into a folder."""
         import pyarrow as pa
 
-        files.write(folder / FILE, files.encoded(pa.table({"document": pa.array(self.documents, pa.string())})))
+        whole.write(folder / FILE, files.encoded(pa.table({"document": pa.array(self.documents, pa.string())})))
 
     @cached_property
     def hash(self) -> str:

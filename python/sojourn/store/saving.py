@@ -203,7 +203,7 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def told(left_out: dict[str, OSError]) -> str:
+def left_out_text(left_out: dict[str, OSError]) -> str:
     """The files left out, and why: ``packets.parquet, figures: No space left on device``."""
     reasons = dict.fromkeys(why(error) for error in left_out.values())
     return f"{', '.join(left_out)}: {', '.join(reasons)}"

@@ -21,7 +21,7 @@ from sojourn.runs.executors import MakeExecutor, Outcome, Threads
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
-from sojourn.store.rows import Made, table_of
+from sojourn.store.rows import RunOutcome, table_of
 from sojourn.store.stored import known_run, recorded
 from sojourn.store.tablefiles import kind_of
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.1
 """Interval of progress reports and of checks for a Ctrl-C."""
-LOOK_S = 1.0
+RESCAN_S = 1.0
 """Interval at which a worker checks the store again while others hold all remaining batches."""
 GOLDEN = (5**0.5 - 1) / 2
 """Any first few multiples of the golden ratio are spread evenly between two whole numbers."""
@@ -87,7 +87,7 @@ def work(
     return stopped_by
 
 
-class Ahead:
+class Remaining:
     """The work that was missing at first, for progress reports: they count what all workers have done since."""
 
     def __init__(self, plan: StoredPlan) -> None:
@@ -202,7 +202,7 @@ class _Claimed:
     indices: range
     left: deque[int]
     """Its runs that have not been started."""
-    made: dict[int, Made] = field(default_factory=dict)
+    made: dict[int, RunOutcome] = field(default_factory=dict)
 
 
 class Batches:
@@ -242,9 +242,9 @@ class Batches:
         self._effort = 0.0
         """The effort of the runs that have ended in unfinished batches."""
         self._free: list[int] = []
-        self._looked_s = -LOOK_S
+        self._looked_s = -RESCAN_S
         self._all_done = False
-        self._ahead: Ahead | None = None
+        self._remaining: Remaining | None = None
 
     def __enter__(self) -> Batches:
         return self
@@ -269,10 +269,10 @@ class Batches:
             try:
                 spec = self._sweep[index]
             except _core.ExperimentError as error:
-                self._add(Made(index, None, None, str(error)))
+                self._add(RunOutcome(index, None, None, str(error)))
                 continue
             if (run := self._known_run(spec)) is not None:
-                self._add(Made(index, spec, run))
+                self._add(RunOutcome(index, spec, run))
                 continue
             self._running[index] = spec
             return index, spec
@@ -288,19 +288,19 @@ class Batches:
         """
         spec = self._running.pop(index)
         if isinstance(outcome, _core.RunError):
-            self._add(Made(index, spec, None, str(outcome)))
+            self._add(RunOutcome(index, spec, None, str(outcome)))
         elif isinstance(outcome, BaseException):
             raise outcome
         else:
-            self._add(Made(index, spec, as_run(outcome)))
+            self._add(RunOutcome(index, spec, as_run(outcome)))
 
     def progress(self, simulated_s: Mapping[int, float], elapsed_s: float) -> Progress:
         """What all workers have done since the first call."""
-        if self._ahead is None:
-            self._ahead = Ahead(self.plan)
+        if self._remaining is None:
+            self._remaining = Remaining(self.plan)
         running = ((self._running[index], at_s) for index, at_s in simulated_s.items() if index in self._running)
         parts = sum(spec.effort * at_s / spec.duration_s for spec, at_s in running)
-        return self._ahead.progress(max(self._effort + parts, 0.0), elapsed_s)
+        return self._remaining.progress(max(self._effort + parts, 0.0), elapsed_s)
 
     def is_done(self, batch: int) -> bool:
         """Whether the batch has its rows."""
@@ -322,7 +322,7 @@ class Batches:
 
     def _choose(self) -> int | None:
         """A batch that seems unclaimed."""
-        if not self._free and not self._all_done and time.monotonic() - self._looked_s >= LOOK_S:
+        if not self._free and not self._all_done and time.monotonic() - self._looked_s >= RESCAN_S:
             self._looked_s = time.monotonic()
             missing = self.plan.missing() if self._only is None else [self._only] * (not self.is_done(self._only))
             missing = [batch for batch in missing if batch not in self._claimed]
@@ -342,7 +342,7 @@ class Batches:
         other, part = self._known[hash_]
         return known_run(other, part, spec, hash_)
 
-    def _add(self, made: Made) -> None:
+    def _add(self, made: RunOutcome) -> None:
         """Adds a run to its batch, and writes the batch if it was the last."""
         batch = self.plan.batch_of(made.index)
         claimed = self._claimed[batch]
@@ -359,9 +359,9 @@ class Batches:
         self._effort -= sum(one.spec.effort for one in whole if one.spec is not None)
         if not self._claimed and not self._free:
             # This may have been the last batch, so check the store at once.
-            self._looked_s = -LOOK_S
+            self._looked_s = -RESCAN_S
 
-    def _write_recorded(self, indices: range, made: list[Made]) -> None:
+    def _write_recorded(self, indices: range, made: list[RunOutcome]) -> None:
         """Writes the recorded tables, captures and qlogs."""
         import pyarrow as pa
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise, product
 from statistics import fmean, median
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -64,15 +64,6 @@ class Side(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Instance:
-    """The result at one place: a truth value for a relation, a number for a formula."""
-
-    scheme: str | None
-    point: Point
-    value: float | bool
-
-
-@dataclass(frozen=True)
 class Outcome:
     """The result of a formula at one place, even if it has no value there."""
 
@@ -87,67 +78,35 @@ class Outcome:
     """For a claim read as several relations: the number of this one, from 1."""
 
 
-def instances(
-    formula: str,
-    grid: Grid,
-    *,
-    schemes: Sequence[str] = (),
-    slack: Slack | None = None,
-    derived: Mapping[str, str] | None = None,
-    within: Grid | None = None,
-    given: Mapping[Reference, float] | None = None,
-) -> list[Instance]:
-    """Evaluates a formula at every place.
+class Options(TypedDict, total=False):
+    """What an evaluation takes besides its formula and its grid."""
 
-    Parameters
-    ----------
-    formula
-        In the language of ``relation``.
-    grid
-        The experiment's runs.
-    schemes
-        The range of ``any``, ``each``, ``any_other`` and a metric without a scheme; default: all schemes of the grid.
-    slack
-        Tolerances of comparisons.
-    derived
-        Metrics defined by formulas over other metrics of one scheme, which they call ``each``.
-    within
-        The part of the grid to evaluate; places named in the formula itself may lie outside. Default: all.
-    given
-        Values to use for references of the formula (with derived metrics expanded) instead of measured ones.
+    schemes: Sequence[str]
+    """The range of ``any``, ``each``, ``any_other`` and a metric without a scheme; default: all schemes of the grid."""
+    slack: Slack
+    """Tolerances of comparisons."""
+    derived: Mapping[str, str]
+    """Metrics defined by formulas over other metrics of one scheme, which they call ``each``."""
+    within: Grid
+    """The part of the grid to evaluate; places named in the formula itself may lie outside. Default: all."""
+    given: Mapping[Reference, float]
+    """Values to use for references of the formula (with derived metrics expanded) instead of measured ones."""
 
-    Returns
-    -------
-    list of Instance
-        Places without data are omitted.
+
+def instances(formula: str, grid: Grid, **options: Unpack[Options]) -> list[Outcome]:
+    """Evaluates a formula at every place, like ``outcomes``; places without a value are omitted."""
+    return [one for one in outcomes(formula, grid, **options) if not isinstance(one.value, Missing)]
+
+
+def outcomes(formula: str, grid: Grid, **options: Unpack[Options]) -> list[Outcome]:
+    """Evaluates a formula, in the language of ``relation``, at every place of an experiment's runs.
 
     Raises
     ------
     RelationError
         The formula has a syntax error, or names something that the grid does not have.
     """
-    return [
-        Instance(one.scheme, one.point, one.value)
-        for one in outcomes(formula, grid, schemes=schemes, slack=slack, derived=derived, within=within, given=given)
-        if not isinstance(one.value, Missing)
-    ]
-
-
-def outcomes(
-    formula: str,
-    grid: Grid,
-    *,
-    schemes: Sequence[str] = (),
-    slack: Slack | None = None,
-    derived: Mapping[str, str] | None = None,
-    within: Grid | None = None,
-    given: Mapping[Reference, float] | None = None,
-) -> list[Outcome]:
-    """Like ``instances``, but for every place, including those where the formula has no value."""
-    evaluator = _Evaluator(
-        parse(formula), grid, schemes or grid.schemes, slack or Slack(), derived or {}, within or grid, given or {}
-    )
-    return list(evaluator.outcomes())
+    return list(_Evaluator(parse(formula), grid, options).outcomes())
 
 
 class Names(NamedTuple):
@@ -205,22 +164,13 @@ class _NoDataError(Exception):
 
 
 class _Evaluator:
-    def __init__(
-        self,
-        root: Node,
-        grid: Grid,
-        schemes: Sequence[str],
-        slack: Slack,
-        derived: Mapping[str, str],
-        within: Grid,
-        given: Mapping[Reference, float],
-    ) -> None:
+    def __init__(self, root: Node, grid: Grid, options: Options) -> None:
         self._grid = grid
-        self._within = within
-        self._root = expand(root, derived)
-        self._schemes = [scheme for scheme in schemes if scheme in grid.schemes]
-        self._slack = slack
-        self._given = given
+        self._within = options.get("within", grid)
+        self._root = expand(root, options.get("derived", {}))
+        self._schemes = [scheme for scheme in options.get("schemes") or grid.schemes if scheme in grid.schemes]
+        self._slack = options.get("slack", Slack())
+        self._given = options.get("given", {})
         self._references = [node for node in walk(self._root) if isinstance(node, Reference)]
         self._sides: list[Side] = []
         self._empty_repeats = 0

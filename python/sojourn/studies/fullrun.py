@@ -67,9 +67,9 @@ def _beside(quick: Judgement, full: Verdict | None) -> Judgement:
     if quick.verdict not in _COMPARED or quick.verdict == full:
         return quick
     if full is None:
-        told = "" if quick.verdict == Verdict.REPRODUCED else "the verdict of the full run is not known"
+        by_full = "" if quick.verdict == Verdict.REPRODUCED else "the verdict of the full run is not known"
     else:
         count = quick.runs_per_place
-        told = f"{full} by the full run" + (f"; here {count} repeat{'s' if count > 1 else ''}" if count else "")
+        by_full = f"{full} by the full run" + (f"; here {count} repeat{'s' if count > 1 else ''}" if count else "")
     cause = FEWER if quick.verdict == Verdict.NOT_REPRODUCED else ""
-    return replace(quick, cause=cause, reason="; ".join(filter(None, [told, quick.reason])))
+    return replace(quick, cause=cause, reason="; ".join(filter(None, [by_full, quick.reason])))

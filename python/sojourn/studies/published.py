@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from sojourn.studies.claims import Bound, Claim
-from sojourn.studies.evaluate import Instance, Missing, expand, instances, outcomes
+from sojourn.studies.evaluate import Missing, Outcome, expand, instances, outcomes
 from sojourn.studies.grid import AmbiguousPlaceError, AxisValue, Grid, Point, same
 from sojourn.studies.recipe import Reading, Study
 from sojourn.studies.relation import Arithmetic, Call, Node, Reference, RelationError, parse, walk
@@ -151,11 +151,11 @@ def _marks(study: Study, grid: Grid, claim: Claim, reading: Reading, metrics: Co
             yield Mark(claim, scheme, metric, statistic, point, places, low, high, bound, relative, value)
 
 
-def _key(outcome: Instance) -> tuple[str | None, tuple[tuple[str, AxisValue], ...]]:
+def _key(outcome: Outcome) -> tuple[str | None, tuple[tuple[str, AxisValue], ...]]:
     return outcome.scheme, tuple(outcome.point.items())
 
 
-def _scheme(node: Reference, metric: str, outcome: Instance) -> str:
+def _scheme(node: Reference, metric: str, outcome: Outcome) -> str:
     """The scheme of a metric: the one named in the formula, or the one for which it was evaluated."""
     names_one = node.names[0] != metric and node.names[0] not in ("any", "each", "any_other")
     return node.names[0] if names_one else outcome.scheme or ""

@@ -8,13 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from sojourn.figure.filenames import FORMATS
 from sojourn.figure.style import drawing_code
 from sojourn.files.storage import Staging
+from sojourn.page.tables import titled
 from sojourn.studies import kept, page, tabulate, variants
 from sojourn.studies.claims import Verdict
 from sojourn.studies.exhibits import FigureSpec, TableSpec
@@ -40,14 +40,8 @@ def departures(results: StudyResults) -> str:
 def claims_table(results: StudyResults, judgements: Sequence[Judgement], *, quick: bool) -> Table:
     """Every claim that was judged; those that could not be are only counted."""
     judged = [j for j in judgements if j.verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED)]
-    table = Table(
-        title=Text(f"{results.study.title}: published and measured ({basis(results, quick=quick)})"),
-        caption=Text("\n".join(closing(results, judgements))),
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        caption_justify="left",
-        padding=(0, 1, 0, 0),
-    )
+    title = f"{results.study.title}: published and measured ({basis(results, quick=quick)})"
+    table = titled(title, "\n".join(closing(results, judgements)))
     for heading, ratio in (("claim", 5), ("published, or read as", 4), ("measured", 4)):
         table.add_column(heading, overflow="fold", ratio=ratio)
     table.add_column("verdict", no_wrap=True)

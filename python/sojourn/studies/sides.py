@@ -67,10 +67,10 @@ def _span(sides: Sequence[Side]) -> str:
 def _side(side: Side) -> str:
     pairs = zip(side.values, side.signs, side.values[1:], strict=False)
     signs = [_actual(left, sign, right, holds=side.holds) for left, sign, right in pairs]
-    return _alternating(_told_apart(side.values), signs)
+    return _alternating(_distinct(side.values), signs)
 
 
-def _told_apart(values: Sequence[float]) -> list[str]:
+def _distinct(values: Sequence[float]) -> list[str]:
     """The values in short, with more digits where neighbours differ and would look the same."""
     short = [texts.short(value) for value in values]
     alike = [

@@ -76,10 +76,10 @@ def markdown(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
         cells = [own.get((value, at)) for _, value, at in columns]
         names = [study.labels.get(str(part), plain(part)) for part in row]
         if has_published:
-            lines.append([*names, "published", *(_EMPTY if one is None else _told(one) for one in cells)])
+            lines.append([*names, "published", *(_EMPTY if one is None else _published_text(one) for one in cells)])
             names = [""] * len(names)
-        told = ["measured"] if has_published else []
-        lines.append([*names, *told, *(_EMPTY if one is None else _number(one) for one in cells)])
+        head = ["measured"] if has_published else []
+        lines.append([*names, *head, *(_EMPTY if one is None else _number(one) for one in cells)])
     text = [f"{_title(spec)}\n", *table(lines[0], lines[1:])]
     if any(entry.is_outside for entry in of_table):
         text.append(f"\n{OUTSIDE}: outside of what the claim accepts.")
@@ -184,7 +184,7 @@ def _key(at: Mapping[str, AxisValue], axes: Sequence[str]) -> tuple[AxisValue, .
     return tuple(at[axis] for axis in axes)
 
 
-def _told(entry: Entry) -> str:
+def _published_text(entry: Entry) -> str:
     mark = entry.published
     if mark is None:
         return _EMPTY

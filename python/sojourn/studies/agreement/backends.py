@@ -25,10 +25,11 @@ from sojourn.frame.metrics import METRICS, Metric, group_metrics, has_queue, of_
 from sojourn.frame.results import Arm, Direction, Results
 from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import Interval, median_interval
+from sojourn.frame.swept import links_in
 from sojourn.page.tables import Sheet, as_table
-from sojourn.studies import courses
-from sojourn.studies.judging import MOST, Judgement, Sample, Verdict, judge, needed, overall
-from sojourn.studies.tolerances import TOLERANCES
+from sojourn.studies.agreement import courses
+from sojourn.studies.agreement.rule import MOST, Judgement, Sample, Verdict, judge, needed, overall
+from sojourn.studies.agreement.tolerances import TOLERANCES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,8 +71,8 @@ class _Figure:
     @property
     def is_judged(self) -> bool:
         # What is zero in every run of both, as the goodput of acknowledgements, is no evidence.
-        told = any(value != 0.0 and not math.isnan(value) for value in (*self.first, *self.second))
-        return self.metric in TOLERANCES and told
+        has_values = any(value != 0.0 and not math.isnan(value) for value in (*self.first, *self.second))
+        return self.metric in TOLERANCES and has_values
 
     @property
     def is_same(self) -> bool:
@@ -186,13 +187,13 @@ def _releases(named: Named) -> str:
     of_kernels = {name: results.runs[0].summary.get("kernel") for name, results in named.items() if results.runs}
     if not any(of_kernels.values()):
         return ""
-    said = []
+    releases = []
     for name, results in named.items():
         release = of_kernels.get(name)
         if release is None and results.resolved_json:
             release = json.loads(results.resolved_json)[0]["experiment"]["kernel"]
-        said += [f"{name} as Linux {release}"] if release else []
-    return f"TCP: {', '.join(said)}"
+        releases += [f"{name} as Linux {release}"] if release else []
+    return f"TCP: {', '.join(releases)}"
 
 
 def _hint(named: Named) -> str:
@@ -204,7 +205,7 @@ def _hint(named: Named) -> str:
         queue
         for results in simulated
         for cell in json.loads(results.resolved_json or "[]")
-        for queue in [*cell["queue"], *(link["queue"] for link in _listed(cell["link"]) if link.get("queue"))]
+        for queue in [*cell["queue"], *(link["queue"] for link in links_in(cell) if link.get("queue"))]
     ]
     have = {
         discipline["name"]
@@ -217,10 +218,6 @@ def _hint(named: Named) -> str:
         return ""
     names = ", ".join(sorted(own))
     return f'in the simulator these follow their own documents: {names}; variant = "linux" follows the kernel'
-
-
-def _listed(links: dict[str, Any] | list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return links if isinstance(links, list) else [links]
 
 
 def _sentence(reference: str, name: str, outcome: Outcome) -> str:
@@ -252,12 +249,11 @@ def _caption(named: Named) -> str:
     reference, *others = named
     other = others[0] if len(others) == 1 else "other"
     judged = ", ".join(metric.heading.partition(" ")[0] for metric in METRICS if metric.name in TOLERANCES)
-    said = (
+    return (
         f"judged: {judged}; difference: ({other} - {reference}) / {reference}, with ! if its interval is beyond the "
         "tolerance, with ? if more repeats are needed to say; "
         "distance: the largest vertical distance between the two distribution functions of the sojourn time, 0 to 1"
     )
-    return said
 
 
 def _rows(named: Named, look: int) -> dict[tuple[str, str, str], dict[str, Agreement]]:
@@ -290,7 +286,10 @@ def sheet(named: Named, look: int = 1) -> Sheet:
         if metric is None:
             cells += ["distance", ""]
         else:
-            cells += [f"{metric.group} {metric.heading}".strip(), _shown(next(iter(of_others.values())).first, metric)]
+            cells += [
+                f"{metric.group} {metric.heading}".strip(),
+                _metric_text(next(iter(of_others.values())).first, metric),
+            ]
         for name in others:
             cells += _cells(of_others.get(name), metric)
         rows.append(tuple(cells))
@@ -314,10 +313,10 @@ def _cells(row: Agreement | None, metric: Metric | None) -> list[str]:
         return ["", _number(row.second, 3)]
     difference = "–" if math.isnan(row.relative) else f"{row.relative:+.1%}"
     mark = "" if row.judgement is None else _MARKS[row.judgement.verdict]
-    return [_shown(row.second, metric), f"{difference}{mark}"]
+    return [_metric_text(row.second, metric), f"{difference}{mark}"]
 
 
-def _shown(value: float, metric: Metric) -> str:
+def _metric_text(value: float, metric: Metric) -> str:
     return _number(value / metric.shown_per, metric.digits)
 
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from sojourn.frame.ranks import fewest, shift
 from sojourn.frame.statistics import Interval
-from sojourn.studies.tolerances import Tolerance
+from sojourn.studies.agreement.tolerances import Tolerance
 
 Sample: TypeAlias = Sequence[float]
 

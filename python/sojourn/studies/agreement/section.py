@@ -10,7 +10,7 @@ from sojourn.files import typed
 from sojourn.page.html import Picture, picture, saved
 from sojourn.store.folder import load
 from sojourn.store.section import ranges
-from sojourn.studies import agreement
+from sojourn.studies.agreement import backends as agreement
 
 NEEDS = "agreement.json"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from sojourn import _core
 from sojourn.files.storage import Staging
+from sojourn.page.tables import titled
 from sojourn.studies.suites.controls import MET, MISSED, Case, Judged, Verdict, criteria_of
 
 CARD, PAGE = "scorecard.json", "scorecard.md"
@@ -62,14 +62,9 @@ def _summary(judged: Judged) -> str:
 def table(judged: Judged) -> Table:
     """The verdicts on a terminal."""
     quick = ", quick" if judged.quick else ""
-    found = Table(
-        title=Text(f"{judged.suite.content.title} ({judged.runs} runs{quick})"),
-        caption=Text(
-            f"Met by so many of the seeds that got to it; –: not a criterion for this control.\n{_summary(judged)}"
-        ),
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        caption_justify="left",
+    found = titled(
+        f"{judged.suite.content.title} ({judged.runs} runs{quick})",
+        f"Met by so many of the seeds that got to it; –: not a criterion for this control.\n{_summary(judged)}",
     )
     for name in ("case", "criterion", "whose", *judged.controls):
         found.add_column(name, overflow="fold")

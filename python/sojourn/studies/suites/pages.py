@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from sojourn import _core
 from sojourn.frame.statistics import Interval
+from sojourn.page.tables import titled
 from sojourn.studies.suites.runner import AGAINST, Evaluation
 from sojourn.studies.suites.scorecard import DONE, Line, Score, tally
 
@@ -47,23 +47,13 @@ def table(evaluation: Evaluation, lines: Sequence[Line]) -> Table:
     reference = evaluation.suite.content.reference
     others = [arm.queue for arm in evaluation.arms if arm.role == AGAINST]
     quick = ", quick" if evaluation.quick else ""
-    found = Table(
-        title=Text(f"{evaluation.suite.content.title}: {evaluation.arms[0].queue} ({evaluation.runs} runs{quick})"),
-        caption=Text(
-            "\n".join(
-                [
-                    f"In brackets {', '.join([reference, *others])}. + better than {reference}, - worse, = no clear "
-                    "difference.",
-                    closing(evaluation, lines),
-                    *(f"Not applicable: {one.section} {one.name}: {one.reason}" for one in lines if one.status != DONE),
-                ]
-            )
-        ),
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        caption_justify="left",
-        padding=(0, 1, 0, 0),
-    )
+    caption = [
+        f"In brackets {', '.join([reference, *others])}. + better than {reference}, - worse, = no clear difference.",
+        closing(evaluation, lines),
+        *(f"Not applicable: {one.section} {one.name}: {one.reason}" for one in lines if one.status != DONE),
+    ]
+    title = f"{evaluation.suite.content.title}: {evaluation.arms[0].queue} ({evaluation.runs} runs{quick})"
+    found = titled(title, "\n".join(caption))
     found.add_column("section", no_wrap=True)
     found.add_column("scenario", overflow="fold", ratio=3)
     metrics = evaluation.suite.content.metrics
@@ -124,8 +114,8 @@ def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str]) 
 
 def _short(score: Score, others: Sequence[str]) -> str:
     beside = [score.reference, *(score.against.get(name) for name in others)]
-    told = ", ".join("–" if one is None else number(one.middle) for one in beside)
-    return f"{number(score.value.middle)} ({told}) {MARKS[score.than_reference]}".rstrip()
+    others_text = ", ".join("–" if one is None else number(one.middle) for one in beside)
+    return f"{number(score.value.middle)} ({others_text}) {MARKS[score.than_reference]}".rstrip()
 
 
 def spread(interval: Interval) -> str:

@@ -1,0 +1,55 @@
+"""Writes a file whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def write(path: Path, content: bytes) -> None:
+    """Writes a file atomically; replaces a file of the same name.
+
+    Raises
+    ------
+    OSError
+        It cannot be written; nothing is left of it.
+    """
+    with _written(path, content) as unfinished:
+        unfinished.replace(path)
+
+
+def write_new(path: Path, content: bytes) -> bool:
+    """Writes a file atomically. False if there is one of the same name.
+
+    Raises
+    ------
+    OSError
+        As ``write``.
+    """
+    with _written(path, content) as unfinished:
+        try:
+            # Fails if the name exists, even on network file systems.
+            os.link(unfinished, path)
+        except FileExistsError:
+            return False
+    return True
+
+
+@contextmanager
+def _written(path: Path, content: bytes) -> Iterator[Path]:
+    """A temporary file with this content, beside ``path``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
+    try:
+        with unfinished.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield unfinished
+    finally:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
