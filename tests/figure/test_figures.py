@@ -95,6 +95,20 @@ def test_every_distribution_function_reaches_the_top(packets: bool):
     assert all((np.diff(line.get_ydata()) > -1e-12).all() for line in drawn.axes[0].lines)
 
 
+def test_a_tail_passes_the_quantiles_of_a_run_and_ends_at_its_longest_wait():
+    run = sj.run_text(EXPERIMENT, set={"experiment.repeat": 1})
+    axes = run.plot.tail().axes[0]
+    assert axes.get_yscale() == "log"
+    for arm, line in zip(run.arms, axes.lines, strict=True):
+        waits, shares = (np.asarray(one) for one in line.get_data())
+        of_run = arm.runs[0].sojourn_ms()
+        # A bucket of a run's histogram is less than 1 % wide.
+        for name, share in (("p50", 0.5), ("p90", 0.1), ("p99", 0.01)):
+            above = waits[shares <= share].min()
+            assert above == pytest.approx(of_run[name], rel=0.01), (arm.label, name)
+        assert waits.max() <= of_run["max"]
+
+
 def test_a_wait_that_many_packets_share_is_a_vertical_line(results: sj.Results):
     run = results.runs[0]
     shared = {**run.sojourn_ms(), **dict.fromkeys(("p95", "p99", "p99_9", "max"), 200.0)}

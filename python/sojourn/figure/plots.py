@@ -19,6 +19,7 @@ from sojourn.figure.filenames import DEFAULT_FORMATS, MOST_ARMS, OVER
 from sojourn.figure.gains import Gains
 from sojourn.figure.style import save_all
 from sojourn.figure.sweep import MOST_LINES, Sweep
+from sojourn.figure.tail import Tail
 from sojourn.figure.timeseries import Timeseries
 from sojourn.figure.tradeoff import Tradeoff
 from sojourn.figure.windows import WindowsOverTime, windows_of
@@ -41,7 +42,7 @@ class Drawing:
     draw: Callable[[], Figure]
 
 
-class Plots(Air, Airtime, Bars, Distributions, Gains, Sweep, Timeseries, Tradeoff, WindowsOverTime):
+class Plots(Air, Airtime, Bars, Distributions, Gains, Sweep, Tail, Timeseries, Tradeoff, WindowsOverTime):
     r"""The figures of results; each is a matplotlib Figure, saved with ``savefig``.
 
     ``width="column"`` or ``"page"`` makes a figure as wide as one or both columns of a paper (3.5 and 7.16 inches): in
