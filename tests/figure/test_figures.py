@@ -196,6 +196,24 @@ def test_many_lines_over_a_key_are_panels():
     assert len(found.plot.over("traffic.0.rtt", "goodput_bps").axes) == 1
 
 
+def test_windows_of_both_directions_name_theirs():
+    both = EXPERIMENT.partition("[[traffic]]")[0].replace("[[queue]]", '[link.up]\nrate = "5 Mbit/s"\n\n[[queue]]', 1)
+    text = both + '[[traffic]]\nkind = "bulk"\ndirection = "both"\nrtt = "20 ms"\n[record]\nseries = "100 ms"\n'
+    axes = sj.run_text(text, set={"experiment.duration": "2 s"}).plot.windows().axes[0]
+    _, labels = axes.get_legend_handles_labels()
+    assert labels == ["bulk down 1", "bulk up 2"]
+
+
+def test_ellipse_and_scatter_note_goodputs_above_what_was_carried():
+    """One flow after the other with 8 Mbit/s over 10 Mbit/s: each over its own time, 16 together."""
+    head = EXPERIMENT.partition("[[traffic]]")[0]
+    parts = ['start = "0 s"\nstop = "1 s"', 'start = "1 s"']
+    after = "".join(f'[[traffic]]\nkind = "cbr"\nrate = "8 Mbit/s"\nrtt = "20 ms"\n{part}\n' for part in parts)
+    results = sj.run_text(head + after, set={"experiment.warmup": "0 s", "experiment.duration": "2 s"})
+    for drawn in (results.plot.ellipse(), results.plot.scatter()):
+        assert "add up to more than the link carried" in " ".join(drawn.axes[0].get_title(loc="left").split())
+
+
 def test_pacing_rates_are_below_the_windows_of_arms_that_pace():
     text = """
     experiment = { duration = "3 s" }

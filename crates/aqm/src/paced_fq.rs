@@ -4,7 +4,7 @@
 //! window of a short transfer passes at once. With `maxrate` a flow that has used up its quantum waits until its rate allows
 //! the next packet. On a sending host Linux also paces each socket at its own rate; that part is in this simulator's TCP.
 //!
-//! The bands by priority of Linux since 6.8 and the horizon of timestamps are not modelled.
+//! The bands by priority of Linux since 6.7 and the horizon of timestamps are not modelled.
 
 use alloc::boxed::Box;
 use alloc::collections::BinaryHeap;

@@ -264,8 +264,8 @@ pub struct Flow {
     /// Their delay variation after the warm-up: delay above the smallest (RFC 5481 §4.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pdv_ms: Option<Box<Spread>>,
-    /// Opinion score of a call (ITU-T G.107), of its delays and losses after the warm-up, with half of its base RTT each
-    /// way.
+    /// Opinion score of a call (ITU-T G.107), of its mean delay, with half of its base RTT each way, and its losses after the
+    /// warm-up. Jitter, which a playout buffer turns into delay and loss, does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mos: Option<f64>,
     /// Datagrams that a queue dropped or a link lost, and echo requests so left without a reply, over the whole run; those

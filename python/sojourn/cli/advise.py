@@ -74,7 +74,7 @@ def command(
     )
     typed_in = f"sojourn {shlex.join(sys.argv[1:])}"
     try:
-        with Display() as display:
+        with Display(keeps=False) as display:
             found = advise(
                 of,
                 file=out or Path("advice.toml"),

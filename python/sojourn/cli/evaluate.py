@@ -53,10 +53,10 @@ def command(
     kept = kept_runs(store)
     figures: list[Path] = []
     with storage.reserved(out, saved.files_of(chosen)):
-        with Display() as display:
+        with _display(kept) as display:
             evaluation = evaluate(queue, chosen, against=others, quick=quick, jobs=jobs, store=kept, report=display)
         if evaluation.stopped_by is not None:
-            finished = f"{evaluation.finished} of {evaluation.runs} runs finished, nothing kept"
+            finished = f"{evaluation.finished} of {evaluation.runs} runs finished, {_kept_in(kept)}"
             raise stop_reason(evaluation.stopped_by, finished)
         lines = scorecard.scorecard(evaluation)
         if out is not None:
@@ -81,10 +81,10 @@ def _judge(
     as_json: bool,
 ) -> None:
     """Judges congestion controls by the test cases of a suite."""
-    with storage.reserved(out, list(control_pages.FILES)), Display() as display:
+    with storage.reserved(out, list(control_pages.FILES)), _display(store) as display:
         judged = controls.judge(given, suite, quick=quick, jobs=jobs, store=store, report=display)
         if judged.stopped_by is not None:
-            raise stop_reason(judged.stopped_by, "nothing kept")
+            raise stop_reason(judged.stopped_by, _kept_in(store))
         if out is not None:
             with writing(out):
                 control_pages.save(judged, out)
@@ -94,6 +94,15 @@ def _judge(
     show(control_pages.table(judged))
     if out is not None:
         print(f"the page: {out / control_pages.PAGE}")
+
+
+def _display(store: Store | None) -> Display:
+    """The progress of runs that only a store keeps."""
+    return Display(then=" in the store") if store is not None else Display(keeps=False)
+
+
+def _kept_in(store: Store | None) -> str:
+    return "kept in the store" if store is not None else "nothing kept"
 
 
 def _registered(given: str) -> str:

@@ -20,11 +20,12 @@ LINE_EVERY_S = 5.0
 class Display:
     """Shows progress: a live bar on a terminal, otherwise an occasional line. Call it with each report."""
 
-    def __init__(self, what: str = "runs", *, then: str = "", again: str = "stops at once") -> None:
-        """``then``: what happens to finished runs after a Ctrl-C; ``again``: what a second Ctrl-C does."""
+    def __init__(self, what: str = "runs", *, then: str = "", again: str = "stops at once", keeps: bool = True) -> None:
+        """After a Ctrl-C: whether finished runs are kept, and what happens ``then``; what it does ``again``."""
         self._what = what
         self._then = then
         self._again = again
+        self._keeps = keeps
         self._bar: Bar | None = None
         self._last_line_s = -LINE_EVERY_S
 
@@ -32,7 +33,8 @@ class Display:
         """Shows the progress of the batch once it has run long enough."""
         if progress.stopping:
             self._hide()
-            kept = f"keeping {progress.finished} finished of {progress.runs} {self._what}{self._then}"
+            done = f"{progress.finished} finished of {progress.runs} {self._what}"
+            kept = f"keeping {done}{self._then}" if self._keeps else f"{done}, nothing kept"
             print(f"interrupted: {kept}; another Ctrl-C {self._again}", file=sys.stderr, flush=True)
             return
         if progress.elapsed_s < QUIET_S or progress.finished == progress.runs:

@@ -190,7 +190,8 @@ def _run_one(study: Study, directory: Path, kept: Store | None, options: _Option
             about = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
             print(f"{runs} runs on linux, about {about}; --quick and --figure F run fewer", file=sys.stderr)
 
-    with Display() as display:
+    keeps = kept is not None
+    with Display(keeps=keeps) as display:
         results = run_study(
             study, figure=figure, quick=quick, backend=where, jobs=jobs, store=kept, report=display, announce=announce
         )
@@ -200,7 +201,7 @@ def _run_one(study: Study, directory: Path, kept: Store | None, options: _Option
     judgements = results.judgements()
     tried: list[Tried] = []
     if variants and study.variants:
-        with Display() as display:
+        with Display(keeps=keeps) as display:
             tried, stopped_by = run_variants(results, quick=quick, jobs=jobs, store=kept, report=display)
         if stopped_by is not None:
             raise stop_reason(stopped_by, f"{len(tried)} of {len(study.variants)} variants finished, nothing kept")

@@ -23,6 +23,7 @@ from sojourn.figure.style import (
     looks_of,
     note,
     of_network,
+    own_times,
     style,
     wants_log,
     way,
@@ -90,7 +91,8 @@ def _figure(
         widen(axes)
         of = f" of {of_network(results, queue)}" if results.has_several_links else ""
         axes.set(xlabel=f"{_words(statistic)} sojourn time [ms], less to the right", ylabel=f"goodput{of} [Mbit/s]")
-        note(axes, way(results, queue))
+        flows = queue.rpartition("/")[2]
+        note(axes, way(results, queue), own_times(results, metric_called("goodput_bps"), flows))
         legend(drawn, axes)
         return drawn
 

@@ -14,6 +14,7 @@ from sojourn.frame.statistics import FloatArray
 
 if TYPE_CHECKING:
     from sojourn.frame.results import Run
+    from sojourn.schema import Flow
 
 MOST_FLOWS = len(COLORS)
 """Flows that are drawn, the first of the file with a window."""
@@ -52,19 +53,21 @@ def windows_of(run: Run) -> list[Windows]:
     for number, flow in enumerate(flows):
         cwnd = columns["cwnd_segments"][:, number]
         if not np.isnan(cwnd).all():
-            numbered = f"{flow['name']} {flow['flow'] + 1}" if _has_several(run, flow["traffic"]) else flow["name"]
             t_s = columns["time_s"][:, number]
             width_s = t_s[1] - t_s[0] if len(t_s) > 1 else 0.0
             ssthresh, pacing, state = (columns.get(name, unknown)[:, number] for name in _COLUMNS[2:])
-            found.append(Windows(numbered, t_s + width_s, cwnd, ssthresh, pacing / 1e6, state))
+            found.append(Windows(_name(run, flow), t_s + width_s, cwnd, ssthresh, pacing / 1e6, state))
     return found
 
 
 _COLUMNS = ("time_s", "cwnd_segments", "ssthresh_segments", "pacing_bps", "state")
 
 
-def _has_several(run: Run, traffic: int) -> bool:
-    return sum(flow["traffic"] == traffic for flow in run.summary["flows"]) > 1
+def _name(run: Run, flow: Flow) -> str:
+    """A flow's group, with its direction and its number if the group has others."""
+    alike = [one for one in run.summary["flows"] if one["traffic"] == flow["traffic"]]
+    direction = f" {flow['direction']}" if len({one["direction"] for one in alike}) > 1 else ""
+    return f"{flow['name']}{direction}" + (f" {flow['flow'] + 1}" if len(alike) > 1 else "")
 
 
 class WindowsOverTime(OfResults):

@@ -50,12 +50,16 @@ def reserved(directory: Path | None, names: Iterable[str] = ()) -> Iterator[None
     if directory is None:
         yield
         return
+    is_new = not directory.exists()
     prepare(directory, names)
     workspace = Workspace.make(directory, for_runs=True)
     try:
         yield
     finally:
         workspace.remove()
+        if is_new:
+            with contextlib.suppress(OSError):
+                directory.rmdir()  # only if nothing was written
 
 
 def write_failed(directory: Path, error: OSError) -> str:

@@ -81,7 +81,7 @@ const PROTOCOL: Word<EchoProtocol> =
 
 pub(super) static VOIP: TrafficKind = TrafficKind {
     name: "voip",
-    doc: "Telephony over RTP; delay, jitter, loss and the opinion score of the E-model (ITU-T G.107) are results.",
+    doc: "Telephony over RTP; delay, jitter, loss and the opinion score of the E-model (ITU-T G.107), by mean delay and loss, are results.",
     keys: || [VoipKeys::keys(), Timer::keys()].concat(),
     read: Read::Group(|section| VoipKeys::read(section).map(|keys| Kind::Voip(keys.into()))),
     two_way: false,
