@@ -49,23 +49,13 @@ impl<P> Discipline<P> {
     /// Builds one.
     ///
     /// # Errors
-    /// A key does not belong to the discipline, does not accept its value or has no effect.
+    /// A key does not belong to the discipline, or does not accept its value.
     pub fn build(&self, settings: &Settings) -> Built<P> {
         let known = self.keys();
         let is_known = |name: &str| name == "ecn" || known.iter().any(|key| key.name == name);
         match settings.values.iter().find(|(name, _)| !is_known(name)) {
             Some((name, _)) => Err(self.unknown(name)),
-            None => {
-                let built = (self.make)(settings)?;
-                let asks = settings.in_use().iter().any(|(name, _)| name == "ecn");
-                match settings.get("ecn") {
-                    Some(Value::Flag(ecn)) if !asks => {
-                        let message = format!("got {ecn}; has no effect with {}", self.name);
-                        Err(SettingError::new("ecn", message))
-                    }
-                    _ => Ok(built),
-                }
-            }
+            None => (self.make)(settings),
         }
     }
 

@@ -23,7 +23,7 @@ keys! {
         label: Option<String> = Maybe(Text), Words("the discipline's name, with the settings that distinguish it from other arms");
         /// The most this queue may hold.
         limit: Option<Buffer> = Maybe(BufferForm), Words("link.buffer");
-        /// Mark packets of flows that support ECN instead of dropping them. Disciplines that do not ask refuse it.
+        /// Mark packets of flows that support ECN instead of dropping them. Those that never mark, or mark by keys of their own, do not ask.
         ecn: Option<bool> = Maybe(Flag), Words("the discipline's own");
     }
 }
