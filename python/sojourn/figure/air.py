@@ -107,7 +107,7 @@ class Air(OfResults):
             There is no such link.
         """
         results = self._results
-        link = self._cell(link)
+        link = self._wifi_link(link)
         arms = results.arms[:MOST_PANELS]
         names = _stations(arms, link)
         with style():
@@ -147,7 +147,7 @@ class Air(OfResults):
             The experiment has no ``[record] medium``.
         """
         results = self._results
-        link = self._cell(link)
+        link = self._wifi_link(link)
         arms = results.arms[:MOST_PANELS]
         names = _stations(arms, link)
         with style():
@@ -187,7 +187,7 @@ class Air(OfResults):
             The experiment has no ``[record] medium``.
         """
         results = self._results
-        link = self._cell(link)
+        link = self._wifi_link(link)
         arms = results.arms[:MOST_PANELS]
         names = _stations(arms, link)
         rows = [ACCESS_POINT, *names]

@@ -45,7 +45,7 @@ class Airtime(OfResults):
             There is no such link.
         """
         results = self._results
-        link = self._cell(link)
+        link = self._wifi_link(link)
         arms = results.arms
         # A sweep may change which stations there are.
         names = list(dict.fromkeys(name for arm in arms for name in arm.runs[0].summary["links"][link]["stations"]))

@@ -151,7 +151,7 @@ class Distributions(OfResults):
     def cdf(self, queue: str = "down", *, width: Width | None = None) -> Figure:
         """Distribution function of the sojourn time, one line per arm, repeats combined."""
         results = self._results
-        queue = self._known(queue)
+        queue = self._checked_queue(queue)
         curves = [_up_to(_SHOWN, *sojourn_curve(arm, queue)) for arm in results.arms]
         with style():
             drawn = figure(width=width)
@@ -183,7 +183,7 @@ class Distributions(OfResults):
     ) -> Figure:
         """Sojourn time per arm: box from p25 to p75, median, mean; ``whiskers`` are percentiles, as (5, 95)."""
         results = self._results
-        queue = self._known(queue)
+        queue = self._checked_queue(queue)
         with style():
             arms = results.arms
             drawn = figure(width_in=width_for(len(arms)), width=width)

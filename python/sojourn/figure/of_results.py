@@ -16,19 +16,19 @@ class OfResults:
     def __init__(self, results: Results) -> None:
         self._results = results
 
-    def _known(self, queue: str) -> str:
+    def _checked_queue(self, queue: str) -> str:
         if not any(has_queue(run.summary, queue) for run in self._results.runs):
             raise ValueError(f'queue: got "{queue}"; must be one of {", ".join(self._results.queues)}')
         return queue
 
-    def _cell(self, link: str | None) -> str:
-        known = self._cells()
+    def _wifi_link(self, link: str | None) -> str:
+        known = self._wifi_links()
         name = link if link is not None else next(iter(known), "")
         if name not in known:
             raise ValueError(f'link: got "{name}"; must be one that is Wi-Fi: {", ".join(known) or "there is none"}')
         return name
 
-    def _cells(self) -> list[str]:
+    def _wifi_links(self) -> list[str]:
         """The names of the links that are Wi-Fi."""
         links: dict[str, None] = {}
         for run in self._results.runs:

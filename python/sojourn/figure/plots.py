@@ -87,7 +87,7 @@ class Plots(Air, Airtime, Bars, Distributions, Gains, Sweep, Tail, Timeseries, T
         repeats = max((len(arm.runs) for arm in self._results.arms), default=0)
         recorded = any(run.queue_series() is not None for run in self._results.runs)
         band = "; the median of the repeats in a band of their range" if repeats > 1 else ""
-        for link in self._cells()[:1]:
+        for link in self._wifi_links()[:1]:
             yield Drawing(
                 filenames.AIRTIME, "Airtime of Wi-Fi stations, collisions and silence", partial(self.airtime, link)
             )

@@ -37,7 +37,7 @@ class Tail(OfResults):
 
         The vertical axis is logarithmic: p99 is at 0.01, p99.9 at 0.001. A line falls at the longest sojourn time.
         """
-        results, queue = self._results, self._known(queue)
+        results, queue = self._results, self._checked_queue(queue)
         curves = [tail_curve(arm, queue) for arm in results.arms]
         with style():
             drawn = figure(width=width)

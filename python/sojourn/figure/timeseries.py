@@ -108,7 +108,7 @@ class Timeseries(OfResults):
             The experiment has no ``[record] series``.
         """
         results = self._results
-        queue = self._known(queue)
+        queue = self._checked_queue(queue)
         return _figure(
             results,
             partial(series.sojourn, queue=queue),

@@ -122,7 +122,7 @@ class Tradeoff(OfResults):
         times, ``"mean"`` or a quantile like ``"p95"``. Fewer than three repeats give dots without an ellipse.
         """
         results = self._results
-        queue = self._known(queue)
+        queue = self._checked_queue(queue)
         few = len(results.arms) <= len(COLORS)
 
         def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, is_log: bool) -> None:
@@ -140,7 +140,7 @@ class Tradeoff(OfResults):
     def scatter(self, queue: str = "down", *, delay: str = "p95", width: Width | None = None) -> Figure:
         """Goodput against a percentile of the sojourn time, a mark per run; axes as in ``ellipse``."""
         results = self._results
-        queue = self._known(queue)
+        queue = self._checked_queue(queue)
 
         def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, _is_log: bool) -> None:
             axes.plot(

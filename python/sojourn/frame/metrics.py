@@ -127,10 +127,10 @@ METRICS: tuple[Metric, ...] = tuple(
 
 def of_queues(results: Results) -> list[Metric]:
     """``METRICS`` without details, and without ``lost_packets`` if no link loses packets on the wire."""
-    return [metric for metric in _known(results) if not metric.declared.detail]
+    return [metric for metric in _of_every_queue(results) if not metric.declared.detail]
 
 
-def _known(results: Results) -> list[Metric]:
+def _of_every_queue(results: Results) -> list[Metric]:
     impaired = any("lost_packets" in queue for run in results.runs for queue in queues(run.summary).values())
     return [metric for metric in METRICS if impaired or metric.name != "lost_packets"]
 
@@ -185,7 +185,7 @@ def station_metrics(results: Results) -> list[Metric]:
 def columns(results: Results) -> list[Metric]:
     """Every number of a run and direction: of the queue, its inner queues, the stations and the groups of flows."""
     inner = [metric for name in inner_queues(results) for metric in inner_metrics(name)]
-    return [*_known(results), *inner, *station_metrics(results), *group_metrics(results)]
+    return [*_of_every_queue(results), *inner, *station_metrics(results), *group_metrics(results)]
 
 
 def samples_note(results: Results, metric: Metric) -> str:

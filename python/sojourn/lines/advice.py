@@ -55,10 +55,10 @@ def _registered(name: str) -> Callable[[Element], float]:
 
 
 def _delay(level: str) -> Callable[[Element], float]:
-    return lambda group: _known(group["one_way_ms"][level])
+    return lambda group: _or_nan(group["one_way_ms"][level])
 
 
-def _known(value: float | None) -> float:
+def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 

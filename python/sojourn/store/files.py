@@ -154,9 +154,9 @@ def replaced(folder: Path) -> list[Part]:
 
 def _listing(folder: Path) -> tuple[list[Part], list[Part]]:
     before = _changed(folder)
-    found = _found(folder)
+    found = _parts_in(folder)
     if _changed(folder) != before:
-        found = _found(folder)
+        found = _parts_in(folder)
     kept: list[Part] = []
     smaller: list[Part] = []
     for part in found:
@@ -175,7 +175,7 @@ def _changed(folder: Path) -> int:
         return 0
 
 
-def _found(folder: Path) -> list[Part]:
+def _parts_in(folder: Path) -> list[Part]:
     found = []
     with contextlib.suppress(FileNotFoundError):
         for entry in os.scandir(folder):

@@ -88,7 +88,7 @@ def draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> Figure:
 
 def caption(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> str:
     """The caption of a figure: its content, direction, and the meaning of its whiskers and bands."""
-    return words.caption(spec, study, _shown(spec, grids))
+    return words.caption(spec, study, _part_shown(spec, grids))
 
 
 def drawn_claims(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> set[str]:
@@ -97,7 +97,7 @@ def drawn_claims(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> s
 
 
 def _draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> tuple[Figure, Drawn]:
-    shown = _shown(spec, grids)
+    shown = _part_shown(spec, grids)
     panels: list[AxisValue | None] = [*shown.values(spec.panels)] if spec.panels else [None]
     schemes = [scheme for scheme in spec.schemes or shown.schemes if scheme in shown.schemes]
     looks = dict(zip(schemes, scheme_looks(schemes), strict=True))
@@ -130,7 +130,7 @@ def _draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> tuple[Fi
         return drawn, done
 
 
-def _shown(spec: FigureSpec, grids: Mapping[str, Grid]) -> Grid:
+def _part_shown(spec: FigureSpec, grids: Mapping[str, Grid]) -> Grid:
     """The part of its experiment's runs that a figure shows."""
     grid = grids[spec.experiment]
     return grid.where(lambda cell: grid.is_at(cell, spec.where) and (cell.scheme in spec.schemes or not spec.schemes))

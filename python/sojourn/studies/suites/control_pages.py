@@ -25,7 +25,7 @@ def command_of(judged: Judged) -> str:
     return f"sojourn evaluate {first} --suite {judged.suite.name}{against}{' --quick' if judged.quick else ''}"
 
 
-def _shown(verdict: Verdict | None) -> str:
+def _text(verdict: Verdict | None) -> str:
     if verdict is None:
         return "–"
     runs = verdict.met + verdict.missed
@@ -35,7 +35,7 @@ def _shown(verdict: Verdict | None) -> str:
 def _rows(judged: Judged, case: Case) -> list[list[str]]:
     columns = [judged.verdicts(case, control) for control in judged.controls]
     return [
-        [criterion.text, BY[criterion.by], *(_shown(column[index]) for column in columns)]
+        [criterion.text, BY[criterion.by], *(_text(column[index]) for column in columns)]
         for index, criterion in enumerate(criteria_of(case))
     ]
 
