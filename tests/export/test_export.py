@@ -274,3 +274,13 @@ def test_a_frame_has_medians_with_their_intervals(recorded: Path):
         assert (row["low"], row["high"]) == pytest.approx((min(values), max(values)))
         assert row["n"] == 2
     assert len(results.to_frame()) > len(frame) == 2 * len(results.arms)
+    one = results.to_frame("utilization").to_pandas().to_dict("records")
+    assert one == rows[1::2]
+
+
+def test_a_metric_of_a_group_has_one_row_in_a_frame():
+    text = EXPERIMENT.replace("[[queue]]", '[link.up]\nrate = "5 Mbit/s"\n\n[[queue]]', 1)
+    results = sj.run_text(text + '\n[[traffic]]\nkind = "voip"\nrtt = "20 ms"\n')
+    rows = results.to_frame(["sojourn_p95_ms", "voip.mos"]).to_pandas().to_dict("records")
+    found = [(row["metric"], row["direction"]) for row in rows]
+    assert found == [("sojourn_p95_ms", "down"), ("voip.mos", ""), ("sojourn_p95_ms", "up")] * len(results.arms)

@@ -17,7 +17,7 @@ class OfResults:
         self._results = results
 
     def _checked_queue(self, queue: str) -> str:
-        if not any(has_queue(run.summary, queue) for run in self._results.runs):
+        if not (isinstance(queue, str) and any(has_queue(run.summary, queue) for run in self._results.runs)):
             raise ValueError(f'queue: got "{queue}"; must be one of {", ".join(self._results.queues)}')
         return queue
 

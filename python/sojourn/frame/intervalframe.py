@@ -61,12 +61,15 @@ def interval_frame(results: Results, metrics: Sequence[Metric]) -> IntervalFrame
     for arm in results.arms:
         cell = {"label": arm.label} | arm.set
         cell |= {name: number for name, number in number_columns(arm.set).items() if name not in cell}
-        for queue in results.queues:
-            if not has_queue(arm.runs[0].summary, queue):
-                continue
+        queues = [queue for queue in results.queues if has_queue(arm.runs[0].summary, queue)]
+        for queue in queues:
             link, _, direction = queue.rpartition("/")
-            where = ({"link": link} if link else {}) | {"direction": direction}
             for metric in metrics:
+                is_whole = bool(metric.group) or metric.declared.over == "run"
+                if is_whole and queue != queues[0]:
+                    continue
+                where = {"link": "" if is_whole else link} if link else {}
+                where["direction"] = "" if is_whole else direction
                 found = median_interval([metric.value(run.summary, queue) for run in arm.runs])
                 if not math.isnan(found.middle):
                     values = {"median": found.middle, "low": found.low, "high": found.high, "n": found.n}

@@ -249,7 +249,7 @@ def overview_metrics(results: Results) -> list[tuple[Metric, str]]:
     ]
 
 
-_FELT = ("mos", "page_load_p50_ms", "completion_p50_ms", "video_rate_bps")
+_FELT = ("mos", "qoo", "page_load_p50_ms", "completion_p50_ms", "video_rate_bps")
 """The application quality in an overview."""
 
 

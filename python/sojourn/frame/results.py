@@ -258,17 +258,19 @@ class Results:
         """``to_arrow`` as a pandas frame; pandas must be installed."""
         return cast("pd.DataFrame", self.to_arrow().to_pandas())
 
-    def to_frame(self, metrics: Sequence[str] | None = None) -> IntervalFrame:
+    def to_frame(self, metrics: str | Sequence[str] | None = None) -> IntervalFrame:
         """Medians over the repeats with their 95 % intervals: a row per arm, case, cell, queue and metric.
 
-        ``metrics``: by default every column of ``to_arrow``. The frame has ``to_pandas()`` and ``to_polars()``.
+        A metric of a group or of the whole run has one row, without a direction. ``metrics``: by default every column
+        of ``to_arrow``. The frame has ``to_pandas()`` and ``to_polars()``.
 
         Raises
         ------
         ValueError
             There is no such metric.
         """
-        chosen = self._columns if metrics is None else [metric_called(name, self) for name in metrics]
+        names = [metrics] if isinstance(metrics, str) else metrics
+        chosen = self._columns if names is None else [metric_called(name, self) for name in names]
         return interval_frame(self, chosen)
 
     def rows(self) -> list[dict[str, Any]]:
