@@ -6,10 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import sojourn as sj
 from conftest import EXPERIMENT
+from sojourn.figure.bars import draw_bars
+from sojourn.figure.style import looks_of
 from sojourn.figure.tradeoff import one_sigma_ellipse, points
+from sojourn.frame.statistics import Interval
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +198,12 @@ def test_many_lines_over_a_key_are_panels():
     assert [axes.get_title(loc="left") for axes in panels] == [f"rtt {rtt} ms" for rtt in (10, 20, 30, 40, 50)]
     assert [len(axes.lines) for axes in panels] == [2] * 5
     assert len(found.plot.over("traffic.0.rtt", "goodput_bps").axes) == 1
+
+
+def test_a_score_has_its_scale_whatever_it_is():
+    axes = Figure().add_subplot()
+    draw_bars(axes, [Interval(one, one, one, 1) for one in (2.0, 100.0)], looks_of(["pie", "codel"]), (0.0, 100.0))
+    assert (axes.get_yscale(), axes.get_ylim()) == ("linear", (0.0, 100.0))
 
 
 def test_windows_of_both_directions_name_theirs():

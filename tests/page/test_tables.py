@@ -24,6 +24,7 @@ from sojourn.page.tables import (
     inner_sheet,
     inner_table,
     interval_text,
+    overview_sheet,
     overview_table,
     plain,
     results_sheet,
@@ -492,3 +493,17 @@ def test_repeats_without_chance_are_named():
     spread = results_sheet(sj.run_text(text, set={**same, "traffic.0.start": "0..1 s"})).caption
     assert "the same" not in spread
     assert "the same" not in results_sheet(sj.run_text(text, set={**same, "experiment.repeat": 1})).caption
+
+
+def test_the_overview_has_quality_of_outcome_of_what_is_used():
+    """That of bulk transfers would push the rest out of the table; alone they have it."""
+    link = (
+        '[experiment]\nduration = "3 s"\n[link]\nrate = "5 Mbit/s"\n[[queue]]\naqm = "fq_codel"\n[record]\nqoo = true\n'
+    )
+    bulk = '[[traffic]]\nkind = "bulk"\nrtt = "20 ms"\n'
+    both = overview_sheet(sj.run_text(link + bulk + '[[traffic]]\nkind = "voip"\nrtt = "20 ms"\n'))
+    assert both is not None
+    assert [heading for heading in both.headings if "QoO" in heading] == ["voip QoO 0–100"]
+    alone = overview_sheet(sj.run_text(link + bulk))
+    assert alone is not None
+    assert [heading for heading in alone.headings if "QoO" in heading] == ["bulk QoO 0–100"]

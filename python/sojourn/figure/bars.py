@@ -55,10 +55,10 @@ def draw_bars(
 ) -> None:
     """Bars from zero, or from the beginning of their scale.
 
-    If bars from zero would be too small, the axis is logarithmic, with a mark at each value: the length of a bar on
-    such an axis means nothing.
+    Without a scale, if bars from zero would be too small, the axis is logarithmic, with a mark at each value: there the
+    length of a bar means nothing.
     """
-    is_log = wants_log([interval.middle for interval in intervals])
+    is_log = scale is None and wants_log([interval.middle for interval in intervals])
     for at, (interval, one) in enumerate(zip(intervals, look, strict=True)):
         if math.isnan(interval.middle):
             continue

@@ -150,7 +150,7 @@ class Sweep(OfResults):
                 axes.xaxis.set_tick_params(labelbottom=True)  # the last of its column
             first = all_axes[0]
             scale.apply(first)
-            if wants_log(interval.middle for interval in intervals):
+            if shown.declared.scale is None and wants_log(interval.middle for interval in intervals):
                 log_axis(first, "y")
             elif shown.declared.scale is not None:
                 first.set_ylim(*shown.declared.scale)

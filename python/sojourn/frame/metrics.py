@@ -234,7 +234,7 @@ def overview_metrics(results: Results) -> list[tuple[Metric, str]]:
     """
     delay, goodput = metric_called("sojourn_p95_ms"), metric_called("goodput_bps")
     of_groups = group_metrics(results)
-    felt = [metric for metric in of_groups if metric.declared.name in _FELT]
+    felt = _felt(of_groups)
     if results.has_several_links:
         ways = {flow["direction"] for run in results.runs for flow in run.summary["flows"] if flow["kind"] != "ping"}
         known = [(delay, queue) for queue in drawn_queues(results)]
@@ -245,12 +245,22 @@ def overview_metrics(results: Results) -> list[tuple[Metric, str]]:
     return known + [
         (metric, "down")
         for metric in of_groups
-        if metric.declared.name in _FELT or (metric.declared.name == "one_way_p95_ms" and metric.group not in scored)
+        if metric in felt or (metric.declared.name == "one_way_p95_ms" and metric.group not in scored)
     ]
 
 
-_FELT = ("mos", "qoo", "page_load_p50_ms", "completion_p50_ms", "video_rate_bps")
-"""The application quality in an overview."""
+def _felt(of_groups: Sequence[Metric]) -> list[Metric]:
+    """The application quality in an overview; of bulk transfers Quality of Outcome only if there are no others."""
+    of_use = {metric.group for metric in of_groups if metric.declared.name in (*_FELT, "one_way_p95_ms")}
+    return [
+        metric
+        for metric in of_groups
+        if metric.declared.name in _FELT or (metric.declared.name == "qoo" and (metric.group in of_use or not of_use))
+    ]
+
+
+_FELT = ("mos", "page_load_p50_ms", "completion_p50_ms", "video_rate_bps")
+"""What users of applications feel."""
 
 
 def _of_routes(results: Results, of_groups: Sequence[Metric]) -> list[Metric]:
