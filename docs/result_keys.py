@@ -1,6 +1,7 @@
 """The keys of a run's result, as the structs of Rust declare them: types in schema.py, tables in docs/results.md.
 
-A struct's doc comments are what its keys mean. Run it after a change of such a struct (`make docs`).
+A struct's doc comments are what its keys mean; the registry of metrics has their units. Run it after a change of such a
+struct or of the units (`make docs`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from sojourn.frame.registry import unit_of
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = ROOT / "python" / "sojourn" / "schema.py"
@@ -37,12 +40,6 @@ TYPES = {
 """The types of Python, each by its struct, in the order in which they need each other."""
 SIMPLE = {"f64": "float", "String": "str", "&'static str": "str", "Json": "dict[str, object]"}
 SIMPLE |= dict.fromkeys(("u8", "u32", "u64", "usize"), "int")
-UNITS = {"power_bps_per_s": "bit/s²", "_ms": "ms", "_s": "s", "_bps": "bit/s", "_share": "1", "_bytes": "B"}
-UNITS |= {"_kilobytes": "kB", "_packets": "packets", "_frames": "frames", "dropped_aqm": "packets"}
-UNITS |= {"dropped_overflow": "packets", "marked": "packets", "retransmits": "segments", "mos": "1 to 4.5"}
-UNITS |= {"qoo": "0 to 100"} | dict.fromkeys(("utilization", "loss_synchronization"), "1")
-UNITS |= dict.fromkeys(("jain_goodput", "jain_drop_share"), "1")
-"""Units by the end of a key."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +170,7 @@ def _rows(keys: list[Key]) -> str:
         together.append([*together.pop(), key] if together and not key.words else [key])
     for row in together:
         names = ", ".join(f"`{key.name}`" for key in row)
-        units = [next((unit for end, unit in UNITS.items() if key.name.endswith(end)), "") for key in row]
+        units = [unit_of(key.name).unit for key in row]
         words = row[0].words.replace("|", "\\|")
         lines.append(f"| {names} | {', '.join(dict.fromkeys(units))} | {row[-1].may_be} | {words} |")
     return "\n".join(lines) + "\n"

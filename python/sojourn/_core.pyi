@@ -46,6 +46,7 @@ __all__ = [
     "schema_json",
     "shell_job",
     "traffic_json",
+    "units_json",
     "unregister_aqm",
     "unregister_congestion_control",
     "version",
@@ -583,6 +584,7 @@ def quantity(text: str) -> tuple[float, str] | None:
 
 def congestion_controls_json() -> str: ...
 def traffic_json() -> str: ...
+def units_json() -> str: ...
 def schema_json() -> str: ...
 def linux_job(spec: RunSpec, prefix: str) -> str:
     """The job of the agent on Linux for a run, as JSON; RunError if Linux cannot make it."""

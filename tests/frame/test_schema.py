@@ -10,7 +10,7 @@ import pytest
 import sojourn as sj
 from conftest import ROOT
 from sojourn import schema
-from sojourn.frame.registry import Over, declared
+from sojourn.frame.registry import Over, declared, unit_of
 
 COMMON = """
 experiment = { name = "all", duration = "4 s", warmup = "1 s" }
@@ -115,3 +115,22 @@ def test_every_number_is_a_metric_or_is_said_to_be_none(over: Over):
             kind = _numbers(kind)[key]
         assert not typing.is_typeddict(kind), place
     assert {place.partition(".")[0] for place in places} == _numbers(ELEMENTS[over]).keys() - NO_METRICS[over]
+
+
+@pytest.mark.parametrize(
+    ("key", "unit", "shown", "per"),
+    [
+        ("goodput_bps", "bit/s", "Mbit/s", 1e6),
+        ("sojourn_p50_ms", "ms", "ms", 1.0),
+        ("delivered_bytes", "B", "kB", 1e3),
+        ("power_bps_per_s", "bit/s²", "", 1.0),
+        ("jain_drop_share", "1", "", 1.0),
+        ("airtime_share", "1", "%", 0.01),
+        ("timeouts", "", "", 1.0),
+    ],
+)
+def test_the_ending_of_a_name_says_its_unit(key: str, unit: str, shown: str, per: float):
+    found = unit_of(key)
+    assert (found.unit, found.shown, found.per) == (unit, shown, per)
+    for metric in declared(*ELEMENTS):
+        assert (metric.unit, metric.per) == (unit_of(metric.name).shown, unit_of(metric.name).per), metric.name

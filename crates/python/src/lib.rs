@@ -46,7 +46,7 @@ mod _core {
     #[pymodule_export]
     use lists::{
         congestion_controls_json, design_json, disciplines_json, metrics_json, network_json,
-        quantity, schema_json, traffic_json,
+        quantity, schema_json, traffic_json, units_json,
     };
     #[cfg(unix)]
     #[pymodule_export]

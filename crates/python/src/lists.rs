@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use serde_json::json;
-use sojourn_measure::metrics::METRICS;
+use sojourn_measure::metrics::{METRICS, UNITS};
 use sojourn_sim::lists;
 
 use crate::errors::{ExperimentError, wrong_input};
@@ -27,6 +27,12 @@ pub fn disciplines_json() -> String {
 #[pyfunction]
 pub fn metrics_json() -> String {
     json!(METRICS).to_string()
+}
+
+/// The units of numbers in a result, by the endings of their keys.
+#[pyfunction]
+pub fn units_json() -> String {
+    json!(UNITS).to_string()
 }
 
 /// A learned network from an archive of `numpy.savez`, as the JSON of `weights`.

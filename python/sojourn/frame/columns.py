@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sojourn.frame.registry import Over, declared
+from sojourn.frame.registry import Over, declared, unit_of
 from sojourn.frame.rounding import fixed
-
-_UNITS = {"_bps": (1e6, "Mbit/s"), "_ms": (1.0, "ms"), "_s": (1.0, "s"), "_bytes": (1e3, "kB")}
 
 
 @dataclass(frozen=True)
@@ -37,9 +35,9 @@ def measure(name: str) -> Measure:
         if found is not None:
             words = f"{whose if kind != ('group',) else owner}: {found.words}" if owner else found.words
             return Measure(name, words, "" if found.scale else found.unit, found.per)
-    for suffix, (per, unit) in _UNITS.items():
-        if name.endswith(suffix):
-            return Measure(name, name.removesuffix(suffix).replace("_", " "), unit, per)
+    unit = unit_of(name)
+    if unit.is_measured:
+        return Measure(name, name.removesuffix(unit.ending).replace("_", " "), unit.shown, unit.per)
     return Measure(name, name.replace("_", " "), "", 1.0)
 
 

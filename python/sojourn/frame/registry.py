@@ -57,6 +57,22 @@ class Declared(msgspec.Struct, frozen=True):
         return math.nan if self.zero_is_none and total == 0.0 else total
 
 
+class Unit(msgspec.Struct, frozen=True):
+    """The unit of a number in a summary, by the ending of its key or name."""
+
+    ending: str
+    unit: str
+    shown: str
+    """The unit that people see; empty for a bare number."""
+    per: float
+    """The size of ``shown`` in ``unit``."""
+
+    @property
+    def is_measured(self) -> bool:
+        """True if the ending says the unit, so that people need not see it beside the unit."""
+        return self.ending.startswith("_") and self.shown != ""
+
+
 def _number(element: Any, key: str) -> float:
     for part in _parts(key):
         element = None if element is None else element.get(part)
@@ -66,6 +82,16 @@ def _number(element: Any, key: str) -> float:
 @cache
 def _parts(key: str) -> tuple[str, ...]:
     return tuple(key.split("."))
+
+
+@cache
+def _units() -> tuple[Unit, ...]:
+    return msgspec.json.decode(_core.units_json(), type=tuple[Unit, ...])
+
+
+def unit_of(name: str) -> Unit:
+    """The unit of a key or of a metric's name; a bare number if its ending says none."""
+    return next((unit for unit in _units() if name.endswith(unit.ending)), Unit("", "", "", 1.0))
 
 
 @cache

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from sojourn.frame.groups import totals_of
+from sojourn.frame.registry import unit_of
 from sojourn.frame.results import Results, Run
 from sojourn.frame.statistics import interval_note, median_interval
 from sojourn.page.tables import Sheet, interval_text, repeats_of, swept_keys
 
-_SCALES = {"bps": (1e6, "Mbit/s"), "bytes": (1e6, "MB"), "ms": (1.0, "ms"), "s": (1.0, "s")}
-"""How a key's unit is displayed: its divisor and its name."""
 _LEFT_OUT = ("traffic", "flow", "sent_bytes", "received_bytes")
 """Keys that identify a flow, or whose count its goodput replaces."""
 _NOT_OF_PING = ("goodput_bps", "retransmits")
@@ -76,12 +75,12 @@ def _typical(run: Run, group: _Group, name: str) -> float:
 
 
 def _cell(values: list[float], name: str) -> str:
-    factor, _ = _SCALES.get(name.rpartition("_")[2], (1.0, ""))
-    return interval_text(median_interval([value / factor for value in values]), 2)
+    unit = unit_of(name)
+    per = unit.per if unit.is_measured else 1.0
+    return interval_text(median_interval([value / per for value in values]), 2)
 
 
 def _heading(name: str) -> str:
-    stem, _, unit = name.rpartition("_")
-    if unit not in _SCALES:
-        return name.replace("_", " ")
-    return f"{stem.replace('_', ' ')} {_SCALES[unit][1]}"
+    unit = unit_of(name)
+    words = name.removesuffix(unit.ending) if unit.is_measured else name
+    return f"{words.replace('_', ' ')} {unit.shown if unit.is_measured else ''}".rstrip()
