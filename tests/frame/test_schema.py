@@ -10,7 +10,10 @@ import pytest
 import sojourn as sj
 from conftest import ROOT
 from sojourn import schema
+from sojourn.frame.metrics import columns, metric_called
 from sojourn.frame.registry import Over, declared, unit_of
+from sojourn.runs.precision import Precision
+from sojourn.studies.recipe import Metric
 
 COMMON = """
 experiment = { name = "all", duration = "4 s", warmup = "1 s" }
@@ -134,3 +137,15 @@ def test_the_ending_of_a_name_says_its_unit(key: str, unit: str, shown: str, per
     assert (found.unit, found.shown, found.per) == (unit, shown, per)
     for metric in declared(*ELEMENTS):
         assert (metric.unit, metric.per) == (unit_of(metric.name).shown, unit_of(metric.name).per), metric.name
+
+
+def test_a_metric_that_is_declared_is_in_frames_files_figures_studies_and_precisions():
+    """The p99.9 of the sojourn time has no other place than its line in crates/measure/src/metrics.rs."""
+    results = sj.run_text(COMMON.replace(", qoo = true", "") + WIRED)
+    name, whole = "sojourn_p99_9_ms", results.runs[0].summary["bottleneck"]["down"]["sojourn_ms"]["p99_9"]
+    assert metric_called(name).value(results.runs[0].summary, "down") == whole
+    assert name in {metric.name for metric in columns(results)}
+    assert results.rows()[0][name] == whole
+    assert results.plot.bars(name).axes[0].get_ylabel().replace("\n", " ") == "p99.9 of the sojourn time [ms]"
+    assert Precision.parse(f"{name}=5%").metric.name == name
+    assert Metric(source=name).measure("tail").statistic(results.runs[0], "value", {}) == whole

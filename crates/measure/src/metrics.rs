@@ -193,6 +193,7 @@ pub const METRICS: &[Metric] = {
         metric(Queue, "lost_packets", &["lost_packets"], "lost", 0, "packets lost on the wire"),
         metric(Run, "jain_goodput", &["jain_goodput"], "Jain", 2, "Jain's index over goodput"),
         detail(metric(Queue, "sojourn_p99_ms", &["sojourn_ms.p99"], "p99", 2, "p99 of the sojourn time")),
+        detail(metric(Queue, "sojourn_p99_9_ms", &["sojourn_ms.p99_9"], "p99.9", 2, "p99.9 of the sojourn time")),
         detail(metric(Queue, "startup_peak_ms", &["startup_peak_ms"], "start-up", 2, "longest sojourn time of the warm-up")),
         detail(metric(Queue, "dropped_aqm", &["dropped_aqm"], "by the AQM", 0, "packets dropped by the algorithm")),
         detail(metric(Queue, "dropped_overflow", &["dropped_overflow"], "overflow", 0, "packets dropped for lack of room")),
