@@ -73,8 +73,8 @@ def relative_map(
         wide, high = max(_CELL_IN * len(order), _LEAST_IN), _ROW_IN * len(scenarios)
         labels = _LETTER_IN * max(map(len, scenarios), default=0)
         drawn = figure(labels + 2 * wide + 1.0, high + 2.4)
-        # The longest label is measured too short by a letter.
-        drawn.set_layout_engine("constrained", w_pad=0.15)
+        # The longest labels are measured too short by a letter.
+        drawn.set_layout_engine("constrained", w_pad=0.15, h_pad=0.15)
         left, right = drawn.subplots(1, 2, sharey=True)
         with np.errstate(divide="ignore"):
             decades = -np.log10(delay[:, order])
@@ -110,7 +110,8 @@ def _draw(plot: Axes, values: FloatArray, limit: float, families: Sequence[tuple
     plot.grid(False)
     plot.tick_params(length=0)
     plot.xaxis.tick_top()
-    names = [queue for _, members in families for queue in members]
+    # Settings stand below each other, so that no name is as long as the map is high.
+    names = [queue.replace(",", ",\n").replace(":", ":\n") for _, members in families for queue in members]
     plot.set_xticks(np.arange(columns), names, rotation=90, fontsize=7.5)
     below = plot.get_xaxis_transform()
     first = 0
