@@ -8,8 +8,9 @@ Exit status: 0 if all was run; 2 if the input is wrong.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean, median
@@ -19,6 +20,8 @@ import numpy as np
 import sojourn as sj
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "cake-queues.md"
+KERNEL = Path(__file__).parent / "linux" / "cake_mq.json"
+"""What a kernel did: cake_mq.py."""
 QUEUES = (1, 2, 4, 8)
 RATE_BPS = 100e6
 
@@ -82,6 +85,60 @@ packets = true
 """One flow always has more to send than the rate, seven others now and then."""
 
 
+UNRESPONSIVE = """
+[experiment]
+name = "more than the share from every flow"
+duration = "1.3 s"
+warmup = "300 ms"
+[link]
+rate = "10 Gbit/s"
+[[queue]]
+aqm = "cake"
+variant = "linux"
+bandwidth = "100 Mbit/s"
+diffserv = "besteffort"
+isolation = "flows"
+[[traffic]]
+kind = "cbr"
+flows = 8
+rate = "60 Mbit/s"
+packet = "1472 B"
+rtt = "20 ms"
+[record]
+packets = true
+"""
+"""The link is so fast that it adds nothing: a virtual device of the kernel takes no time."""
+BESIDE_SEEDS = range(1, 4)
+
+
+def shares(run: sj.Run) -> list[float]:
+    """What each flow got of all that arrived."""
+    goodputs = [flow["goodput_bps"] for flow in run.summary["flows"]]
+    return [goodput / sum(goodputs) for goodput in goodputs]
+
+
+def divided(of: Sequence[float], queues: int) -> list[int]:
+    """The hardware queue of each flow, numbered from the fewest flows, as the shares tell.
+
+    Of ``a`` active queues a flow among ``k`` in its queue has 1 / (a k).
+    """
+    fits = []
+    for active in range(1, queues + 1):
+        together = [max(1, round(1 / (active * share))) for share in of]
+        if round(sum(1 / number for number in together), 6) == active:
+            error = sum(abs(1 / (active * number) - share) for number, share in zip(together, of, strict=True))
+            fits.append((error, together))
+    if not fits:
+        raise ValueError(f"the shares {of} are not those of flows in {queues} queues")
+    _, together = min(fits)
+    places, queue, room = [0] * len(of), -1, 0
+    for flow in sorted(range(len(of)), key=together.__getitem__):
+        if room == 0:
+            queue, room = queue + 1, together[flow]
+        places[flow], room = queue, room - 1
+    return places
+
+
 def main() -> int:
     """Measures and writes."""
     options = argparse.ArgumentParser(description="CAKE with several hardware queues.")
@@ -113,6 +170,7 @@ def _page(seeds: int) -> Iterator[str]:
         for queues in QUEUES[1:] if sync != "200 us" else QUEUES:
             more = {"queue__0__sync_time": sync} if queues > 1 else {}
             yield _lag(queues, sync if queues > 1 else "–", _runs(STEPS, seeds, queue__0__queues=queues, **more))
+    yield from _beside()
     yield ""
     yield f"Measured on {datetime.now(UTC):%Y-%m-%d} by `python validation/cake_queues.py --seeds {seeds}`."
 
@@ -134,6 +192,33 @@ def _row(flows: int, queues: int, runs: list[sj.Run]) -> str:
         f"{median(sparse):.2f}",
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _beside() -> Iterator[str]:
+    """Beside the kernel: the same division of flows, then flows that come and go."""
+    kernel = json.loads(KERNEL.read_text(encoding="utf-8"))
+    yield from BESIDE.format(release=kernel["kernel"]).splitlines()
+    for case in kernel["rates"]:
+        ours = shares(_runs(UNRESPONSIVE, 1, experiment__seed=case["seed"], queue__0__queues=case["queues"])[0])
+        if divided(ours, case["queues"]) != case["places"]:
+            raise ValueError("the flows are divided otherwise now: python validation/cake_mq.py")
+        theirs = case["shares"]
+        furthest = max(abs(here - there) / there for here, there in zip(ours, theirs, strict=True))
+        numbers = sorted(case["places"].count(queue) for queue in set(case["places"]))
+        cells = [str(case["queues"]), ", ".join(map(str, numbers)), _ends(theirs), _ends(ours), f"{furthest:.1%}"]
+        yield f"| {' | '.join(cells)} |"
+    yield from BESIDE_LAG.splitlines()
+    for case in kernel["lags"]:
+        runs = _runs(STEPS, len(case["lag"]), queue__0__queues=case["queues"], link__rate="10 Gbit/s")
+        ours = _lag(case["queues"], "simulator", runs)
+        theirs = [case["lag"][number] for number in range(len(case["lag"]))]
+        means, under, over = zip(*theirs, strict=True)
+        yield f"| {case['queues']} | Linux | {mean(means):.3f} | {median(under):.2f} | {median(over):.2f} |"
+        yield ours
+
+
+def _ends(of: Sequence[float]) -> str:
+    return f"{min(of):.4f} to {max(of):.4f}"
 
 
 def _lag(queues: int, sync: str, runs: list[sj.Run]) -> str:
@@ -162,9 +247,8 @@ flows with an RTT of 20 ms share it, besides one flow of 100 kbit/s. Each of {se
 relative to the fair share: the median over the seeds of the least and of the largest, and in brackets the extreme of
 all seeds.
 
-These numbers are the simulator's alone. They are not beside the kernel: the Linux backend's link is a class of HTB, and
-`cake_mq` has to be the root of a device with several transmit queues. Each single queue is the CAKE whose decisions
-[are those of a recorded kernel](../disciplines/cake.md#known-deviations).
+These numbers are the simulator's; [below](#beside-the-kernel) it is beside the kernel. Each single queue is the CAKE
+whose decisions [are those of a recorded kernel](../disciplines/cake.md#known-deviations).
 
 - One flow has the whole rate, whatever the number of queues.
 - Where flows are about as many as queues, the hash decides: of eight flows over eight queues the least has 0.67 of the
@@ -186,6 +270,20 @@ With Linux's 200 us no rate is lost and none is gained on the mean; single milli
 have two packets less or more. With 10 ms up to 0.6 % of the rate is not used.
 
 | queues | sync_time | mean | 1 % | 99 % |
+| --: | --- | --: | --: | --: |"""
+
+BESIDE = """
+## Beside the kernel
+
+`cake_mq` of Linux {release}, built as User-Mode Linux, is the root of a virtual device with so many transmit queues:
+eight flows of 60 Mbit/s each, whose queues are those that the simulator's hash gave to them. What each gets of all:
+
+| queues | flows in them | Linux, least and largest | simulator | furthest |
+| --: | --- | --- | --- | --: |"""
+BESIDE_LAG = """
+Flows that come and go, as above, on a device that takes no time, and what leaves in each millisecond:
+
+| queues | | mean | 1 % | 99 % |
 | --: | --- | --: | --: | --: |"""
 
 

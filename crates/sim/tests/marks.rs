@@ -105,5 +105,5 @@ fn a_discipline_that_marks_drops_what_is_not_ecn_capable() {
         )
     });
     // As many as the same algorithm in Python drops (tests/test_own_aqm.py).
-    assert_eq!(dropped.collect::<Vec<_>>(), [(417, 0), (417, 0)]);
+    assert_eq!(dropped.collect::<Vec<_>>(), [(442, 0), (442, 0)]);
 }

@@ -162,9 +162,10 @@ queue = [{ aqm = 'pfifo' }]\ntraffic = [{ kind = 'speed_test', rtt = '20 ms' }]\
     let idle = pings("ping idle");
     assert_eq!(idle.n, 25);
     near(idle.p50.unwrap(), 20.0, 0.5);
-    // The others find one of the queues of 100 ms; some find it without room.
+    // The others find one of the queues of 100 ms; some find it without room: upwards, where it holds 17 packets, 21 to 28 of
+    // 50 come back in twelve seeds.
     for loaded in [pings("ping down"), pings("ping up")] {
-        assert!((30..=50).contains(&loaded.n), "{loaded:?}");
+        assert!((20..=50).contains(&loaded.n), "{loaded:?}");
         assert!((80.0..125.0).contains(&loaded.p50.unwrap()), "{loaded:?}");
     }
 }

@@ -164,6 +164,31 @@ impl Clock {
             }
         }
     }
+
+    /// The time from `earlier` to `later` as the host counts it, by its ticks.
+    pub const fn between(self, earlier: Time, later: Time) -> Duration {
+        let (earlier, later) = (earlier.as_nanos(), later.as_nanos());
+        Duration::from_nanos(match self {
+            Self::Exact => later - earlier,
+            Self::Jiffies => (later / JIFFY - earlier / JIFFY) * JIFFY,
+        })
+    }
+
+    /// Half of a span, in whole ticks.
+    pub const fn half(self, span: Duration) -> Duration {
+        Duration::from_nanos(match self {
+            Self::Exact => span.as_nanos() / 2,
+            Self::Jiffies => span.as_nanos() / (2 * JIFFY) * JIFFY,
+        })
+    }
+
+    /// A timeout as the host keeps it: in ticks, rounded up.
+    pub const fn kept(self, timeout: Duration) -> Duration {
+        match self {
+            Self::Exact => timeout,
+            Self::Jiffies => Duration::from_nanos(timeout.as_nanos().next_multiple_of(JIFFY)),
+        }
+    }
 }
 
 #[cfg(test)]

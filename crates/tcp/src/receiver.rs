@@ -201,7 +201,7 @@ impl Receiver {
     #[inline(always)]
     pub fn note_sent(&mut self, segment: &Segment, now: Time) {
         if let Some(last) = self.last_arrival {
-            self.interactive |= segment.len > 0 && now - last < self.delay;
+            self.interactive |= segment.len > 0 && self.clock.between(last, now) < self.delay;
         }
     }
     /// Notes that the peer does not support ECN.
@@ -374,7 +374,7 @@ impl Receiver {
         }
     }
 
-    /// Adapts the delay to the times between in-order arrivals, as Linux's tcp_event_data_recv. After a time longer
+    /// Adapts the delay to the times between in-order arrivals, in ticks, as Linux's tcp_event_data_recv. After a time longer
     /// than the retransmission timeout the sender's window may be one segment, so acknowledgements are quick again.
     #[inline(always)]
     fn adapt_delay(&mut self, now: Time, timeout: impl Fn() -> Duration) {
@@ -384,12 +384,12 @@ impl Receiver {
                 self.delay = DELAY_MIN;
             }
             Some(last) => {
-                let gap = now - last;
+                let gap = self.clock.between(last, now);
                 if gap <= DELAY_MIN / 2 {
-                    self.delay = self.delay / 2 + DELAY_MIN / 2;
+                    self.delay = self.clock.half(self.delay) + DELAY_MIN / 2;
                 } else if gap < self.delay {
-                    self.delay = (self.delay / 2 + gap).min(DELAY_MAX);
-                } else if gap > timeout() {
+                    self.delay = (self.clock.half(self.delay) + gap).min(DELAY_MAX);
+                } else if gap > self.clock.kept(timeout()) {
                     self.raise_quick(MAX_QUICK);
                 }
             }
@@ -506,6 +506,7 @@ impl Receiver {
         self.end_delay_before(block);
         let offset = self.received + u64::from(block.start.since(self.next));
         let is_new = self.out_of_order.insert(block, offset, self.mss);
+        self.window.make_room(self.next, self.out_of_order.end());
         self.recent.report(block);
         if !is_new {
             self.on_duplicate(block);

@@ -44,7 +44,6 @@ impl Browser {
     }
 
     fn ask(&mut self, id: Id, now: Time, connections: &mut dyn Connections) {
-        self.page.unasked -= 1;
         self.exchanges
             .request(connections, id, self.config.request, now);
     }
@@ -59,6 +58,7 @@ impl Browser {
         while self.page.unasked > 0 && self.page.connections.len() < most {
             let id = connections.open(Side::Receiving);
             self.page.connections.push(id);
+            self.page.unasked -= 1;
             self.ask(id, now, connections);
         }
     }
@@ -81,10 +81,14 @@ impl Browser {
             return;
         }
         self.page.has_document = true;
-        if self.page.unasked > 0 {
+        let asks_again = self.page.unasked > 0;
+        self.page.unasked -= u32::from(asks_again);
+        // The SYNs go before the request: to a server that takes no time it would be the answer that fills the queue
+        // before the SYN-ACKs.
+        self.spread(now, connections);
+        if asks_again {
             self.ask(id, now, connections);
         }
-        self.spread(now, connections);
     }
 }
 

@@ -18,6 +18,8 @@ struct Network {
     received: BTreeMap<(Id, bool), u64>,
     /// When bytes arrive at an end.
     coming: Vec<(Time, Id, Side, u64)>,
+    /// Which connection was written to, and how many had been opened before.
+    writes: Vec<(Id, usize)>,
 }
 
 impl Connections for Network {
@@ -27,6 +29,7 @@ impl Connections for Network {
     }
 
     fn write(&mut self, id: Id, side: Side, bytes: u64) {
+        self.writes.push((id, self.opened.len()));
         if bytes != UNLIMITED {
             let to = match side {
                 Side::Sending => Side::Receiving,
@@ -121,6 +124,7 @@ fn run(kind: &Kind, rate: Rate, stop_s: u64) -> (Network, Heard) {
         closed: Vec::new(),
         received: BTreeMap::new(),
         coming: Vec::new(),
+        writes: Vec::new(),
     };
     let mut heard = Heard::default();
     let mut ended = 0;
@@ -185,6 +189,29 @@ fn a_page_is_its_document_and_then_its_objects_in_parallel() {
             .iter()
             .all(|(_, side)| *side == Side::Receiving)
     );
+}
+
+/// When the document of a page has come, three further connections open, and only then the first one asks again: the
+/// other way round an answer would be on its way before the SYN-ACKs. Five objects make two rounds.
+#[test]
+fn a_browser_opens_its_connections_before_it_asks_again() {
+    let pages = Pages {
+        objects: 5,
+        sizes: Sizes::OneOf(vec![1000]),
+        parallel: 4,
+        request: 125,
+        think: Duration::from_secs(100),
+    };
+    let kind = Kind::Web(Web {
+        tcp: tcp(),
+        browsing: Browsing::Pages(pages),
+    });
+    let (network, _) = run(&kind, SLOW, 10);
+    let asked: Vec<_> = network.writes.iter().take(6).copied().collect();
+    // The request and the answer of the document; then the requests of four objects.
+    let ids = [0, 0, 1, 2, 3, 0].map(Id);
+    let opened = [1, 1, 2, 3, 4, 4];
+    assert_eq!(asked, ids.into_iter().zip(opened).collect::<Vec<_>>());
 }
 
 /// At 4 Mbit/s, 0.85 of the throughput is 3.4 Mbit/s less the request's share, so the rate is 3 Mbit/s. The first

@@ -33,6 +33,11 @@ impl OutOfOrder {
         self.waiting
     }
 
+    /// Where the last of it ends; 0 if there is none.
+    pub fn end(&self) -> Seq {
+        self.ranges.back().map_or(Seq(0), |last| last.block.end)
+    }
+
     /// True if a segment from `seq` on is put into the buffer of the data before it.
     pub fn joins_a_buffer(&self, seq: Seq) -> bool {
         self.before(seq).is_some_and(|range| range.has_room(seq))

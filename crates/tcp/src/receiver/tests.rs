@@ -247,6 +247,31 @@ fn after_a_gap_longer_than_the_timeout_segments_are_acknowledged_one_by_one() {
     assert!(!arrive_with(timeout, &mut receiver, n + 18, 602));
 }
 
+/// Observed on 6.12 with a round trip of 100 ms: a gap of 301.6 ms is 75 ticks of 4 ms, no more than the timeout of 300 ms; a
+/// tick later it is. By hand: a delay of 13 ticks becomes 6 and 5.
+#[test]
+fn gaps_and_delays_are_in_ticks() {
+    let timeout = Duration::from_millis(300);
+    for (now_us, is_quick) in [(821_600, false), (824_000, true)] {
+        let (mut receiver, first) = settled();
+        receiver.clock = Clock::Jiffies;
+        receiver.take(&data(first), Arrival::Ect, Time::from_millis(520));
+        acknowledge(&mut receiver);
+        receiver.on_data(
+            &data(first + 1),
+            Arrival::Ect,
+            Time::from_micros(now_us),
+            || timeout,
+        );
+        assert_eq!(receiver.wants_ack(), is_quick);
+    }
+    let (mut receiver, first) = settled();
+    receiver.clock = Clock::Jiffies;
+    receiver.delay = Duration::from_millis(52);
+    receiver.take(&data(first), Arrival::Ect, Time::from_millis(1));
+    assert_eq!(receiver.delay, Duration::from_millis(44));
+}
+
 /// Only in-order arrivals end a gap: 301 ms pass until the hole is filled.
 #[test]
 fn an_out_of_order_arrival_does_not_end_a_gap() {

@@ -1,5 +1,6 @@
 //! The connections of a flow, with both endpoints of each.
 
+use std::collections::VecDeque;
 use std::iter::Sum;
 use std::sync::Arc;
 
@@ -93,11 +94,8 @@ pub struct Connections {
     /// The open connections. What is looked through is kept apart.
     handles: Vec<Handle>,
     open: Vec<Connection>,
-    /// Ends that may have something to send, served last in, first out: the SYNs of connections that a browser opens go
-    /// before the request that it writes at the same instant. On Linux the SYN-ACKs leave among the first segments of
-    /// the response, because a server takes time to process. Here hosts take no time, and SYN-ACKs behind the whole
-    /// response would meet a full queue.
-    ready: Vec<(Id, Side)>,
+    /// Ends that may have something to send, in the order in which the application or their timers called them.
+    ready: VecDeque<(Id, Side)>,
     /// TCP small queues apply.
     small_queues: bool,
     /// The sending host has a link of its own.
@@ -245,7 +243,7 @@ impl Connections {
             opened: 0,
             handles: Vec::with_capacity(1), // most flows have one connection
             open: Vec::new(),
-            ready: Vec::new(),
+            ready: VecDeque::with_capacity(1),
             small_queues: tcp.small_queues,
             has_link: identity.has_access_link,
         }
@@ -287,7 +285,7 @@ impl Connections {
             if *due <= now || connection.waits[side as usize] {
                 *due = Time::MAX; // until it has sent
                 connection.end(side).on_timer(now);
-                self.ready.push((handle.id, side));
+                self.ready.push_back((handle.id, side));
             }
         }
     }
@@ -307,7 +305,7 @@ impl Connections {
 
     /// Takes an end that may have something to send.
     pub fn take_ready(&mut self) -> Option<(Id, Side)> {
-        self.ready.pop()
+        self.ready.pop_front()
     }
 
     /// Removes a closed connection and returns its counters.
@@ -362,14 +360,14 @@ impl sojourn_traffic::Connections for Connections {
             local: self.small_queues.then(|| LocalQueue::new(self.has_link)),
             waits: [false; 2],
         });
-        self.ready.push((id, opener));
+        self.ready.push_back((id, opener));
         id
     }
 
     fn write(&mut self, id: Id, side: Side, bytes: u64) {
         if let Some(at) = self.find(id) {
             self.open[at.0].end(side).write(bytes);
-            self.ready.push((id, side));
+            self.ready.push_back((id, side));
         }
     }
 
@@ -381,7 +379,7 @@ impl sojourn_traffic::Connections for Connections {
     fn close(&mut self, id: Id, side: Side) {
         if let Some(at) = self.find(id) {
             self.open[at.0].end(side).close();
-            self.ready.push((id, side));
+            self.ready.push_back((id, side));
         }
     }
 
