@@ -45,3 +45,10 @@ def test_a_run_without_figures_draws_nothing_and_needs_no_pandas(tmp_path: Path)
     names = ["pyarrow", "pandas", "matplotlib", "duckdb", "sojourn.figure.plots", "sojourn.studies"]
     assert loaded(names, "run", "start.toml", "--out", "out", "--figures", "none", cwd=tmp_path) == ["pyarrow"]
     assert loaded(names, "run", "start.toml", cwd=tmp_path) == []
+
+
+def test_a_sweep_needs_neither_pandas_nor_the_datasets_of_arrow(tmp_path: Path):
+    (tmp_path / "start.toml").write_text(EXPERIMENT)
+    names = ["pyarrow", "pandas", "pyarrow.compute", "pyarrow.dataset", "duckdb", "matplotlib"]
+    for _ in range(2):
+        assert loaded(names, "sweep", "start.toml", "--store", "store", cwd=tmp_path) == ["pyarrow"]

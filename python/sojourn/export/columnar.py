@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sojourn.files.storage import Staging
-from sojourn.frame.arrow import without_formulas
+from sojourn.frame.arrow import table_of, without_formulas
 from sojourn.frame.results import Results
 from sojourn.store.tablefiles import TABLE_FILES
 
@@ -40,16 +40,12 @@ def flows_table(results: Results) -> pa.Table:
 
     A distribution becomes a column per statistic, ``rtt_p50_ms``; a list is omitted.
     """
-    import pyarrow as pa
-
     rows = [
         {"run": index, "label": run.label, "seed": run.seed, **_columns(flow)}
         for index, run in enumerate(results.runs)
         for flow in run.summary["flows"]
     ]
-    # The first rows may lack a column.
-    names = dict.fromkeys(name for row in rows for name in row)
-    return pa.table({name: [row.get(name) for row in rows] for name in names})
+    return table_of(rows)
 
 
 def _columns(flow: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,17 +25,25 @@ def as_arrow(column: npt.NDArray[np.generic]) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(column)])
 
 
-def values_as_arrow(values: Sequence[Any]) -> pa.Array:
-    """Values as Arrow. Uses ``pa.array``, which loads pandas, only for values of mixed types and for nulls."""
+def values_as_arrow(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
+    """Values as Arrow, None as null. Uses ``pa.array``, which loads pandas, only for values of mixed types."""
     import numpy as np
     import pyarrow as pa
 
-    kinds = set(map(type, values))
-    if kinds == {str}:
-        texts = [value.encode() for value in values]
+    known = np.array([value is not None for value in values], dtype=np.bool_)
+    valid = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds and kind is None:
+        return pa.nulls(len(values))
+    if kinds <= {str} and kind in (None, pa.string()):
+        texts = [b"" if value is None else value.encode() for value in values]
         ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
-        return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(b"".join(texts)))
-    return as_arrow(np.array(values)) if kinds and kinds <= {int, float} else pa.array(values)
+        return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(b"".join(texts)), valid)
+    if kinds <= {int, float}:
+        numbers = np.array([0 if value is None else value for value in values], kind and kind.to_pandas_dtype())
+        type_ = pa.from_numpy_dtype(numbers.dtype)
+        return pa.Array.from_buffers(type_, len(numbers), [valid, pa.py_buffer(numbers)])
+    return pa.array(values, kind)
 
 
 def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:

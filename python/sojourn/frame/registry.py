@@ -53,7 +53,8 @@ class Declared(msgspec.Struct, frozen=True):
         """The number that an element has, in the summary's unit; NaN if it has none."""
         if self.not_of is not None and element["kind"] == self.not_of:
             return math.nan
-        total = math.fsum(_number(element, key) for key in self.at)
+        first, *others = self.at
+        total = math.fsum(_number(element, key) for key in self.at) if others else _number(element, first)
         return math.nan if self.zero_is_none and total == 0.0 else total
 
 

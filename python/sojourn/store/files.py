@@ -87,8 +87,8 @@ class Part:
                 raise Gone(str(self.path)) from None
             raise
 
-    def read(self, columns: list[str] | None = None, filters: object = None) -> pa.Table:
-        """Its rows.
+    def read(self, columns: list[str] | None = None) -> pa.Table:
+        """Its rows; not by Arrow's datasets, which take long to load.
 
         Raises
         ------
@@ -99,7 +99,8 @@ class Part:
         """
         import pyarrow.parquet as pq
 
-        return pq.read_table(self.content(), columns=columns, filters=filters, partitioning=None)
+        with pq.ParquetFile(self.content()) as file:
+            return file.read(columns)
 
     def content(self) -> pa.BufferReader:
         """Its content, in memory: Arrow's threads may still read it when an error has been raised.

@@ -181,15 +181,15 @@ def _mend(plan: StoredPlan) -> list[Path]:
 
 def _failed(plan: StoredPlan, part: Part) -> set[int]:
     """The batches of a file in which a run failed."""
-    import pyarrow.compute as pc
-
-    # An invalid combination of values has no hash.
-    failed = pc.is_valid(pc.field("error")) & pc.is_valid(pc.field("hash"))
     try:
-        rows = part.read(["index"], failed)
+        rows = part.read(["index", "hash", "error"])
+        if rows["error"].null_count == len(rows):
+            return set()
+        # An invalid combination of values has no hash.
+        found = zip(*(rows[name].to_pylist() for name in ("index", "hash", "error")), strict=True)
     except (OSError, ValueError, KeyError):
         raise _core.ExperimentError(f"{part.path}: not written by a sweep; remove it") from None
-    return {plan.batch_of(index) for index in rows["index"].to_pylist()}
+    return {plan.batch_of(index) for index, hash_, error in found if hash_ is not None and error is not None}
 
 
 def _take_out(plan: StoredPlan, part: Part, failed: set[int]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sojourn import _core
+from sojourn.frame.arrow import values_as_arrow
 from sojourn.frame.results import Results, Run
 from sojourn.store.plans import StoredPlan
 
@@ -62,7 +63,7 @@ def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
         identity["summary"] = msgspec.json.encode(summary).decode()
         rows += [identity | _figures(row) for row in results.rows_of(one.run)]
     names = dict.fromkeys([*IDENTITY, *(name for row in rows for name in row)])
-    return pa.table({name: pa.array([row.get(name) for row in rows], _type_of(name)) for name in names})
+    return pa.table({name: values_as_arrow([row.get(name) for row in rows], _type_of(name)) for name in names})
 
 
 def setup_of(spec: _core.RunSpec, backend: str = "sim") -> str:

@@ -13,6 +13,7 @@ import msgspec
 
 from sojourn import _core
 from sojourn.files import whole
+from sojourn.frame.arrow import values_as_arrow
 from sojourn.store import files
 
 FILE = "runs.parquet"
@@ -72,7 +73,7 @@ class RunList:
         """Writes the list into a folder."""
         import pyarrow as pa
 
-        whole.write(folder / FILE, files.encoded(pa.table({"document": pa.array(self.documents, pa.string())})))
+        whole.write(folder / FILE, files.encoded(pa.table({"document": values_as_arrow(self.documents)})))
 
     @cached_property
     def hash(self) -> str:

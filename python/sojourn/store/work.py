@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sojourn import _core
 from sojourn.files import interrupts
+from sojourn.frame.arrow import values_as_arrow
 from sojourn.frame.results import RECORDED, Run
 from sojourn.runs.backends import Backend, backend_of
 from sojourn.runs.execution import Progress, Report, as_run, make_runs
@@ -189,7 +190,8 @@ def _of_plan(plan: StoredPlan) -> Known:
             continue
         with contextlib.suppress(OSError, ValueError):
             table = part.read(["hash", "error"])
-            made = table.filter(table["error"].is_null())
+            errors = table["error"]
+            made = table.filter(errors.is_null()) if errors.null_count < len(errors) else table
             known |= dict.fromkeys(made["hash"].to_pylist(), (plan, part))
     return known
 
@@ -373,7 +375,7 @@ class Batches:
                     of_batch.setdefault(name, {})[hash_] = table
             for kind, named in groupby(run.read_files().items(), lambda file: kind_of(file[0])):
                 names, contents = zip(*named, strict=True)
-                columns = {"name": pa.array(names), "content": pa.array(contents, pa.large_binary())}
+                columns = {"name": values_as_arrow(names), "content": pa.array(contents, pa.large_binary())}
                 of_batch.setdefault(kind, {})[hash_] = pa.table(columns)
         for folder, tables in of_batch.items():
             files.write_part(self.plan.recorded / folder, indices[0], indices[-1], recorded(tables))
