@@ -27,7 +27,7 @@ WITHOUT_VALUE = {
     ("fq_codel", None): {"ce_threshold"},
     ("blue", None): {"level"},
     ("cake", None): {"bandwidth", "overhead", "sync_time"},
-    ("fq", None): {"ce_threshold", "maxrate"},
+    ("fq", None): {"ce_threshold", "maxrate", "low_rate_threshold"},
     ("policy", None): {"weights"},
     # By weight until the burst is given, or by the link's rate.
     ("red", "floyd"): {"burst"},

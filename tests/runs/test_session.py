@@ -149,7 +149,7 @@ def test_what_a_prompt_shows_of_a_session_a_run_and_its_figures_is_one_line(file
     assert repr(session) == "<Session PIE 15, seed 3, at 0.5 of 5 s>"
     results = session.results()
     assert repr(results.runs[0]) == "<Run PIE 15, seed 3>"
-    assert repr(results.plot).startswith("<Plots: cdf, box, ")
+    assert repr(results.plot).startswith("<Plots: aggregates, airtime, bars, box, cdf, ")
 
 
 @pytest.mark.parametrize(("limit", "unit"), [("200 packets", "packets"), ("300 kB", "bytes")])

@@ -54,7 +54,8 @@ class Plots(Air, Airtime, Bars, Distributions, Gains, Sweep, Tail, Timeseries, T
     """
 
     def __repr__(self) -> str:
-        names = ", ".join(name for name in dir(self) if not name.startswith("_"))
+        own = vars(Plots)
+        names = ", ".join(name for name in dir(self) if not name.startswith("_") and name not in own)
         return f"<Plots: {names}>"
 
     def drawings(self) -> Iterator[Drawing]:

@@ -95,10 +95,5 @@ pub(super) fn config(settings: &Settings) -> Result<Config, SettingError> {
         config
     };
     config.note(settings);
-    if is_linux {
-        for key in ["range", "scheduler", "nqb", "queue_protection"] {
-            settings.note(key, None);
-        }
-    }
     Ok(config)
 }
