@@ -69,6 +69,8 @@ def test_the_page_lists_what_failed_first():
     assert "Linux 6.1.9: 1 of 1 (100%, target 95%) scenarios" in text
     assert "Linux 6.12.1: 0 of 1 (0%, target 95%) scenarios" in text
     assert "1 of 2 scenarios were measured" in text
+    assert text.count("- In 0 of 1 a figure is beyond its tolerance and differs by the test, too.") == 1
+    assert text.count("- In 1 of 1 a figure is beyond its tolerance and differs by the test, too.") == 1
     assert text.index("## What failed") < text.index("## 6.1.9 and 6.12.1") < text.index("## All scenarios")
     assert "| first | 6.12.1 | sojourn p50 ms | 30 (30 to 30) | 10 (10 to 10) | 8.3 | " in text
     assert "- first: It is slow." in text
