@@ -104,6 +104,6 @@ fn a_discipline_that_marks_drops_what_is_not_ecn_capable() {
             run.bottleneck["down"].marked,
         )
     });
-    // As many as the same algorithm in Python drops (tests/test_own_aqm.py).
+    // A mark that cannot be made is a drop: both arms drop the same packets.
     assert_eq!(dropped.collect::<Vec<_>>(), [(442, 0), (442, 0)]);
 }
