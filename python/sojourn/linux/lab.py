@@ -31,6 +31,8 @@ MOMENT_S = 0.05
 """How long to wait for a message before looking for those of others."""
 ANSWER_S = 30.0
 """How long an agent may take to answer."""
+PIECE = 1 << 16
+"""Bytes of the agent that are sent at once."""
 NEEDED = ("htb", "netem")
 """The disciplines that make the links of an experiment."""
 OTHERS = (
@@ -171,7 +173,7 @@ class Connection:
             start_new_session=True,
         )
         threading.Thread(target=self._hear, daemon=True).start()
-        threading.Thread(target=self._write, args=(agent,), daemon=True).start()
+        threading.Thread(target=self._copy, args=(agent,), daemon=True).start()
 
     def _hear(self) -> None:
         out = self._process.stdout
@@ -184,6 +186,12 @@ class Connection:
                     message["recording"] = out.read(message["recording"])
                 self._inbox.put(message)
         self._inbox.put(None)
+
+    def _copy(self, agent: bytes) -> None:
+        """Sends the agent. What the connection takes is a sign of life: a host or its line may be slow."""
+        for begin in range(0, len(agent), PIECE):
+            self._write(agent[begin : begin + PIECE])
+            self._heard = time.monotonic()
 
     def _write(self, data: bytes) -> None:
         # What the connection does not take is told by its end.
