@@ -176,8 +176,9 @@ def test_a_second_bottleneck_is_found_before_a_run(bed: testbed.Testbed):
     finally:
         subprocess.run(["tc", "-n", namespace, "qdisc", "del", "dev", "eth2", "root"], check=True)
     assert (status, out) == (WRONG_INPUT, "")
+    # A busy host may send less than the 5 Mbit/s that pass.
     assert re.fullmatch(
-        r"lab.toml: router eth2 to receiver eth1 carries [4-7](\.\d+)? Mbit/s; must be 11 Mbit/s or more, so that the "
+        r"lab.toml: router eth2 to receiver eth1 carries [1-7](\.\d+)? Mbit/s; must be 11 Mbit/s or more, so that the "
         r"file's queue of 10 Mbit/s is the only bottleneck\n",
         errors,
     ), errors
