@@ -2,8 +2,8 @@
 //!
 //! A link to which only one delay line leads sees its packets in the order in which they entered that line. If it is idle and
 //! has no timer, what becomes of a packet when it gets there is known when it enters the line, and so on behind the link.
-//! So it needs no event for each link. Everything has its own time, as with the events; only what different links note
-//! is not in the order of time. A caller that looks at the links at some instants allows packets to go ahead up to the next of them.
+//! So it needs no event for each link. Every step has the same time as with events; but the observer hears of different links
+//! out of the order of time. A caller that looks at the links at some instants allows packets to go ahead up to the next of them.
 
 use alloc::vec;
 use alloc::vec::Vec;

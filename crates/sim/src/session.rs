@@ -113,7 +113,7 @@ impl Session {
         self.advance(until, u64::MAX);
     }
 
-    /// As [`Session::step`], but stops after some `events` events, so that the caller regains control.
+    /// As [`Session::step`], but stops after `events` events, or a few more, so that the caller regains control.
     pub fn advance(&mut self, until: Time, events: u64) {
         let until = until.min(self.end);
         if until <= self.now {

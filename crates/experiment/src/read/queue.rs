@@ -23,7 +23,7 @@ keys! {
         label: Option<String> = Maybe(Text), Words("the discipline's name, with the settings that distinguish it from other arms");
         /// The most this queue may hold.
         limit: Option<Buffer> = Maybe(BufferForm), Words("link.buffer");
-        /// Mark packets of flows that support ECN instead of dropping them. Those that never mark, or mark by keys of their own, do not ask.
+        /// Mark packets of flows that support ECN instead of dropping them. No effect on those that never mark, or mark by keys of their own.
         ecn: Option<bool> = Maybe(Flag), Words("the discipline's own");
     }
 }
