@@ -47,6 +47,12 @@ def test_a_run_without_figures_draws_nothing_and_needs_no_pandas(tmp_path: Path)
     assert loaded(names, "run", "start.toml", cwd=tmp_path) == []
 
 
+def test_figures_need_no_pandas(tmp_path: Path):
+    (tmp_path / "start.toml").write_text(EXPERIMENT)
+    names = ["pandas", "matplotlib"]
+    assert loaded(names, "run", "start.toml", "--out", "out", cwd=tmp_path) == ["matplotlib"]
+
+
 def test_a_sweep_needs_neither_pandas_nor_the_datasets_of_arrow(tmp_path: Path):
     (tmp_path / "start.toml").write_text(EXPERIMENT)
     names = ["pyarrow", "pandas", "pyarrow.compute", "pyarrow.dataset", "duckdb", "matplotlib"]

@@ -28,6 +28,9 @@ def main() -> NoReturn:
                 signal.signal(number, _stop)
         # Interactive Matplotlib backends, such as a notebook's, cannot save files.
         os.environ["MPLBACKEND"] = "agg"
+        if not {"serve", "shell"}.intersection(sys.argv):  # Their programs have the user's settings.
+            # The threads with which NumPy multiplies matrices take longer to start than all else of it.
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         if sys.stdout is None:  # closed by the calling process, which wants no output
             sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
         for stream in (sys.stdout, sys.stderr):

@@ -18,6 +18,7 @@ import numpy as np
 from sojourn import _core, schema
 from sojourn._core import ExperimentError
 from sojourn.files.storage import Staging, file_name
+from sojourn.frame.arrow import numbers
 from sojourn.frame.groups import code_point
 from sojourn.frame.results import Direction, Results, Run
 from sojourn.frame.statistics import FloatArray
@@ -65,7 +66,7 @@ def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
             'export: flent needs a time series; run the experiment with [record] series = "200 ms" '
             '(--set record.series="200 ms")'
         )
-    starts = np.unique(table["time_s"].to_numpy())
+    starts = np.unique(numbers(table, "time_s"))
     if not starts.size:
         raise ExperimentError(
             f"export: flent needs a time series; that of {_title(run)} is empty: "
@@ -74,7 +75,7 @@ def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
     step_s = float(starts[1] - starts[0]) if starts.size > 1 else run.summary["simulated_s"]
     x_values = [round(float(start) + step_s, 9) for start in starts]
     columns = {
-        name: table[name].to_numpy()
+        name: numbers(table, name)
         for name in ("flow", "goodput_bps", "cwnd_segments", "rtt_ms")
         if name in table.column_names
     }

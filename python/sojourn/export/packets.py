@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sojourn._core import ExperimentError
+from sojourn.frame.arrow import numbers
 from sojourn.frame.results import Results, Run
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def tables(results: Results) -> Iterator[tuple[Run, int, str, dict[str, Integers
         packets = run.packets()
         if packets is None:
             continue
-        table = {name: packets[name].to_numpy().astype(np.int64) for name in packets.column_names if name not in _TEXTS}
+        table = {name: numbers(packets, name).astype(np.int64) for name in packets.column_names if name not in _TEXTS}
         for link, direction in sorted(set(zip(table["link"].tolist(), table["direction"].tolist(), strict=True))):
             here = (table["link"] == link) & (table["direction"] == direction)
             has_any = True

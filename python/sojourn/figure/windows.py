@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import COLORS, Width, figure, legend, style, title, wrapped
 from sojourn.figure.timeseries import NotRecordedError
+from sojourn.frame.arrow import numbers
 from sojourn.frame.statistics import FloatArray
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def windows_of(run: Run) -> list[Windows]:
     if table is None:
         raise NotRecordedError('no time series was recorded; ask for one with [record] series = "100 ms"')
     flows = run.summary["flows"]
-    columns = {name: table[name].to_numpy().reshape(-1, len(flows)) for name in _COLUMNS if name in table.column_names}
+    columns = {name: numbers(table, name).reshape(-1, len(flows)) for name in _COLUMNS if name in table.column_names}
     unknown = np.full_like(columns["cwnd_segments"], np.nan)
     found = []
     for number, flow in enumerate(flows):

@@ -46,6 +46,27 @@ def values_as_arrow(values: Sequence[Any], kind: pa.DataType | None = None) -> p
     return pa.array(values, kind)
 
 
+def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    """A column of numbers, without copying it if it is in one piece; null is NaN.
+
+    ``to_numpy`` would load pandas wherever it is installed; it is used only for nulls and flags.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    column = table[name]
+    if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        found: npt.NDArray[Any] = column.to_numpy()
+        return found
+    kind = column.type.to_pandas_dtype()
+    chunks = [
+        np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * np.dtype(kind).itemsize)
+        for chunk in column.chunks
+        if len(chunk)
+    ]
+    return chunks[0] if len(chunks) == 1 else np.concatenate([np.empty(0, kind), *chunks])
+
+
 def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows as a table; the first rows may lack a column."""
     import pyarrow as pa

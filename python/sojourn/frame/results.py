@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from sojourn import _core, schema
 from sojourn.files.extras import missing
+from sojourn.files.typed import json_text
 from sojourn.frame.arrow import table_of, with_run_columns
 from sojourn.frame.groups import GroupIndex
 from sojourn.frame.intervalframe import IntervalFrame, interval_frame
@@ -189,13 +190,13 @@ class Results:
             name: Results({**self.summary, "runs": [run.summary for run in runs]}, runs) for name, runs in cells.items()
         }
 
-    @property
+    @cached_property
     def directions(self) -> tuple[Direction, ...]:
         """The directions in which the first link under test has a queue."""
         both: tuple[Direction, ...] = ("down", "up")
         return tuple(d for d in both if any(has_queue(run.summary, d) for run in self.runs))
 
-    @property
+    @cached_property
     def has_several_links(self) -> bool:
         """True if the experiment has several links."""
         return any(len(run.summary["links"]) > 1 for run in self.runs)
@@ -346,7 +347,7 @@ class Results:
 
     def to_json(self) -> str:
         """summary.json."""
-        return json.dumps(self.summary, indent=1, ensure_ascii=False) + "\n"
+        return json_text(self.summary)
 
     def save(self, directory: str | Path, *, plots: bool = True, formats: Sequence[str] = ("png",)) -> list[Path]:
         """Writes summary.json, summary.csv, experiment.json, recorded tables and plots in ``formats``: png, svg, pdf.

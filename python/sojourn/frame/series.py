@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
+from sojourn.frame.arrow import numbers
 from sojourn.frame.results import Direction, Run
 from sojourn.frame.statistics import FloatArray
 
@@ -83,8 +84,8 @@ def round_trips(run: Run, direction: Direction = "down", *, traffic: int | None 
     table = run.rtts()
     if table is None:
         return None
-    own = _wanted(run, direction, traffic)[table["flow"].to_numpy()]
-    return Series(table["time_ns"].to_numpy()[own] / 1e9, table["rtt_ns"].to_numpy()[own] / 1e6)
+    own = _wanted(run, direction, traffic)[numbers(table, "flow")]
+    return Series(numbers(table, "time_ns")[own] / 1e9, numbers(table, "rtt_ns")[own] / 1e6)
 
 
 def downloads(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> FloatArray:
@@ -95,8 +96,8 @@ def downloads(run: Run, direction: Direction = "down", *, traffic: int | None = 
     table = run.read_table("completions")
     if table is None:
         return np.empty(0)
-    own = _wanted(run, direction, traffic)[table["flow"].to_numpy()]
-    return cast("FloatArray", table["completion_ns"].to_numpy()[own] / 1e6)
+    own = _wanted(run, direction, traffic)[numbers(table, "flow")]
+    return cast("FloatArray", numbers(table, "completion_ns")[own] / 1e6)
 
 
 def _flows(run: Run, column: str, direction: Direction, traffic: int | None) -> tuple[FloatArray, FloatArray] | None:
@@ -106,8 +107,8 @@ def _flows(run: Run, column: str, direction: Direction, traffic: int | None) -> 
         return None
     wanted = _wanted(run, direction, traffic)
     # Rows are ordered by bin, with every flow in each bin.
-    values = table[column].to_numpy().reshape(-1, len(wanted))[:, wanted]
-    return _middle(table["time_s"].to_numpy()[:: len(wanted)]), values.astype(np.float64)
+    values = numbers(table, column).reshape(-1, len(wanted))[:, wanted]
+    return _middle(numbers(table, "time_s")[:: len(wanted)]), values.astype(np.float64)
 
 
 def _wanted(run: Run, direction: Direction, traffic: int | None) -> npt.NDArray[np.bool_]:
@@ -133,8 +134,8 @@ def queue_column(run: Run, column: str, queue: str = "down") -> Series | None:
     if table is None or column not in table.column_names:
         return None
     this_way = rows_of_queue(run, table, queue)
-    start_s = table["time_s"].to_numpy()[this_way]
-    return Series(_middle(start_s), table[column].to_numpy()[this_way].astype(np.float64))
+    start_s = numbers(table, "time_s")[this_way]
+    return Series(_middle(start_s), numbers(table, column)[this_way].astype(np.float64))
 
 
 def passages(run: Run, queue: str = "down") -> Passages | None:
@@ -142,8 +143,8 @@ def passages(run: Run, queue: str = "down") -> Passages | None:
     rows = _delivered(run, queue)
     if rows is None:
         return None
-    departure_ns, sojourn_ns = rows["time_ns"].to_numpy(), rows["sojourn_ns"].to_numpy()
-    return Passages((departure_ns - sojourn_ns) / 1e9, departure_ns / 1e9, rows["bytes"].to_numpy() * 8.0)
+    departure_ns, sojourn_ns = numbers(rows, "time_ns"), numbers(rows, "sojourn_ns")
+    return Passages((departure_ns - sojourn_ns) / 1e9, departure_ns / 1e9, numbers(rows, "bytes") * 8.0)
 
 
 def delay_at_drops(run: Run, queue: str = "down") -> Series | None:
@@ -154,10 +155,10 @@ def delay_at_drops(run: Run, queue: str = "down") -> Series | None:
     rows, table = _delivered(run, queue), run.packets()
     if rows is None or table is None:
         return None
-    sojourn_ns = rows["sojourn_ns"].to_numpy()
-    arrival_ns = rows["time_ns"].to_numpy() - sojourn_ns
+    sojourn_ns = numbers(rows, "sojourn_ns")
+    arrival_ns = numbers(rows, "time_ns") - sojourn_ns
     this_way = rows_of_queue(run, table, queue)
-    dropped_ns = table["time_ns"].to_numpy()[this_way & (table["fate"].to_numpy() > FATES["marked"])]
+    dropped_ns = numbers(table, "time_ns")[this_way & (numbers(table, "fate") > FATES["marked"])]
     following = np.searchsorted(arrival_ns, dropped_ns)
     known = following < arrival_ns.size
     return Series(dropped_ns[known] / 1e9, sojourn_ns[following[known]] / 1e6)
@@ -171,8 +172,8 @@ def flow_sojourn(run: Run, flow: int) -> Series | None:
     rows = _delivered(run, "down")
     if rows is None:
         return None
-    own = (rows["flow"].to_numpy() == flow) & (rows["returning"].to_numpy() == 0)
-    return Series(rows["time_ns"].to_numpy()[own] / 1e9, rows["sojourn_ns"].to_numpy()[own] / 1e6)
+    own = (numbers(rows, "flow") == flow) & (numbers(rows, "returning") == 0)
+    return Series(numbers(rows, "time_ns")[own] / 1e9, numbers(rows, "sojourn_ns")[own] / 1e6)
 
 
 def steady_sojourn(run: Run, queue: str, *, traffic: int | None = None) -> FloatArray | None:
@@ -186,11 +187,11 @@ def steady_sojourn(run: Run, queue: str, *, traffic: int | None = None) -> Float
     # They are the last packets; the summary has their number.
     count = run.sojourn_ms(queue)["n"]
     rows = rows.slice(rows.num_rows - count)
-    sojourn_ms = cast("FloatArray", rows["sojourn_ns"].to_numpy() / 1e6)
+    sojourn_ms = numbers(rows, "sojourn_ns") / 1e6
     if traffic is None:
         return sojourn_ms
     flows = np.array([flow["traffic"] == traffic for flow in run.summary["flows"]])
-    own: npt.NDArray[np.bool_] = flows[rows["flow"].to_numpy()] & (rows["returning"].to_numpy() == 0)
+    own: npt.NDArray[np.bool_] = flows[numbers(rows, "flow")] & (numbers(rows, "returning") == 0)
     return sojourn_ms[own]
 
 
@@ -203,8 +204,8 @@ def histogram(run: Run, queue: str) -> tuple[FloatArray, FloatArray] | None:
     if table is None:
         return None
     this_way = rows_of_queue(run, table, queue)
-    edges = table["sojourn_ms"].to_numpy()[this_way].astype(np.float64)
-    return edges, np.cumsum(table["packets"].to_numpy()[this_way]).astype(np.float64)
+    edges = numbers(table, "sojourn_ms")[this_way].astype(np.float64)
+    return edges, np.cumsum(numbers(table, "packets")[this_way]).astype(np.float64)
 
 
 def _delivered(run: Run, queue: str) -> pa.Table | None:
@@ -222,19 +223,18 @@ def _delivered(run: Run, queue: str) -> pa.Table | None:
 def rows_of_queue(run: Run, table: pa.Table, queue: str) -> npt.NDArray[np.bool_]:
     """Selects the rows of a recorded table that belong to one of ``Results.queues``."""
     name, _, way = queue.rpartition("/")
-    of_way: npt.NDArray[np.bool_] = table["direction"].to_numpy() == DIRECTIONS[way]
+    of_way: npt.NDArray[np.bool_] = numbers(table, "direction") == DIRECTIONS[way]
     links = list(run.summary["links"])
     if len(links) < 2:
         return of_way
-    of_link: npt.NDArray[np.bool_] = table["link"].to_numpy() == links.index(name or run.summary["bottleneck_link"])
+    of_link: npt.NDArray[np.bool_] = numbers(table, "link") == links.index(name or run.summary["bottleneck_link"])
     return of_way & of_link
 
 
 def binned(found: Series, bin_s: float) -> Series:
     """The means over longer bins, each at the middle of its bin; NaN values are ignored."""
     known = ~np.isnan(found.value)
-    numbers = np.floor(found.t_s[known] / bin_s).astype(np.int64)
-    bins, index = np.unique(numbers, return_inverse=True)
+    bins, index = np.unique(np.floor(found.t_s[known] / bin_s).astype(np.int64), return_inverse=True)
     means: FloatArray = (np.bincount(index, found.value[known]) / np.bincount(index)).astype(np.float64)
     return Series(((bins + 0.5) * bin_s).astype(np.float64), means)
 

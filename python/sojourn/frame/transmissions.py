@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from sojourn.frame.arrow import numbers
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -85,20 +87,20 @@ def transmissions(run: Run, link: str) -> Transmissions | None:
     links = run.summary["links"]
     import numpy as np
 
-    own = table["link"].to_numpy() == list(links).index(link)
+    own = numbers(table, "link") == list(links).index(link)
 
-    def numbers(name: str) -> npt.NDArray[np.int64]:
-        return np.asarray(table[name].to_numpy()[own], dtype=np.int64)
+    def whole(name: str) -> npt.NDArray[np.int64]:
+        return np.asarray(numbers(table, name)[own], dtype=np.int64)
 
     def seconds(name: str) -> npt.NDArray[np.float64]:
-        return np.asarray(numbers(name) / 1e9, dtype=np.float64)
+        return np.asarray(whole(name) / 1e9, dtype=np.float64)
 
     return Transmissions(
         stations=tuple(links[link]["stations"]),
-        sender=numbers("sender"),
-        station=numbers("station"),
-        outcome=numbers("outcome"),
-        frames=numbers("frames"),
+        sender=whole("sender"),
+        station=whole("station"),
+        outcome=whole("outcome"),
+        frames=whole("frames"),
         waiting_since_s=seconds("waiting_since_ns"),
         start_s=seconds("start_ns"),
         end_s=seconds("end_ns"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sojourn import _core
+from sojourn.frame.arrow import numbers
 from sojourn.frame.cells import LABEL, CellTable, axis_of
 from sojourn.frame.statistics import FloatArray
 from sojourn.frame.swept import words
@@ -131,7 +132,7 @@ class Grid(CellTable):
 
     def _numbers(self, column: str) -> FloatArray:
         table = self._rows.sql(f"select {_name(column)} x from picked where hash is not null").to_arrow_table()
-        values: FloatArray = table["x"].to_numpy().astype(np.float64)
+        values: FloatArray = numbers(table, "x").astype(np.float64)
         return values
 
     def _counts(self, columns: Sequence[str]) -> Sequence[int]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
 from sojourn.files import typed
+from sojourn.files.typed import json_text
 from sojourn.studies.claims import Verdict
 from sojourn.studies.recipe import FEWER, Study
 from sojourn.studies.verdict import Judgement
@@ -51,7 +51,7 @@ def as_json(judgements: Sequence[Judgement], made: str, command: str) -> str:
     """The file of a full run."""
     verdicts = {one.id: one.verdict for one in judgements}
     document: FullRun = {"made": made, "command": command, "verdicts": verdicts}
-    return json.dumps(document, indent=1) + "\n"
+    return json_text(document)
 
 
 def beside(study: Study, judgements: Sequence[Judgement]) -> list[Judgement]:

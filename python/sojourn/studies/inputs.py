@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 from sojourn import _core
 from sojourn.files import bounded
 from sojourn.files.bounded import LARGEST_TEXT
+from sojourn.files.typed import json_text
 from sojourn.studies.runner import StudyResults
 
 FILE = "inputs.json"
@@ -48,7 +48,7 @@ def inputs_json(results: StudyResults, *, quick: bool) -> str:
         "figures": {figure.name: figure.title for figure in study.figures},
         "tolerances": {claim.id: claim.tolerance for claim in study.claims},
     }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return json_text(document)
 
 
 def _input(path: Path, *, with_text: bool) -> dict[str, str]:

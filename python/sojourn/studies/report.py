@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.text import Text
 from sojourn.figure.filenames import FORMATS
 from sojourn.figure.style import drawing_code
 from sojourn.files.storage import Staging
+from sojourn.files.typed import json_text
 from sojourn.page.tables import titled
 from sojourn.studies import kept, page, tabulate, variants
 from sojourn.studies.claims import Verdict
@@ -137,7 +137,7 @@ def as_json(
         "summary": page.summary(judgements),
         **({"variants": variants.as_document(judgements, tried)["variants"]} if tried else {}),
     }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return json_text(document)
 
 
 def files_of(study: Study) -> list[str]:

@@ -5,12 +5,11 @@ A variant is never the set-up. It shows whether a miss depends on something that
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sojourn.files.typed import Strict, Texts
+from sojourn.files.typed import Strict, Texts, json_text
 from sojourn.studies.claims import Verdict
 from sojourn.studies.grid import AxisValue
 
@@ -88,7 +87,7 @@ class Tried:
 
 def as_json(base: Sequence[Judgement], tried: Sequence[Tried]) -> str:
     """The file beside claims.json."""
-    return json.dumps(as_document(base, tried), indent=1, ensure_ascii=False) + "\n"
+    return json_text(as_document(base, tried))
 
 
 def as_document(base: Sequence[Judgement], tried: Sequence[Tried]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from sojourn.figure import style
 from sojourn.figure.distributions import sojourn_curve
 from sojourn.figure.filenames import FORMATS
 from sojourn.files.storage import Staging
+from sojourn.files.typed import json_text
 from sojourn.frame.metrics import METRICS, Metric, group_metrics, has_queue, of_queues
 from sojourn.frame.results import Arm, Direction, Results
 from sojourn.frame.rounding import fixed
@@ -373,7 +374,7 @@ def as_json(named: Named, look: int = 1, *, packets: bool = False) -> str:
         "agreement": rows,
         **({"packets": courses.as_rows(named)} if packets else {}),
     }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return json_text(document)
 
 
 def _kernel(results: Results) -> str | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sojourn.frame.arrow import numbers
 from sojourn.frame.series import FATES, rows_of_queue
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def courses(run: Run, queue: str) -> dict[int, Course]:
         return {}
     table = table.filter(rows_of_queue(run, table, queue))
     left, sojourn, size, fate, flow = (
-        table[name].to_numpy().astype(np.int64) for name in ("time_ns", "sojourn_ns", "bytes", "fate", "flow")
+        numbers(table, name).astype(np.int64) for name in ("time_ns", "sojourn_ns", "bytes", "fate", "flow")
     )
     arrived = left - sojourn
     order = np.argsort(arrived, kind="stable")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from rich.table import Table
@@ -10,6 +9,7 @@ from rich.text import Text
 
 from sojourn import _core
 from sojourn.files.storage import Staging
+from sojourn.files.typed import json_text
 from sojourn.page.tables import titled
 from sojourn.studies.suites.controls import MET, MISSED, Case, Judged, Verdict, criteria_of
 
@@ -112,7 +112,7 @@ def as_json(judged: Judged) -> str:
         "suite": judged.suite.name, "controls": judged.controls, "sojourn": _core.version, "quick": judged.quick,
         "runs": judged.runs, "cases": cases,
     }  # fmt: skip
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return json_text(document)
 
 
 def _verdict(verdict: Verdict | None) -> dict[str, object] | None:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from sojourn.frame.arrow import numbers
 from sojourn.frame.results import Run
 
 Answer = bool | None
@@ -122,7 +123,7 @@ class Seen:
         """Goodput as a share of what the link's rate allows."""
         series = self.run.flow_series()
         assert series is not None
-        time_s, goodput = series["time_s"].to_numpy(), series["goodput_bps"].to_numpy()
+        time_s, goodput = numbers(series, "time_s"), numbers(series, "goodput_bps")
         within = (time_s >= from_s) & (time_s < to_s)
         if not within.any():
             return math.nan
@@ -155,7 +156,7 @@ def no_stall(seen: Seen, longest_s: float, from_s: float, to_s: float = math.inf
     """No longer time without any goodput."""
     series = seen.run.flow_series()
     assert series is not None
-    time_s, goodput_bps = series["time_s"].to_numpy(), series["goodput_bps"].to_numpy()
+    time_s, goodput_bps = numbers(series, "time_s"), numbers(series, "goodput_bps")
     busy = time_s[(goodput_bps > 0) & (time_s >= from_s) & (time_s < to_s)]
     return len(busy) > 1 and bool(np.diff(busy).max() <= longest_s)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 
 from sojourn import _core
+from sojourn.files.typed import json_text
 from sojourn.studies.suites.pages import command_of
 from sojourn.studies.suites.runner import Evaluation
 
@@ -58,4 +58,4 @@ def dictionary_json(evaluation: Evaluation) -> str:
         ],
         "metrics": metrics,
     }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return json_text(document)

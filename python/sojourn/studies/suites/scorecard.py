@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sojourn import _core
+from sojourn.files.typed import json_text
 from sojourn.frame.statistics import Interval, mean_interval
 from sojourn.studies.suites.runner import AGAINST, Evaluation, Measured, Planned
 from sojourn.studies.suites.suite import Better
@@ -130,7 +130,7 @@ def as_json(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str
         "scenarios": [_line_json(line) for line in lines],
         "figures": list(figures),
     }
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(document)
 
 
 def _line_json(line: Line) -> dict[str, Any]:
