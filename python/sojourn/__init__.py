@@ -87,46 +87,27 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_core": (
-        "Ack",
-        "Algorithm",
-        "Delivery",
-        "ExperimentError",
-        "Packet",
-        "Path",
-        "Queue",
-        "RunError",
-        "RunSpec",
-        "Sample",
-        "Window",
-        "version",
-    ),
-    "api": ("compare", "run", "run_text"),
-    "export.weights": ("convert_weights",),
-    "frame.results": ("Arm", "Results", "Run"),
-    "runs.plan": ("plan",),
-    "runs.replays": ("follow", "replay"),
-    "runs.session": ("Session",),
-    "runs.user_aqm": (
-        "aqm",
-        "congestion_control",
-        "register_aqm",
-        "register_congestion_control",
-        "unregister_aqm",
-        "unregister_congestion_control",
-    ),
-    "store.cells": ("Grid",),
-    "store.folder": ("load",),
+    "api": "compare run run_text",
+    "export.weights": "convert_weights",
+    "frame.results": "Arm Results Run",
+    "runs.plan": "plan",
+    "runs.replays": "follow replay",
+    "runs.session": "Session",
+    "runs.user_aqm": "aqm congestion_control register_aqm register_congestion_control "
+    "unregister_aqm unregister_congestion_control",
+    "store.cells": "Grid",
+    "store.folder": "load",
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+"""The names that are not from ``_core``."""
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
     """Loads a name on first use, so that the command line can handle a Ctrl-C before most modules are loaded."""
     own = name.strip("_") if name == "__version__" else name
-    if own not in _HOME_OF:
+    if name not in __all__:
         raise AttributeError(f"module 'sojourn' has no attribute {name!r}")
-    globals()[name] = found = getattr(import_module(f"sojourn.{_HOME_OF[own]}"), own)
+    globals()[name] = found = getattr(import_module(f"sojourn.{_HOME_OF.get(own, '_core')}"), own)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich import box
@@ -14,10 +14,7 @@ from sojourn.cli.options import Json, StoreFolder, is_text
 from sojourn.cli.outcome import complain
 from sojourn.cli.shown import show
 from sojourn.store import Store
-from sojourn.store.query import query
-
-if TYPE_CHECKING:
-    from sojourn.store.query import Answer
+from sojourn.store.query import Answer, query
 
 
 def command(

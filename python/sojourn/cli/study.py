@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -39,9 +39,12 @@ from sojourn.files import storage
 from sojourn.linux import Linux
 from sojourn.runs.backends import Backend as AnyBackend
 from sojourn.runs.executors import default_workers
+from sojourn.store import Store
 from sojourn.studies import available, find, report, run_study
+from sojourn.studies.recipe import Study
 from sojourn.studies.rehearsal import rehearse
 from sojourn.studies.runner import (
+    StudyResults,
     check_claims,
     choose_figures,
     experiments_shown,
@@ -49,12 +52,7 @@ from sojourn.studies.runner import (
     plan_variants,
     run_variants,
 )
-
-if TYPE_CHECKING:
-    from sojourn.store import Store
-    from sojourn.studies.recipe import Study
-    from sojourn.studies.runner import StudyResults
-    from sojourn.studies.variants import Tried
+from sojourn.studies.variants import Tried
 
 app = typer.Typer(help="Published studies, re-run and compared with what was published.", no_args_is_help=False)
 

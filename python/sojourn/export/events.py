@@ -10,18 +10,15 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sojourn._core import ExperimentError
-from sojourn.export.packets import tables
+from sojourn.export.packets import Integers, tables
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.results import Results, Run
 from sojourn.frame.swept import as_in_file
-
-if TYPE_CHECKING:
-    from sojourn.export.packets import Integers
 
 _MARKED, _DROPPED_AQM, _NO_ROOM = 1, 2, 3
 _HEADERS_ONLY = 100

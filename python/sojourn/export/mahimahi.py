@@ -16,18 +16,15 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sojourn import _core
-from sojourn.export.packets import tables
+from sojourn.export.packets import Integers, tables
 from sojourn.files import bounded
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.results import Results, Run
-
-if TYPE_CHECKING:
-    from sojourn.export.packets import Integers
 
 _MS = 1_000_000
 _MARKED, _UNKNOWN = 1, 4

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from sojourn._core import ExperimentError
 from sojourn.frame.arrow import numbers
 from sojourn.frame.results import Results, Run
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Integers = npt.NDArray[np.int64]
-
+Integers = npt.NDArray[np.int64]
 _TEXTS = ("label", "run", "seed")
 
 

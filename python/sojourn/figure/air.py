@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,12 +14,10 @@ from sojourn.figure.airtime import COLLISIONS
 from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import COLORS, Width, figure, legend, log_axis, style, title, wants_log
 from sojourn.figure.timeseries import NotRecordedError
+from sojourn.frame.results import Arm, Direction, Results, Run
 from sojourn.frame.statistics import pooled_curve
 from sojourn.frame.transmissions import ACCESS_POINT, Transmissions, transmissions
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Arm, Direction, Results, Run
-    from sojourn.schema import Station
+from sojourn.schema import Station
 
 MOST_STATIONS = len(COLORS)
 """Stations that are drawn, the first of the file."""
@@ -52,26 +50,12 @@ def _draw_row(axes: Axes, row: int, sent: Transmissions, first_s: float, colors:
     bars(sent.where("collision"), 0.76, facecolors=COLLISIONS, hatch="////", edgecolor="white")
 
 
-def _panels(arms: Sequence[Arm], width: Width | None) -> tuple[Figure, list[Axes]]:
-    """A row of panels with common axes, each named after its arm."""
-    drawn = figure(max(4.2, 0.7 + _PANEL_IN * len(arms)), 3.2, width=width)
-    panels = list(np.atleast_1d(drawn.subplots(1, len(arms), sharex=True, sharey=True)))
-    for arm, axes in zip(arms, panels, strict=True):
-        title(axes, arm.title, float(drawn.get_size_inches()[0]) / len(arms))
-    return drawn, panels
-
-
 def _left_out(results: Results, link: str) -> str:
     """A line on the queues and stations that are not drawn; empty if all are."""
     arms, names = len(results.arms), len(stations(results.runs[0], link))
     parts = [f"the first {MOST_PANELS} of {arms} queues"] if arms > MOST_PANELS else []
     parts += [f"the first {MOST_STATIONS} of {names} stations"] if names > MOST_STATIONS else []
     return f"\n{' and '.join(parts)}; summary.csv has all" if parts else ""
-
-
-def _stations(arms: Sequence[Arm], link: str) -> list[str]:
-    """The stations that are drawn."""
-    return list(stations(arms[0].runs[0], link))[:MOST_STATIONS]
 
 
 def stations(run: Run, link: str) -> Mapping[str, Station]:
@@ -84,10 +68,6 @@ def _recorded(arm: Arm, run: int, link: str) -> Transmissions:
     if found is None:
         raise NotRecordedError("what is on the air was not recorded; put medium = true into [record]")
     return found
-
-
-def _middle(arm: Arm) -> float:
-    return arm.runs[0].summary["simulated_s"] / 2
 
 
 class Air(OfResults):
@@ -106,33 +86,25 @@ class Air(OfResults):
         ValueError
             There is no such link.
         """
-        results = self._results
-        link = self._wifi_link(link)
-        arms = results.arms[:MOST_PANELS]
-        names = _stations(arms, link)
+        drawn, link, panels = self._panels(link, width)
         with style():
-            drawn, panels = _panels(arms, width)
-            curves = {
-                (row, name): pooled_curve([stations(run, link)[name][direction]["latency_ms"] for run in arm.runs])
-                for row, arm in enumerate(arms)
-                for name in names
-            }
-            for row, axes in enumerate(panels):
-                for name, color in zip(names, COLORS, strict=False):
-                    values, shares = curves[row, name]
+            known = []
+            for arm, axes, colors in panels:
+                for name, color in colors.items():
+                    values, shares = pooled_curve(
+                        [stations(run, link)[name][direction]["latency_ms"] for run in arm.runs]
+                    )
                     seen = shares <= _SHOWN
                     axes.plot(values[seen], shares[seen], color=color, label=name)
+                    known += [float(np.interp(0.5, shares, values))] if values.size else []
                 axes.set_ylim(0.0, 1.0)
-            known = [float(np.interp(0.5, shares, values)) for values, shares in curves.values() if values.size]
-            for axes in panels:
+            for _, axes, _ in panels:
                 if wants_log(known):
                     log_axis(axes, "x")
                 else:
                     axes.set_xlim(left=0.0)
-            panels[0].set_ylabel("share of packets")
-            drawn.supxlabel(f"latency over the link, {direction} [ms]{_left_out(results, link)}", fontsize=9)
-            legend(drawn, panels[0])
-            return drawn
+            drawn.axes[0].set_ylabel("share of packets")
+            return self._named(drawn, f"latency over the link, {direction} [ms]", link)
 
     def aggregates(
         self, link: str | None = None, direction: Direction = "down", *, width: Width | None = None
@@ -146,15 +118,11 @@ class Air(OfResults):
         NotRecordedError
             The experiment has no ``[record] medium``.
         """
-        results = self._results
-        link = self._wifi_link(link)
-        arms = results.arms[:MOST_PANELS]
-        names = _stations(arms, link)
+        drawn, link, panels = self._panels(link, width)
         with style():
-            drawn, panels = _panels(arms, width)
-            for arm, axes in zip(arms, panels, strict=True):
+            for arm, axes, colors in panels:
                 sent = [_recorded(arm, index, link) for index in range(len(arm.runs))]
-                for name, color in zip(names, COLORS, strict=False):
+                for name, color in colors.items():
                     frames = np.concatenate([one.frames_of(name, direction) for one in sent])
                     if frames.size:
                         sizes, counts = np.unique(frames, return_counts=True)
@@ -162,10 +130,28 @@ class Air(OfResults):
                         axes.step(np.concatenate([[sizes[0]], sizes]), shares, where="post", color=color, label=name)
                 axes.set_ylim(0.0, 1.02)
                 axes.set_xlim(left=0.0)
-            panels[0].set_ylabel("share of transmissions")
-            drawn.supxlabel(f"frames per transmission, {direction}{_left_out(results, link)}", fontsize=9)
-            legend(drawn, panels[0])
-            return drawn
+            drawn.axes[0].set_ylabel("share of transmissions")
+            return self._named(drawn, f"frames per transmission, {direction}", link)
+
+    def _panels(
+        self, link: str | None, width: Width | None
+    ) -> tuple[Figure, str, list[tuple[Arm, Axes, dict[str, str]]]]:
+        """The name of a link, and a row of panels with common axes: of each its arm and the stations' colours."""
+        link = self._wifi_link(link)
+        arms = self._results.arms[:MOST_PANELS]
+        colors = dict(zip(stations(arms[0].runs[0], link), COLORS, strict=False))
+        with style():
+            drawn = figure(max(4.2, 0.7 + _PANEL_IN * len(arms)), 3.2, width=width)
+            panels = np.atleast_1d(drawn.subplots(1, len(arms), sharex=True, sharey=True))
+            for arm, axes in zip(arms, panels, strict=True):
+                title(axes, arm.title, float(drawn.get_figwidth()) / len(arms))
+        return drawn, link, [(arm, axes, colors) for arm, axes in zip(arms, panels, strict=True)]
+
+    def _named(self, drawn: Figure, label: str, link: str) -> Figure:
+        """A row of panels with the label of their common axis and a legend."""
+        drawn.supxlabel(label + _left_out(self._results, link), fontsize=9)
+        legend(drawn, drawn.axes[0])
+        return drawn
 
     def timeline(
         self,
@@ -189,13 +175,12 @@ class Air(OfResults):
         results = self._results
         link = self._wifi_link(link)
         arms = results.arms[:MOST_PANELS]
-        names = _stations(arms, link)
-        rows = [ACCESS_POINT, *names]
-        colors = dict(zip(names, COLORS, strict=False))
+        colors = dict(zip(stations(arms[0].runs[0], link), COLORS, strict=False))
+        rows = [ACCESS_POINT, *colors]
         with style():
             drawn = figure(7.2, 0.7 + len(arms) * (0.45 + 0.24 * len(rows)), width=width)
             panels = np.atleast_1d(drawn.subplots(len(arms), 1, sharex=True))
-            first = from_s if from_s is not None else _middle(arms[0]) - for_s / 2
+            first = from_s if from_s is not None else arms[0].runs[0].summary["simulated_s"] / 2 - for_s / 2
             for arm, axes in zip(arms, panels, strict=True):
                 sent = _recorded(arm, 0, link).within(first, first + for_s)
                 for row, name in enumerate(rows):
@@ -205,7 +190,7 @@ class Air(OfResults):
                 axes.set_xlim(0.0, for_s * 1e3)
                 axes.grid(axis="y", visible=False)
                 if len(arms) > 1:
-                    title(axes, arm.title, float(drawn.get_size_inches()[0]))
+                    title(axes, arm.title, float(drawn.get_figwidth()))
             panels[-1].set_xlabel(f"time after {first:g} s [ms]{_left_out(results, link)}")
             marks = [Patch(facecolor=color, label=f"to or from {name}") for name, color in colors.items()]
             marks += [

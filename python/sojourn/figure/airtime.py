@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
 from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import COLORS, Width, figure, legend, name_ticks, name_y, note, style, width_for
+from sojourn.frame.results import Arm
 from sojourn.schema import Link
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Arm
 
 MOST_NAMED = 8
 """Stations with a colour of their own; the others are drawn together."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -27,10 +26,8 @@ from sojourn.figure.style import (
     width_for,
 )
 from sojourn.frame.metrics import Metric, has_queue, metric_called, samples_note
+from sojourn.frame.results import Results
 from sojourn.frame.statistics import CONFIDENCE, Interval, median_interval
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Results
 
 
 def arm_intervals(results: Results, metric: Metric, queue: str) -> list[Interval]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -26,11 +25,9 @@ from sojourn.figure.style import (
     width_for,
 )
 from sojourn.frame.metrics import has_queue
+from sojourn.frame.results import Arm, Results
 from sojourn.frame.series import histogram, steady_sojourn
 from sojourn.frame.statistics import FloatArray, pooled_curve, quantiles
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Arm, Results
 
 _WITHIN = 8
 """Most arms for which a legend fits between the curves."""

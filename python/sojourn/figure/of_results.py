@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sojourn.frame.metrics import has_queue
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Results
+from sojourn.frame.results import Results
 
 
 class OfResults:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
@@ -23,14 +22,11 @@ from sojourn.figure.tail import Tail
 from sojourn.figure.timeseries import Timeseries
 from sojourn.figure.tradeoff import Tradeoff
 from sojourn.figure.windows import WindowsOverTime, windows_of
-from sojourn.files.storage import file_name
+from sojourn.files.storage import Staging, file_name
 from sojourn.frame.metrics import drawn_queues, overview_metrics
+from sojourn.frame.results import Results
 from sojourn.frame.swept import words
 from sojourn.schema import DIRECTIONS
-
-if TYPE_CHECKING:
-    from sojourn.files.storage import Staging
-    from sojourn.frame.results import Results
 
 
 @dataclass(frozen=True)

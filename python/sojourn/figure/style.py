@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from itertools import cycle, islice
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -24,13 +24,11 @@ from matplotlib.layout_engine import LayoutEngine, PlaceHolderLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sojourn.figure.filenames import FORMATS
+from sojourn.files.storage import Staging
 from sojourn.frame.carried import above_capacity
+from sojourn.frame.metrics import Metric
 from sojourn.frame.notes import Note
-
-if TYPE_CHECKING:
-    from sojourn.files.storage import Staging
-    from sojourn.frame.metrics import Metric
-    from sojourn.frame.results import Results
+from sojourn.frame.results import Results
 
 _UNDATED: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -31,11 +30,9 @@ from sojourn.figure.style import (
     wrapped,
 )
 from sojourn.frame.metrics import Metric, left_out, metric_called, overview_metrics, samples_note
+from sojourn.frame.results import Arm, Results
 from sojourn.frame.statistics import CONFIDENCE, Interval
 from sojourn.frame.swept import SHOWN, axis_label, quantity, setting_text, words
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Arm, Results
 
 MOST_LINES = 24
 """Most lines in the figures that are drawn by default."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -11,11 +9,9 @@ from sojourn.figure.distributions import sojourn_curve, steps
 from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import Width, figure, legend, log_axis, looks_of, note, style, wants_log, way
 from sojourn.frame.metrics import has_queue
+from sojourn.frame.results import Arm
 from sojourn.frame.series import histogram
 from sojourn.frame.statistics import FloatArray
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Arm
 
 _LEAST = 1e-6
 """The least share that is drawn."""

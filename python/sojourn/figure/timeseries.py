@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -14,11 +14,9 @@ from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import Width, figure, legend, log_axis, looks_of, note, style, wants_log, way, where
 from sojourn.frame import series
 from sojourn.frame.metrics import metric_called
+from sojourn.frame.results import Arm, Direction, Results, Run
 from sojourn.frame.series import Series
 from sojourn.frame.statistics import FloatArray, mean_interval
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Arm, Direction, Results, Run
 
 
 class NotRecordedError(ValueError):

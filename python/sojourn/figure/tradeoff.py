@@ -6,7 +6,6 @@ The delay axis runs backwards, so that better is up and to the right (RFC 7928 Â
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -29,10 +28,8 @@ from sojourn.figure.style import (
     way,
 )
 from sojourn.frame.metrics import has_queue, metric_called
+from sojourn.frame.results import Arm, Results
 from sojourn.frame.statistics import FloatArray
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Arm, Results
 
 _LEAST_SPAN = 0.01
 """The goodput axis spans at least this share of its upper end."""

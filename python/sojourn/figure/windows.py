@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,11 +11,9 @@ from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import COLORS, Width, figure, legend, style, title, wrapped
 from sojourn.figure.timeseries import NotRecordedError
 from sojourn.frame.arrow import numbers
+from sojourn.frame.results import Run
 from sojourn.frame.statistics import FloatArray
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Run
-    from sojourn.schema import Flow
+from sojourn.schema import Flow
 
 MOST_FLOWS = len(COLORS)
 """Flows that are drawn, the first of the file with a window."""

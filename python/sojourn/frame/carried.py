@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sojourn.frame.groups import shown_groups
+from sojourn.frame.results import Results
 from sojourn.frame.swept import links_in, quantity
 from sojourn.schema import DIRECTIONS
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Results
 
 MORE = 1.05
 """Goodputs may be this much more than what the link carried: what was queued before the warm-up ended arrives later."""

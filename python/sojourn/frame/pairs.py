@@ -9,14 +9,11 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sojourn._core import ExperimentError
 from sojourn.frame.metrics import Metric, columns, has_queue
+from sojourn.frame.results import Arm, Results
 from sojourn.frame.statistics import Interval, median_interval
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Arm, Results
 
 
 @dataclass(frozen=True)

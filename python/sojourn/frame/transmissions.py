@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from sojourn.frame.arrow import numbers
+from sojourn.frame.results import Direction, Run
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from sojourn.frame.results import Direction, Run
 
 ACCESS_POINT = "access point"
 

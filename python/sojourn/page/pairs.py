@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sojourn.frame.metrics import Metric, group_metrics, of_queues
 from sojourn.frame.pairs import Difference, differences
+from sojourn.frame.results import Arm, Results
 from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import CONFIDENCE
 from sojourn.page.tables import Sheet, groups_sheet, queue_heading, swept_keys
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Arm, Results
 
 
 def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] | None = None) -> Sheet:

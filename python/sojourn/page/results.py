@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from rich.table import Table
 
 from sojourn.frame.metrics import metric_called
+from sojourn.frame.results import Results
 from sojourn.page.pairs import paired_sheet
 from sojourn.page.stations import stations_sheet, stations_table
 from sojourn.page.tables import (
@@ -19,11 +21,6 @@ from sojourn.page.tables import (
     results_table,
     sheet_html,
 )
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from sojourn.frame.results import Results
 
 
 class Tables:

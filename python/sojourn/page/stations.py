@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rich.table import Table
 
 from sojourn.frame.metrics import stations
 from sojourn.frame.registry import Declared, declared
+from sojourn.frame.results import Arm, Results
 from sojourn.frame.statistics import interval_note, median_interval
 from sojourn.page.tables import PLAIN_WIDTH, Sheet, fitting, interval_text, repeats_of, swept_keys
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Arm, Results
 
 
 def stations_sheet(results: Results) -> Sheet | None:

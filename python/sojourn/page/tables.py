@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -28,11 +28,9 @@ from sojourn.frame.metrics import (
     queue_at,
 )
 from sojourn.frame.registry import Declared, declared
+from sojourn.frame.results import Arm, Results, Run
 from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import Interval, interval_note, median_interval
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Arm, Results, Run
 
 EXPENDABLE = (
     "sojourn_mean_ms",

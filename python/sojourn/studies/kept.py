@@ -7,21 +7,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from sojourn import _core
 from sojourn.files import typed
+from sojourn.frame.results import Run
 from sojourn.studies.grid import Cell, Grid
-from sojourn.studies.measures import Values
+from sojourn.studies.measures import Measure, Values
 from sojourn.studies.recipe import Study
 from sojourn.studies.runner import StudyResults
 from sojourn.studies.runs import grids_of
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Run
-    from sojourn.studies.measures import Measure
 
 FILE = "measured.json"
 """The file's name, beside claims.json."""

@@ -8,25 +8,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from sojourn import _core
 from sojourn.files import typed
 from sojourn.files.typed import must_be
+from sojourn.frame.results import Run
 from sojourn.studies import texts
 from sojourn.studies.claims import Claim
 from sojourn.studies.evaluate import Missing, Names, check_names, outcomes
 from sojourn.studies.grid import Cell, Grid
-from sojourn.studies.measures import is_statistic
+from sojourn.studies.measures import Measure, is_statistic
 from sojourn.studies.recipe import Part, Published, Reading, Study, axes_of, experiments_with, texts_of
 from sojourn.studies.relation import RelationError
 from sojourn.studies.runs import cells_of, grids_of
 from sojourn.studies.variants import keys_in
 from sojourn.studies.verdict import NO_RESULT, experiments_of, formulas_of, plain_measure, selected
-
-if TYPE_CHECKING:
-    from sojourn.frame.results import Run
-    from sojourn.studies.measures import Measure
 
 Plans = Sequence[tuple[Published, Part, _core.Plan]]
 

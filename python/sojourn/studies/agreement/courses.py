@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sojourn.frame.arrow import numbers
+from sojourn.frame.results import Results, Run
 from sojourn.frame.series import FATES, rows_of_queue
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from sojourn.frame.results import Results, Run
 
 SAME_NS = 100_000
 """Times that differ by no more are the same: a kernel counts in units of 64 ns, and reading its clock takes time."""
