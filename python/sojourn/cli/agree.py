@@ -106,10 +106,7 @@ def _judge(
 ) -> None:
     """Runs the file on all backends, with more repeats if ``until`` and there is no verdict, and shows what was found.
 
-    Raises
-    ------
-    Stopped
-        The kernels differ, there is no verdict, or a run failed or is invalid.
+    Raises Stopped if the kernels differ, there is no verdict, or a run failed or is invalid.
     """
     try:
         # Check all backends before anything is run.

@@ -108,10 +108,7 @@ def _kept_in(store: Store | None) -> str:
 def _registered(given: str) -> str:
     """The discipline to evaluate. A file is executed first and must register exactly one discipline.
 
-    Raises
-    ------
-    ExperimentError
-        The file cannot be executed, or does not register exactly one discipline.
+    Raises ExperimentError if the file cannot be executed, or does not register exactly one discipline.
     """
     path, colon, parameters = given.partition(":")
     if not path.endswith(".py"):

@@ -70,13 +70,7 @@ class Line:
         return "".join(f"{key} = {as_toml(value)}\n" for key, value in whole.items())
 
     def check_logs(self) -> None:
-        """Checks, before the program is started, that the logs can be written.
-
-        Raises
-        ------
-        ExperimentError
-            One cannot.
-        """
+        """Checks, before the program is started, that the logs can be written. Raises ExperimentError if one cannot."""
         for way, link in self.links.items():
             if link.log:
                 try:
@@ -87,10 +81,7 @@ class Line:
     def write_logs(self, results: Results) -> None:
         """Writes the logs that mm-link was asked for; empty ones if no packet has come.
 
-        Raises
-        ------
-        OSError
-            One cannot be written.
+        Raises OSError if one cannot be written.
         """
         logs = {way: link for way, link in self.links.items() if link.log}
         has_packets = bool(logs) and bool(results.runs[0].summary["flows"])
@@ -110,10 +101,7 @@ def is_given(words: Sequence[str]) -> bool:
 def read(words: Sequence[str]) -> Line:
     """The line and the program of a command line.
 
-    Raises
-    ------
-    ExperimentError
-        It is not one that mahimahi accepts, or it says what there is not here.
+    Raises ExperimentError if it is not one that mahimahi accepts, or it says what there is not here.
     """
     line, rest = Line(), list(words)
     while is_given(rest):

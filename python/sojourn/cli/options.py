@@ -20,10 +20,7 @@ from sojourn.store import Store
 def out_directory(given: str) -> Path:
     """The value of ``--out``; an empty one is an error, since it is probably an unset variable.
 
-    Raises
-    ------
-    ValueError
-        It is empty.
+    Raises ValueError if it is empty.
     """
     if not given.strip():
         raise ValueError("must be the name of a directory")
@@ -45,13 +42,7 @@ BY_DEFAULT = ",".join(DEFAULT_FORMATS) if extras.is_installed("matplotlib") else
 
 
 def formats_of(given: str) -> tuple[str, ...]:
-    """The value of --figures.
-
-    Raises
-    ------
-    ExperimentError
-        A format is unknown.
-    """
+    """The value of --figures. Raises ExperimentError if a format is unknown."""
     named = tuple(dict.fromkeys(part.strip() for part in given.split(",")))
     if named == ("none",):
         return ()
@@ -152,13 +143,7 @@ Set = Annotated[
 
 
 def overrides(assignments: list[str] | None) -> list[tuple[str, str]]:
-    """Splits ``KEY=VALUE`` strings into pairs.
-
-    Raises
-    ------
-    ExperimentError
-        A string has no key or no equals sign.
-    """
+    """Splits ``KEY=VALUE`` strings into pairs. Raises ExperimentError if a string has no key or no equals sign."""
     pairs = []
     for assignment in assignments or []:
         key, equals, value = assignment.partition("=")
@@ -171,13 +156,7 @@ def overrides(assignments: list[str] | None) -> list[tuple[str, str]]:
 
 
 def linux(on: str | None, kernel: str | None = None) -> Linux:
-    """The Linux backend for these options.
-
-    Raises
-    ------
-    ExperimentError
-        ``on`` is unknown, or does not accept a kernel.
-    """
+    """The Linux backend for these options. Raises ExperimentError if ``on`` is unknown, or does not accept a kernel."""
     backend_of(Linux.name)  # Refuses a system that is not Linux.
     if on in (None, "vm"):
         return Linux(kernel=kernel)
@@ -187,13 +166,7 @@ def linux(on: str | None, kernel: str | None = None) -> Linux:
 
 
 def lab(on: str | None) -> Lab:
-    """The testbed of this file.
-
-    Raises
-    ------
-    ExperimentError
-        It is none; the message says what must be changed.
-    """
+    """The testbed of this file. Raises ExperimentError if it is none; the message says what must be changed."""
     if on is None or not on.endswith(".toml"):
         raise ExperimentError(f'--on: got "{on}"; must be vm, host, or the file of a testbed, like lab.toml')
     return Lab.read(Path(on))
@@ -202,22 +175,13 @@ def lab(on: str | None) -> Lab:
 def kept_runs(folder: Path | None) -> Store | None:
     """The store in a folder, created if missing; None if no folder is given.
 
-    Raises
-    ------
-    ExperimentError
-        The folder is not a store.
+    Raises ExperimentError if the folder is not a store.
     """
     return None if folder is None else Store.make(folder, say=complain)
 
 
 def chosen(backend: str, on: str | None, kernel: str | None) -> AnyBackend:
-    """The backend for these options.
-
-    Raises
-    ------
-    ExperimentError
-        The backend is unknown, or does not accept an option.
-    """
+    """The backend for these options. Raises ExperimentError if the backend is unknown, or does not accept an option."""
     if backend == "linux":
         return linux(on, kernel)
     for option, value in (("--on", on), ("--kernel", kernel)):

@@ -64,13 +64,7 @@ def stop_reason(stopped_by: BaseException, kept: str) -> Stopped:
 
 
 def refuse_invalid(runs: Sequence[Run]) -> None:
-    """Ends the command if some of its runs are invalid.
-
-    Raises
-    ------
-    Stopped
-        A run is invalid; the message says why.
-    """
+    """Ends the command if some of its runs are invalid. Raises Stopped if a run is invalid; the message says why."""
     invalid = [run for run in runs if "invalid" in run.summary]
     if invalid:
         first = invalid[0]

@@ -135,13 +135,7 @@ def prepared(
     queue: str | None,
     set: list[str] | None,
 ) -> tuple[_core.Plan, list[str]]:
-    """The link of a program, and the program.
-
-    Raises
-    ------
-    ExperimentError
-        There is a mistake in one of them.
-    """
+    """The link of a program, and the program. Raises ExperimentError if there is a mistake in one of them."""
     if line is not None:
         return _core.Plan.for_programs(line.text(), words[0], overrides(set), queue), line.program
     if rate is None and up is not None:
@@ -166,10 +160,7 @@ def interfaces(
 ) -> tuple[str, str] | None:
     """The two interfaces of ``--between``.
 
-    Raises
-    ------
-    ExperimentError
-        They are not two, or other options are only for a path of its own.
+    Raises ExperimentError if they are not two, or other options are only for a path of its own.
     """
     if between is None:
         return None
@@ -201,10 +192,7 @@ def _duration(text: str) -> list[tuple[str, str]]:
 def _split(words: list[str], *, given: bool) -> tuple[str | None, list[str]]:
     """The file, if the link is not given by options, and the program.
 
-    Raises
-    ------
-    ExperimentError
-        One of them is missing.
+    Raises ExperimentError if one of them is missing.
     """
     file, program = (None, words) if given else (words[0], words[1:])
     if not program:

@@ -161,10 +161,7 @@ class _Options(NamedTuple):
 def _studies(names: Sequence[str], *, every: bool) -> list[Study]:
     """The studies that the command names, each once.
 
-    Raises
-    ------
-    ExperimentError
-        There is no such study, none is named, or two would write to the same folder.
+    Raises ExperimentError if there is no such study, none is named, or two would write to the same folder.
     """
     if every and names:
         raise ExperimentError(f"--all: runs every study; omit it, or {', '.join(names)}")

@@ -12,13 +12,7 @@ from sojourn.files.storage import write_failed
 
 
 def write(out: Path, content: bytes) -> None:
-    """Writes a file that the user named.
-
-    Raises
-    ------
-    Stopped
-        It cannot be written.
-    """
+    """Writes a file that the user named. Raises Stopped if it cannot be written."""
     try:
         whole.write(out, content)
     except OSError as error:
@@ -29,10 +23,7 @@ def write(out: Path, content: bytes) -> None:
 def writing(directory: Path) -> Iterator[None]:
     """Ends the command if what is written within the context cannot be.
 
-    Raises
-    ------
-    Stopped
-        The operating system has refused it.
+    Raises Stopped if the operating system has refused it.
     """
     try:
         yield

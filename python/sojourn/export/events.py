@@ -34,13 +34,7 @@ _KEYS_OF_OTHERS = ("aqm", "label")
 
 
 def stage(results: Results, staging: Staging) -> list[Path]:
-    """Stages the events files.
-
-    Raises
-    ------
-    ExperimentError
-        No packets were recorded.
-    """
+    """Stages the events files. Raises ExperimentError if no packets were recorded."""
     cells = _cells(results)
     written = []
     for run, link, way, table in tables(results):

@@ -36,13 +36,7 @@ Samples = dict[str, FloatArray]
 
 
 def stage(results: Results, staging: Staging) -> list[Path]:
-    """Stages a data file per run.
-
-    Raises
-    ------
-    ExperimentError
-        No series was recorded, or it is empty.
-    """
+    """Stages a data file per run. Raises ExperimentError if no series was recorded, or it is empty."""
     written = []
     for run in results.runs:
         document = data_file(run, results.summary)
@@ -53,13 +47,7 @@ def stage(results: Results, staging: Staging) -> list[Path]:
 
 
 def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
-    """A run as Flent's JSON document.
-
-    Raises
-    ------
-    ExperimentError
-        The run recorded no series, or an empty one.
-    """
+    """A run as Flent's JSON document. Raises ExperimentError if the run recorded no series, or an empty one."""
     table = run.flow_series()
     if table is None:
         raise ExperimentError(

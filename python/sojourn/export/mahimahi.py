@@ -35,13 +35,7 @@ _CAME, _COULD, _LEFT = range(3)
 
 
 def stage(results: Results, staging: Staging) -> list[Path]:
-    """Stages the logs.
-
-    Raises
-    ------
-    ExperimentError
-        No packets were recorded.
-    """
+    """Stages the logs. Raises ExperimentError if no packets were recorded."""
     written = []
     for run, link, way, table in tables(results):
         name = file_name(f"{run.label}-seed{run.seed}-link{link}-{way}.log")

@@ -18,10 +18,7 @@ _TEXTS = ("label", "run", "seed")
 def tables(results: Results) -> Iterator[tuple[Run, int, str, dict[str, Integers]]]:
     """Each queue of each run: the link's number, the direction, and the columns of its packets.
 
-    Raises
-    ------
-    ExperimentError
-        No packets were recorded.
+    Raises ExperimentError if no packets were recorded.
     """
     has_any = False
     for run in results.runs:

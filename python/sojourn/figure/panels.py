@@ -38,10 +38,7 @@ class Panel:
 def panels(grid: CellTable, within: Sequence[str]) -> list[Panel]:
     """The panels of a figure: one per combination of the values of the keys that are not drawn ``within`` a panel.
 
-    Raises
-    ------
-    ExperimentError
-        They are too many.
+    Raises ExperimentError if they are too many.
     """
     keys = [key for key in grid.varying if key not in within]
     if not keys:

@@ -243,13 +243,7 @@ class StyledFigure(Figure):
 
 
 def figure(width_in: float = 5.2, height_in: float = 3.4, *, width: Width | None = None) -> Figure:
-    """An empty figure; ``width`` takes precedence over ``width_in``.
-
-    Raises
-    ------
-    ValueError
-        The width is unknown.
-    """
+    """An empty figure; ``width`` takes precedence over ``width_in``. Raises ValueError if the width is unknown."""
     if width is None:
         return StyledFigure(figsize=(width_in, height_in))
     if width not in WIDTHS_IN:

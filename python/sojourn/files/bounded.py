@@ -22,12 +22,7 @@ _GZIP = b"\x1f\x8b"
 def check(path: Path, largest: int) -> None:
     """Checks that a path is a regular file of at most ``largest`` bytes, or that it does not exist.
 
-    Raises
-    ------
-    ExperimentError
-        It is not a regular file, or too large.
-    OSError
-        The file's status cannot be read.
+    Raises ExperimentError if it is not a regular file, or too large, and OSError if the file's status cannot be read.
     """
     try:
         status = path.stat()
@@ -46,12 +41,7 @@ def check(path: Path, largest: int) -> None:
 def read_bytes(path: Path, largest: int) -> bytes:
     """Reads a file.
 
-    Raises
-    ------
-    ExperimentError
-        It is not a regular file, or too large.
-    OSError
-        It cannot be read.
+    Raises ExperimentError if it is not a regular file, or too large, and OSError if it cannot be read.
     """
     check(path, largest)
     with path.open("rb") as file:
@@ -72,10 +62,7 @@ def read_text(path: Path, largest: int) -> str:
 def unzipped(content: bytes, path: Path, largest: int) -> bytes:
     """Decompresses content if it is compressed by gzip.
 
-    Raises
-    ------
-    ExperimentError
-        It is too large, or an incomplete gzip file.
+    Raises ExperimentError if it is too large, or an incomplete gzip file.
     """
     if not content.startswith(_GZIP):
         return content

@@ -69,10 +69,7 @@ class Manifest:
     def read(cls, folder: Path) -> Manifest:
         """Reads the list of a folder; an empty one if there is none.
 
-        Raises
-        ------
-        OutputError
-            A file of that name is not such a list.
+        Raises OutputError if a file of that name is not such a list.
         """
         path = folder / FILE
         try:
@@ -132,10 +129,7 @@ class Manifest:
     def refuse_foreign(self, names: Iterable[str]) -> None:
         """Checks that files of these names may be written.
 
-        Raises
-        ------
-        OutputError
-            There are such files, and they must not be replaced.
+        Raises OutputError if there are such files, and they must not be replaced.
         """
         found = self.foreign(names)
         if not found:

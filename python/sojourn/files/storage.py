@@ -24,10 +24,8 @@ _LONGEST_NAME = 200
 def prepare(directory: Path, names: Iterable[str] = ()) -> None:
     """Checks that files of these names can be written to ``directory``, before any work is done for them.
 
-    Raises
-    ------
-    OutputError
-        The directory cannot be created or written to, or is not a directory; or such files exist and are the user's.
+    Raises OutputError if the directory cannot be created or written to, or is not a directory; or such files exist and
+    are the user's.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -42,10 +40,7 @@ def prepare(directory: Path, names: Iterable[str] = ()) -> None:
 def reserved(directory: Path | None, names: Iterable[str] = ()) -> Iterator[None]:
     """``prepare``; within the context, no other process makes runs for this directory. None reserves nothing.
 
-    Raises
-    ------
-    OutputError
-        As ``prepare``; or another process makes runs for it.
+    Raises OutputError as ``prepare``; or another process makes runs for it.
     """
     if directory is None:
         yield

@@ -51,15 +51,7 @@ _STEP = re.compile(r"\.([\w-]+)|\[(\d+|\.\.\.)\]")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Reads a TOML file.
-
-    Raises
-    ------
-    ExperimentError
-        It is not TOML.
-    OSError
-        It cannot be read.
-    """
+    """Reads a TOML file. Raises ExperimentError if it is not TOML, and OSError if it cannot be read."""
     try:
         return tomllib.loads(bounded.read_text(path, bounded.LARGEST_TEXT))
     except tomllib.TOMLDecodeError as error:
@@ -89,10 +81,7 @@ def json_text(document: object) -> str:
 def convert(data: object, kind: type[T], where: str = "", hook: Hook = texts) -> T:
     """Converts a file's data to a type; ``where`` names the data in messages.
 
-    Raises
-    ------
-    ValueError
-        It does not fit: ``experiment.0: id: missing; must be a text``.
+    Raises ValueError if it does not fit: ``experiment.0: id: missing; must be a text``.
     """
     try:
         return msgspec.convert(data, kind, dec_hook=hook)

@@ -13,23 +13,14 @@ from pathlib import Path
 def write(path: Path, content: bytes) -> None:
     """Writes a file atomically; replaces a file of the same name.
 
-    Raises
-    ------
-    OSError
-        It cannot be written; nothing is left of it.
+    Raises OSError if it cannot be written; nothing is left of it.
     """
     with _written(path, content) as unfinished:
         unfinished.replace(path)
 
 
 def write_new(path: Path, content: bytes) -> bool:
-    """Writes a file atomically. False if there is one of the same name.
-
-    Raises
-    ------
-    OSError
-        As ``write``.
-    """
+    """Writes a file atomically. False if there is one of the same name. Raises OSError as ``write``."""
     with _written(path, content) as unfinished:
         try:
             # Fails if the name exists, even on network file systems.

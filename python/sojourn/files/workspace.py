@@ -39,10 +39,7 @@ class Workspace:
     def make(cls, directory: Path, *, for_runs: bool = False) -> Workspace:
         """Creates a new one in a directory; ``for_runs``: only if no other process makes runs for it.
 
-        Raises
-        ------
-        OutputError
-            One does.
+        Raises OutputError if one does.
         """
         path = directory / f".sojourn-{os.getpid()}-{secrets.token_hex(3)}.partial"
         with locked(directory):
@@ -91,10 +88,7 @@ class Workspace:
 def scratch() -> Iterator[Path]:
     """A folder for temporary files, removed at the end; with it those of processes that were killed.
 
-    Raises
-    ------
-    OSError
-        It cannot be made.
+    Raises OSError if it cannot be made.
     """
     if sys.platform == "win32":
         raise NotImplementedError("runs on Linux need it, and they are refused here before")

@@ -117,13 +117,7 @@ class CellTable(ABC):
         return [key for key, axis in self.axes.items() if len(axis.texts) > 1]
 
     def axis(self, key: str, option: str) -> Axis:
-        """An axis; ``option`` is how the key was asked for.
-
-        Raises
-        ------
-        ExperimentError
-            There is none.
-        """
+        """An axis; ``option`` is how the key was asked for. Raises ExperimentError if there is none."""
         if key not in self.axes:
             raise _core.ExperimentError(f'{option}: got "{key}"; must be one of {", ".join(self.axes)}')
         return self.axes[key]
@@ -152,13 +146,7 @@ class CellTable(ABC):
         return [name for name, count in zip(names, self._counts(names), strict=True) if count]
 
     def measure(self, name: str, option: str = "--metric") -> Measure:
-        """What a metric is.
-
-        Raises
-        ------
-        ExperimentError
-            No run has it.
-        """
+        """What a metric is. Raises ExperimentError if no run has it."""
         if name not in self.metrics:
             if len(self._links) > 1 and is_of_queue(name):
                 raise _core.ExperimentError(

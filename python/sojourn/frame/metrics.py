@@ -291,10 +291,7 @@ def left_out(results: Results) -> str:
 def metric_called(name: str, results: Results | None = None) -> Metric:
     """The metric of this name. For a group of ``results`` it is ``movie.rtt_p50_ms``, or ``mos`` if only one has it.
 
-    Raises
-    ------
-    ValueError
-        There is none, or several groups have it; the message lists the accepted names.
+    Raises ValueError if there is none, or several groups have it; the message lists the accepted names.
     """
     known = list(METRICS) if results is None else columns(results)
     found = [metric for metric in known if metric.name == name] or [

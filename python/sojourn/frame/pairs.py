@@ -36,10 +36,7 @@ class Difference:
 def differences(results: Results, baseline: str, metrics: Sequence[Metric]) -> list[Difference]:
     """Every other arm compared with the arm labelled ``baseline`` in the same cell of the sweep.
 
-    Raises
-    ------
-    ExperimentError
-        No arm has this label.
+    Raises ExperimentError if no arm has this label.
     """
     check_baseline(baseline, [arm.label for arm in results.arms])
     bases = {_cell(arm): arm for arm in results.arms if arm.label == baseline}

@@ -12,13 +12,7 @@ _MUST = {
 
 
 def rate_bps(option: str, given: str) -> float:
-    """A rate in bit/s.
-
-    Raises
-    ------
-    ExperimentError
-        It is none, or 0.
-    """
+    """A rate in bit/s. Raises ExperimentError if it is none, or 0."""
     return _quantity(option, given, "bps")
 
 

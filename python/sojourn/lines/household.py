@@ -120,10 +120,7 @@ def home(
 ) -> Home:
     """A home, checked; ``folder`` is that to which a recording's traces are relative.
 
-    Raises
-    ------
-    ExperimentError
-        A name or a rate is not accepted.
+    Raises ExperimentError if a name or a rate is not accepted.
     """
     try:
         must_be(line, LINES, "--line")

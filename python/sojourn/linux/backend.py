@@ -56,13 +56,7 @@ class Linux:
 
     @property
     def release(self) -> str:
-        """The release of the kernel that it runs.
-
-        Raises
-        ------
-        LinuxError
-            There is no kernel.
-        """
+        """The release of the kernel that it runs. Raises LinuxError if there is no kernel."""
         if isinstance(self.on, Lab):
             return testbed.release(self.on)
         return os.uname().release if self.on == "host" else self._kernel.release
@@ -70,12 +64,8 @@ class Linux:
     def check(self, plan: _core.Plan) -> None:
         """Checks, as far as possible before a run, that Linux can run every job of a plan.
 
-        Raises
-        ------
-        ExperimentError
-            Linux does not support an option of the experiment; the message names the file's line.
-        LinuxError
-            There is no kernel, or it lacks a module.
+        Raises ExperimentError if Linux does not support an option of the experiment; the message names the file's line,
+        and LinuxError if there is no kernel, or it lacks a module.
         """
         modules = _core.linux_modules(plan, isinstance(self.on, Lab))
         if self.on == "vm":
@@ -90,15 +80,7 @@ class Linux:
         return [*plan.notes, *_core.linux_notes(plan)]
 
     def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
-        """Makes one run.
-
-        Raises
-        ------
-        LinuxError
-            The run failed.
-        Cancelled
-            The monitor was cancelled.
-        """
+        """Makes one run. Raises LinuxError if the run failed, and Cancelled if the monitor was cancelled."""
         began = time.monotonic()
         # A machine has its own namespaces; on a host they are distinguished by process and run.
         prefix = "sj" if self.on == "vm" else f"sj{os.getpid()}-{next(_host_runs)}"

@@ -52,13 +52,7 @@ def _allows_user_namespaces() -> bool:
 
 
 def require() -> None:
-    """Checks the requirements.
-
-    Raises
-    ------
-    LinuxError
-        One is not met; the message has the remedy.
-    """
+    """Checks the requirements. Raises LinuxError if one is not met; the message has the remedy."""
     what = missing()
     if what is not None:
         raise LinuxError(f"real packets: {what}")
@@ -84,12 +78,8 @@ class Datapath:
     def check(self, plan: _core.Plan) -> None:
         """Checks, as far as possible before a run, that every job of a plan can be run.
 
-        Raises
-        ------
-        ExperimentError
-            An option of the experiment is not supported; the message names the file's line.
-        LinuxError
-            A requirement is not met.
+        Raises ExperimentError if an option of the experiment is not supported; the message names the file's line, and
+        LinuxError if a requirement is not met.
         """
         _core.path_check(plan)
         require()
@@ -101,12 +91,7 @@ class Datapath:
     def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
         """Makes one run, in real time. Only one is made at a time, as each would delay the other.
 
-        Raises
-        ------
-        LinuxError
-            The run failed.
-        Cancelled
-            The monitor was cancelled.
+        Raises LinuxError if the run failed, and Cancelled if the monitor was cancelled.
         """
         began = time.monotonic()
         job_json = _core.path_job(spec)
@@ -130,12 +115,8 @@ def prepared(
 
     If there is a feed, it hears of the run. ``outside``: its program reaches it.
 
-    Raises
-    ------
-    RunError
-        A discipline in Python has raised an exception.
-    LinuxError
-        The agent was not built, or the folder cannot be written.
+    Raises RunError if a discipline in Python has raised an exception, and LinuxError if the agent was not built, or the
+    folder cannot be written.
     """
     try:
         agent = programs.require_agent().read_bytes()

@@ -46,14 +46,8 @@ _APPEND = " ".join(
 def run(kernel: Kernel, initrd: Path, seed: int, monitor: _core.Monitor) -> bytes:
     """Boots a machine and returns its recording.
 
-    Raises
-    ------
-    LinuxError
-        The machine fails, hangs or is killed, or QEMU is not installed.
-    Cancelled
-        The monitor was told to stop.
-    OSError
-        It cannot be started.
+    Raises LinuxError if the machine fails, hangs or is killed, or QEMU is not installed, Cancelled if the monitor was
+    told to stop, and OSError if it cannot be started.
     """
     command = _command(programs.require(programs.QEMU), kernel, initrd, seed)
     results, of_qemu = os.pipe()

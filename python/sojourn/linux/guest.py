@@ -84,12 +84,7 @@ def follow(
 ) -> None:
     """Passes the bytes read from each file descriptor to its listener, until ``is_over`` or all descriptors have ended.
 
-    Raises
-    ------
-    LinuxError
-        The guest hangs.
-    Cancelled
-        The monitor was told to stop.
+    Raises LinuxError if the guest hangs, and Cancelled if the monitor was told to stop.
     """
     silence = _Silence(console, monitor)
     with selectors.DefaultSelector() as selector:
@@ -109,12 +104,7 @@ def follow(
 def follow_file(process: subprocess.Popen[bytes], folder: Path, console: Console, monitor: _core.Monitor) -> None:
     """Passes what a guest writes into its file to the console, until it has sent its recording or ends.
 
-    Raises
-    ------
-    LinuxError
-        The guest hangs.
-    Cancelled
-        The monitor was told to stop.
+    Raises LinuxError if the guest hangs, and Cancelled if the monitor was told to stop.
     """
     silence = _Silence(console, monitor)
     with (folder / CONSOLE).open("rb", buffering=0) as file:
@@ -141,12 +131,7 @@ class _Silence:
     def check(self, *, heard: bool) -> None:
         """To be called every ``POLL_S`` at the latest, and told whether the guest has said something since.
 
-        Raises
-        ------
-        LinuxError
-            It has been silent for too long.
-        Cancelled
-            The monitor was told to stop.
+        Raises LinuxError if it has been silent for too long, and Cancelled if the monitor was told to stop.
         """
         if self._monitor.cancelled:
             raise _core.Cancelled("cancelled")
@@ -160,10 +145,7 @@ class _Silence:
 def explain(program: str, status: int, console: Console) -> NoReturn:
     """Raises the reason why a guest ended without a whole recording; ``status`` is that of the guest's program.
 
-    Raises
-    ------
-    LinuxError
-        Always.
+    Raises LinuxError always.
     """
     if console.failure is not None:
         raise LinuxError(console.failure)

@@ -33,10 +33,7 @@ _MNT_DETACH = 2
 def check(modules: Iterable[str]) -> None:
     """Checks, as far as possible before a run, that runs with these modules can be made on this host.
 
-    Raises
-    ------
-    LinuxError
-        Rights, a program or a module are missing.
+    Raises LinuxError if rights, a program or a module are missing.
     """
     if os.geteuid() != 0:
         raise LinuxError("--on host needs root: it creates network namespaces; without root omit it")
@@ -55,12 +52,8 @@ def run(job_json: str, monitor: _core.Monitor) -> bytes:
 
     Only one run is made at a time: the packets of two would pass the same tracepoints, and each would delay the other.
 
-    Raises
-    ------
-    LinuxError
-        Rights, a program or a module are missing, or the run failed.
-    Cancelled
-        The monitor was cancelled.
+    Raises LinuxError if rights, a program or a module are missing, or the run failed, and Cancelled if the monitor was
+    cancelled.
     """
     job = json.loads(job_json)
     try:
@@ -101,12 +94,7 @@ def _load_modules(modules: list[str]) -> None:
 def run_agent(command: list[str], said: Path, monitor: _core.Monitor) -> None:
     """Runs the agent to its end.
 
-    Raises
-    ------
-    LinuxError
-        It failed or was killed.
-    Cancelled
-        The monitor was cancelled.
+    Raises LinuxError if it failed or was killed, and Cancelled if the monitor was cancelled.
     """
     console = Console(monitor)
     with (

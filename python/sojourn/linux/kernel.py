@@ -55,10 +55,7 @@ class Kernel:
     def in_order(self, modules: Iterable[str]) -> list[Path]:
         """Files of modules and their dependencies, each after its dependencies; none for built-in modules.
 
-        Raises
-        ------
-        LinuxError
-            The kernel lacks a module.
+        Raises LinuxError if the kernel lacks a module.
         """
         order: dict[Path, None] = {}
 
@@ -104,10 +101,7 @@ def meaning(module: str, way: str) -> str:
 def module_content(path: Path) -> bytes:
     """A module's code, decompressed.
 
-    Raises
-    ------
-    LinuxError
-        It is compressed in a format that this Python does not support.
+    Raises LinuxError if it is compressed in a format that this Python does not support.
     """
     content = path.read_bytes()
     if path.suffix == ".xz":
@@ -131,12 +125,8 @@ def locate(given: str | None) -> Kernel:
 
     That is the cached package's, otherwise the host's own, otherwise a download.
 
-    Raises
-    ------
-    ExperimentError
-        The given path is not a kernel.
-    LinuxError
-        There is no kernel; the message says how to get one.
+    Raises ExperimentError if the given path is not a kernel, and LinuxError if there is no kernel; the message says how
+    to get one.
     """
     if given is None:
         newest = next(iter(built()), None)
@@ -150,10 +140,7 @@ def locate(given: str | None) -> Kernel:
 def is_user_mode(given: str | None) -> bool:
     """Whether the kernel that ``locate`` finds is User-Mode Linux. Downloads nothing.
 
-    Raises
-    ------
-    ExperimentError
-        The given path is not a kernel.
+    Raises ExperimentError if the given path is not a kernel.
     """
     if given is None:
         return bool(built())
@@ -302,10 +289,7 @@ def cached() -> Kernel | None:
 def download() -> Kernel:
     """Downloads the distribution's kernel package into the cache and unpacks it there; needs no root.
 
-    Raises
-    ------
-    LinuxError
-        This system is not Debian, or the package cannot be downloaded.
+    Raises LinuxError if this system is not Debian, or the package cannot be downloaded.
     """
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
     if apt is None or dpkg is None:

@@ -89,10 +89,7 @@ class Lab(msgspec.Struct, frozen=True):
     def read(cls, path: Path) -> Lab:
         """Reads a testbed's file.
 
-        Raises
-        ------
-        ExperimentError
-            It has an error; the message says where, what, and what is accepted.
+        Raises ExperimentError if it has an error; the message says where, what, and what is accepted.
         """
         try:
             data = typed.read_toml(path)
@@ -270,12 +267,8 @@ def _start(length: int, wires: list[str]) -> str:
 def gathered(connections: list[Connection], key: str, monitor: _core.Monitor) -> list[Any]:
     """The value of the next message with a key from each agent.
 
-    Raises
-    ------
-    LinuxError
-        An agent failed, says nothing, or its connection has ended.
-    Cancelled
-        The monitor was cancelled.
+    Raises LinuxError if an agent failed, says nothing, or its connection has ended, and Cancelled if the monitor was
+    cancelled.
     """
     found: dict[int, Any] = {}
     while len(found) < len(connections):
@@ -292,12 +285,7 @@ def gathered(connections: list[Connection], key: str, monitor: _core.Monitor) ->
 def connected(lab: Lab, monitor: _core.Monitor, hosts: list[Host] | None = None) -> Iterator[list[Connection]]:
     """The agents of a testbed's hosts. Afterwards, in every case, they have cleaned up and ended.
 
-    Raises
-    ------
-    ExperimentError
-        A host cannot be reached, or is not root's.
-    Cancelled
-        The monitor was cancelled.
+    Raises ExperimentError if a host cannot be reached, or is not root's, and Cancelled if the monitor was cancelled.
     """
     agent = programs.require_agent().read_bytes()
     programs.require(programs.SSH)

@@ -80,10 +80,7 @@ def _booting(files: Callable[[], bytes]) -> Iterator[Path]:
 def initial_files(job_json: str, kernel: Kernel, modules: list[str], name: str = "job.json") -> bytes:
     """The initial file system: agent, job, and modules in order.
 
-    Raises
-    ------
-    LinuxError
-        A program is not installed, or the kernel lacks a module.
+    Raises LinuxError if a program is not installed, or the kernel lacks a module.
     """
     archive = Archive()
     archive.add_device("/dev/console", 5, 1)

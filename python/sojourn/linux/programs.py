@@ -28,13 +28,7 @@ def find(program: str) -> Path | None:
 
 
 def require(program: str) -> Path:
-    """The path of a program.
-
-    Raises
-    ------
-    LinuxError
-        It is not installed; the message says how to get it.
-    """
+    """The path of a program. Raises LinuxError if it is not installed; the message says how to get it."""
     path = find(program)
     if path is None:
         raise LinuxError(f"{program} is not installed; on Debian: apt-get install {PACKAGE_OF[program]}")
@@ -49,13 +43,7 @@ def agent() -> Path | None:
 
 
 def require_agent() -> Path:
-    """The agent.
-
-    Raises
-    ------
-    LinuxError
-        It was not built.
-    """
+    """The agent. Raises LinuxError if it was not built."""
     path = agent()
     if path is None:
         raise LinuxError("the agent is not built; in the source tree: make install, or name it in SOJOURN_AGENT")
@@ -65,10 +53,7 @@ def require_agent() -> Path:
 def call(command: list[str], folder: Path) -> str:
     """Runs a command in a folder; returns its standard output.
 
-    Raises
-    ------
-    LinuxError
-        It failed; the message has its standard error.
+    Raises LinuxError if it failed; the message has its standard error.
     """
     done = subprocess.run(ending_with_us(command), cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode != 0:

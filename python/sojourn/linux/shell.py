@@ -65,12 +65,7 @@ class Shell:
     def check(self, plan: _core.Plan) -> None:
         """Checks the requirements; the plan was checked when it was read.
 
-        Raises
-        ------
-        ExperimentError
-            An interface cannot be used.
-        LinuxError
-            A requirement is not met.
+        Raises ExperimentError if an interface cannot be used, and LinuxError if a requirement is not met.
         """
         if self.between is None:
             require()
@@ -98,10 +93,7 @@ class Shell:
     def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
         """Runs the program to its end, and returns what was measured.
 
-        Raises
-        ------
-        LinuxError
-            The agent cannot be started, or it has failed and said why.
+        Raises LinuxError if the agent cannot be started, or it has failed and said why.
         """
         began = time.monotonic()
         job_json = _core.shell_job(spec, list(self.servers), self.between)

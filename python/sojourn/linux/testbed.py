@@ -78,10 +78,7 @@ class Offset(msgspec.Struct, frozen=True, order=True):
 def check(lab: Lab, plan: _core.Plan) -> None:
     """Checks a testbed before the runs of a plan.
 
-    Raises
-    ------
-    ExperimentError
-        A host or a link is not fit; the message names it.
+    Raises ExperimentError if a host or a link is not fit; the message names it.
     """
     monitor = _core.Monitor()
     # One of each cell and queue: seeds differ in nothing that matters here.
@@ -217,14 +214,8 @@ def release(lab: Lab) -> str:
 def run(lab: Lab, job_json: str, prefix: str, monitor: _core.Monitor) -> bytes:
     """Runs a job on a testbed; returns its recording. In every case the hosts are as before afterwards.
 
-    Raises
-    ------
-    ExperimentError
-        A host cannot be reached.
-    LinuxError
-        The run failed.
-    Cancelled
-        The monitor was cancelled.
+    Raises ExperimentError if a host cannot be reached, LinuxError if the run failed, and Cancelled if the monitor was
+    cancelled.
     """
     parts = _core.linux_parts(job_json, prefix, lab.machines)
     lock = Path(tempfile.gettempdir(), f"sojourn-{os.geteuid()}.lock")

@@ -34,14 +34,8 @@ _IN_MEMORY = Path("/dev/shm")
 def run(kernel: Kernel, initrd: Path, monitor: _core.Monitor, options: Sequence[str] = ()) -> bytes:
     """Runs a kernel and returns its recording. ``options``: more words for the kernel's command line.
 
-    Raises
-    ------
-    LinuxError
-        It fails, hangs or is killed.
-    Cancelled
-        The monitor was told to stop.
-    OSError
-        It cannot be started.
+    Raises LinuxError if it fails, hangs or is killed, Cancelled if the monitor was told to stop, and OSError if it
+    cannot be started.
     """
     with scratch() as folder:
         (folder / INITRD).symlink_to(initrd.resolve())

@@ -46,10 +46,7 @@ class Feed:
     def set(self, key: str, value: str) -> None:
         """Changes a key of the run, written as in a file, and tells all readers.
 
-        Raises
-        ------
-        ExperimentError
-            The run does not accept it, or has ended.
+        Raises ExperimentError if the run does not accept it, or has ended.
         """
         if self.setter is None:
             raise ExperimentError("the run is not going on")

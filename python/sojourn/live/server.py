@@ -138,13 +138,7 @@ def _is_loopback(host: str) -> bool:
 
 @contextmanager
 def served(feed: Feed, host: str, port: int) -> Iterator[str]:
-    """Serves the page of a run; the URL to open.
-
-    Raises
-    ------
-    ExperimentError
-        The address cannot be listened on.
-    """
+    """Serves the page of a run; the URL to open. Raises ExperimentError if the address cannot be listened on."""
     token = None if _is_loopback(host) else secrets.token_urlsafe(18)
     try:
         server = _Server((host, port), feed, token)

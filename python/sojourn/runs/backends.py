@@ -22,27 +22,15 @@ class Backend(Protocol):
     def check(self, plan: _core.Plan) -> None:
         """Checks, as far as possible before a run, that the backend can run a plan.
 
-        Raises
-        ------
-        ExperimentError
-            The backend does not support an option of the plan.
-        RunError
-            A requirement of the backend is not met.
+        Raises ExperimentError if the backend does not support an option of the plan, and RunError if a requirement of
+        the backend is not met.
         """
 
     def notes(self, plan: _core.Plan) -> list[str]:
         """What the user may overlook, and differences from the plan's requirements, a line each."""
 
     def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
-        """Makes one run.
-
-        Raises
-        ------
-        RunError
-            The run failed.
-        Cancelled
-            The monitor was cancelled.
-        """
+        """Makes one run. Raises RunError if the run failed, and Cancelled if the monitor was cancelled."""
 
 
 class Simulator:
@@ -65,10 +53,7 @@ class Simulator:
 def backend_of(backend: str | Backend) -> Backend:
     """Returns a backend by its name; a backend is returned unchanged.
 
-    Raises
-    ------
-    ExperimentError
-        This version has no such backend.
+    Raises ExperimentError if this version has no such backend.
     """
     if not isinstance(backend, str):
         return backend

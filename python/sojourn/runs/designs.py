@@ -26,10 +26,7 @@ def with_points(file: str | Path, overrides: Sequence[tuple[str, str]]) -> list[
 
     Equal files, overrides and versions of SALib give equal points.
 
-    Raises
-    ------
-    ExperimentError
-        The file, an override or the design is wrong, or SALib is not installed.
+    Raises ExperimentError if the file, an override or the design is wrong, or SALib is not installed.
     """
     design = json.loads(_core.design_json(str(file), list(overrides)))
     if design is None:
@@ -43,13 +40,7 @@ def with_points(file: str | Path, overrides: Sequence[tuple[str, str]]) -> list[
 
 
 def salib(what: str) -> Any:
-    """Imports a module of SALib, which has no type annotations.
-
-    Raises
-    ------
-    ExperimentError
-        It is not installed.
-    """
+    """Imports a module of SALib, which has no type annotations. Raises ExperimentError if it is not installed."""
     try:
         return importlib.import_module(f"SALib.{what}")
     except ImportError:

@@ -82,10 +82,7 @@ MakeExecutor = Callable[[Backend, int], Executor]
 def executor_by_name(name: str) -> MakeExecutor:
     """Returns the executor ``threads`` or ``processes``.
 
-    Raises
-    ------
-    ExperimentError
-        This version has no such executor.
+    Raises ExperimentError if this version has no such executor.
     """
     try:
         return EXECUTORS[name]

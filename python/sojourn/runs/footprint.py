@@ -83,13 +83,7 @@ def queued_bytes(spec: _core.RunSpec) -> float:
 
 
 def refuse_too_large(specs: Iterable[_core.RunSpec], workers: int) -> None:
-    """Checks that this many of the runs fit into memory together.
-
-    Raises
-    ------
-    ExperimentError
-        They do not.
-    """
+    """Checks that this many of the runs fit into memory together. Raises ExperimentError if they do not."""
     if sys.platform == "win32":
         return  # Its memory is not known.
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -39,12 +39,8 @@ def read_plan(
 ) -> _core.Plan:
     """Reads and checks an experiment file for a backend.
 
-    Raises
-    ------
-    ExperimentError
-        The file or an override has an error, or the backend does not exist or does not support the experiment.
-    RunError
-        The backend's requirements are not met.
+    Raises ExperimentError if the file or an override has an error, or the backend does not exist or does not support
+    the experiment, and RunError if the backend's requirements are not met.
     """
     where = backend_of(backend)
     with contextlib.suppress(OSError):  # The reader reports files that cannot be read.
@@ -62,10 +58,7 @@ def override_pairs(overrides: Mapping[str, object]) -> list[tuple[str, str]]:
 def one_of(plan: _core.Plan, label: str | None) -> _core.RunSpec:
     """The first run of the arm with this label, by default of the first arm.
 
-    Raises
-    ------
-    ExperimentError
-        No arm has this label.
+    Raises ExperimentError if no arm has this label.
     """
     labels = dict.fromkeys(of for _, _, _, of in plan.jobs)
     for index, (_, _, _, of) in enumerate(plan.jobs):

@@ -38,10 +38,7 @@ class Precision:
     def parse(cls, text: str) -> Precision:
         """Reads ``"goodput_bps=2%"``.
 
-        Raises
-        ------
-        ExperimentError
-            It is not METRIC=SHARE%, or the metric does not exist.
+        Raises ExperimentError if it is not METRIC=SHARE%, or the metric does not exist.
         """
         name, _, share = text.partition("=")
         metric = _metric(name.strip())

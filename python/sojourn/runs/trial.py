@@ -43,10 +43,7 @@ def trial(specs: Iterable[_core.RunSpec], backend: Backend, each_s: float) -> Tr
 
     What a run needs before, as with very many flows, is counted once, and what it needs then for its whole duration.
 
-    Raises
-    ------
-    RunError
-        None of them can be run; the error is that of the last.
+    Raises RunError if none of them can be run; the error is that of the last.
     """
     measured: dict[str, tuple[float, float]] = {}
     kilobytes: list[float] = []

@@ -23,10 +23,7 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 def checked(plan: StoredPlan) -> list[tuple[Path, str]]:
     """The Python files of a plan with their SHA-256 in hexadecimal, after a check that they are unchanged.
 
-    Raises
-    ------
-    ExperimentError
-        One differs from the plan, or another user may write to it and the plan is not trusted.
+    Raises ExperimentError if one differs from the plan, or another user may write to it and the plan is not trusted.
     """
     files = [(plan.folder / name, planned) for name, planned in zip(plan.meta.own, plan.meta.own_sha256, strict=True)]
     for file, planned in files:

@@ -16,10 +16,7 @@ from sojourn.store.work import Remaining, compact, make_batch
 def work(plan: StoredPlan, address: str, *, report: Report | None = None) -> BaseException | None:
     """As ``sojourn.store.work.work``, on the workers of a scheduler.
 
-    Raises
-    ------
-    ExperimentError
-        Dask is not installed, or there is no scheduler at the address.
+    Raises ExperimentError if dask is not installed, or there is no scheduler at the address.
     """
     try:
         # The package has no type annotations.

@@ -52,13 +52,7 @@ class Part:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file matches its checksum.
-
-        Raises
-        ------
-        Gone
-            There is no such file.
-        """
+        """Whether the file matches its checksum. Raises Gone if there is no such file."""
         try:
             with self.open() as file:
                 return zlib.crc32(file.read()) == self.checksum
@@ -71,15 +65,7 @@ class Part:
         return f"{self.path} is damaged; sojourn sweep FILE --store repeats its runs"
 
     def open(self) -> BufferedReader:
-        """Opens the file.
-
-        Raises
-        ------
-        Gone
-            There is no such file.
-        OSError
-            It cannot be read.
-        """
+        """Opens the file. Raises Gone if there is no such file, and OSError if it cannot be read."""
         try:
             return self.path.open("rb")
         except OSError as error:
@@ -90,12 +76,7 @@ class Part:
     def read(self, columns: list[str] | None = None) -> pa.Table:
         """Its rows; not by Arrow's datasets, which take long to load.
 
-        Raises
-        ------
-        Gone
-            There is no such file.
-        OSError, ValueError
-            It is damaged.
+        Raises Gone if there is no such file, and OSError or ValueError if it is damaged.
         """
         import pyarrow.parquet as pq
 
@@ -107,12 +88,7 @@ class Part:
 
         The memory is Arrow's own: a thread of Arrow that frees a Python object while Python ends aborts the process.
 
-        Raises
-        ------
-        Gone
-            There is no such file.
-        OSError
-            It cannot be read.
+        Raises Gone if there is no such file, and OSError if it cannot be read.
         """
         import pyarrow as pa
 
@@ -129,10 +105,7 @@ class Part:
 def again(read: Callable[[], T]) -> T:
     """Calls ``read``, which lists files and reads them, until no listed file is gone when it is read.
 
-    Raises
-    ------
-    RunError
-        One is gone every time.
+    Raises RunError if one is gone every time.
     """
     for wait_s in WAITS_S:
         time.sleep(wait_s)
@@ -201,10 +174,7 @@ def pinned(listed: Iterable[Part]) -> Iterator[list[str]]:
 
     Of more files than the process may open the paths are their own.
 
-    Raises
-    ------
-    Gone
-        One of them was removed before.
+    Raises Gone if one of them was removed before.
     """
     some = list(listed)
     with contextlib.ExitStack() as stack:
@@ -216,13 +186,7 @@ def pinned(listed: Iterable[Part]) -> Iterator[list[str]]:
 
 
 def refuse_gone(listed: Iterable[Part]) -> None:
-    """Checks that these files are still there.
-
-    Raises
-    ------
-    Gone
-        One is not.
-    """
+    """Checks that these files are still there. Raises Gone if one is not."""
     for part in listed:
         if not part.path.exists():
             raise Gone(str(part.path))

@@ -114,10 +114,7 @@ def _listed(folder: Path) -> Callable[[str], bool]:
 
     The list lacks them in a copy without hidden files to which a report was added.
 
-    Raises
-    ------
-    ExperimentError
-        The files are of two experiments: the process that replaced them was killed.
+    Raises ExperimentError if the files are of two experiments: the process that replaced them was killed.
     """
     manifest = Manifest.read(folder)
     if manifest.is_mixed(BY):

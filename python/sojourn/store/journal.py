@@ -216,10 +216,7 @@ class LeftBehind:
     def take(self, header: Header) -> Journal | None:
         """Returns the journal of an experiment with the most runs.
 
-        Raises
-        ------
-        OutputError
-            There are only journals of other experiments.
+        Raises OutputError if there are only journals of other experiments.
         """
         own = [one for one, found in self._found.items() if found.is_of(header.key)]
         if not own:
@@ -246,13 +243,7 @@ class LeftBehind:
 
 
 def _checked(line: bytes) -> dict[str, Any]:
-    """Parses a line of the journal.
-
-    Raises
-    ------
-    ValueError
-        It is not as it was written.
-    """
+    """Parses a line of the journal. Raises ValueError if it is not as it was written."""
     entry: dict[str, Any] = json.loads(line)
     content = line[line.index(b",") + 1 : line.rindex(b"}")]
     if zlib.crc32(content) != entry["check"]:

@@ -147,11 +147,8 @@ class StoredPlan:
     def sweep(self) -> Runs:
         """Its runs.
 
-        Raises
-        ------
-        ExperimentError
-            With this version, or with the disciplines registered here, the plan means different runs; or its Python
-            files must not be run.
+        Raises ExperimentError if with this version, or with the disciplines registered here, the plan means different
+        runs; or its Python files must not be run.
         """
         if self.planned is not None:
             return self.planned
@@ -233,10 +230,7 @@ class Store:
     ) -> Store:
         """The store in a folder; initialises an empty or missing folder.
 
-        Raises
-        ------
-        ExperimentError
-            The folder holds something else.
+        Raises ExperimentError if the folder holds something else.
         """
         path = Path(directory)
         if not (path / "store.json").exists():
@@ -254,13 +248,7 @@ class Store:
             self.say(line)
 
     def check_writable(self) -> None:
-        """Checks that runs can be kept.
-
-        Raises
-        ------
-        ExperimentError
-            The folder cannot be written to.
-        """
+        """Checks that runs can be kept. Raises ExperimentError if the folder cannot be written to."""
         _check_writable(self.path)
 
     def plans(self) -> list[StoredPlan]:
@@ -278,26 +266,14 @@ class Store:
         return plans
 
     def get(self, id_: str) -> StoredPlan:
-        """A sweep by its id.
-
-        Raises
-        ------
-        ExperimentError
-            The store has no such sweep.
-        """
+        """A sweep by its id. Raises ExperimentError if the store has no such sweep."""
         plan = self._at(id_)
         if plan is None:
             raise _core.ExperimentError(f"{self.path}: has no sweep {id_}")
         return plan
 
     def find(self, sweep: Runs) -> StoredPlan | None:
-        """The plan of these runs, if the store has it.
-
-        Raises
-        ------
-        ExperimentError
-            It is damaged.
-        """
+        """The plan of these runs, if the store has it. Raises ExperimentError if it is damaged."""
         plan = self._at(sweep.hash[:16])
         return None if plan is None else replace(plan, planned=sweep)
 
@@ -320,10 +296,7 @@ class Store:
     ) -> StoredPlan:
         """Adds a sweep and all files that it needs; a batch has ``least_runs`` to ``batch_runs`` runs.
 
-        Raises
-        ------
-        ExperimentError
-            It needs files that cannot be stored with it.
+        Raises ExperimentError if it needs files that cannot be stored with it.
         """
         plan = self._begin(sweep, batch_runs, overrides, listed=False, least_runs=least_runs)
         experiment = bounded.read_bytes(file, LARGEST_TEXT)
@@ -346,10 +319,7 @@ class Store:
     def add_list(self, run_list: RunList, batch_runs: int) -> StoredPlan:
         """Adds listed runs and all files that they need.
 
-        Raises
-        ------
-        ExperimentError
-            A run uses a user-defined discipline that was not registered from a file.
+        Raises ExperimentError if a run uses a user-defined discipline that was not registered from a file.
         """
         of_no_file = [name for name, _ in user_aqm.registered().classes]
         used = {name for document in run_list.documents for name in json.loads(document).get("own", {})}
@@ -422,13 +392,7 @@ def _complete(plan: StoredPlan) -> StoredPlan:
 
 
 def read_meta(path: Path) -> Meta:
-    """Reads a plan.json.
-
-    Raises
-    ------
-    ExperimentError
-        It is damaged.
-    """
+    """Reads a plan.json. Raises ExperimentError if it is damaged."""
     return typed.convert(typed.read_json(path), Meta, str(path))
 
 

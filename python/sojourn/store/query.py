@@ -47,10 +47,7 @@ def query(store: Store, sql: str) -> Iterator[Answer]:
     ``runs`` has a row per run, with the figures of its first queue; ``queues`` has a row per run and queue. A run of
     several sweeps is in ``runs`` once. A sweep with a damaged file is left out, with a note.
 
-    Raises
-    ------
-    ExperimentError
-        The statement is wrong or would write, or the store has no runs, or only damaged ones.
+    Raises ExperimentError if the statement is wrong or would write, or the store has no runs, or only damaged ones.
     """
     with contextlib.ExitStack() as stack:
         yield files.again(lambda: _answer(store, sql, stack))
@@ -86,12 +83,8 @@ def _answer(store: Store, sql: str, stack: contextlib.ExitStack) -> Answer:
 def whole_parts(store: Store, what: str) -> list[tuple[StoredPlan, list[Part]]]:
     """The files of each sweep. A sweep with a damaged file is left out, with a note. ``what``: the command.
 
-    Raises
-    ------
-    ExperimentError
-        The store has no runs yet, or only damaged ones.
-    Gone
-        A listed file was replaced meanwhile.
+    Raises ExperimentError if the store has no runs yet, or only damaged ones, and Gone if a listed file was replaced
+    meanwhile.
     """
     found: list[tuple[StoredPlan, list[Part]]] = []
     damaged: list[Part] = []

@@ -86,10 +86,7 @@ class RunList:
     def check(self) -> None:
         """Reads one run of each version and set of disciplines, to check that this process can execute them.
 
-        Raises
-        ------
-        ExperimentError
-            A run has another results version, or a user-defined discipline differs here.
+        Raises ExperimentError if a run has another results version, or a user-defined discipline differs here.
         """
         kinds: dict[str, str] = {}
         for document in self.documents:

@@ -138,10 +138,7 @@ def _draw_missing(results: Results, directory: Path, formats: Sequence[str]) -> 
 def _complete(directory: Path, header: Header) -> Results | None:
     """The complete results of the same experiment, if the directory has them.
 
-    Raises
-    ------
-    OutputError
-        It has results of another experiment.
+    Raises OutputError if it has results of another experiment.
     """
     manifest = Manifest.read(directory)
     if manifest.key is None or not manifest.owns("summary.json"):

@@ -22,10 +22,7 @@ def indices(grid: CellTable, plans: list[StoredPlan], metric: str) -> list[Indic
 
     ``plans`` are the sweeps that made the runs of the cells.
 
-    Raises
-    ------
-    ExperimentError
-        The runs are not those of one Sobol design, some are missing, or there is no such metric.
+    Raises ExperimentError if the runs are not those of one Sobol design, some are missing, or there is no such metric.
     """
     shown = grid.measure(metric)
     plan = _design_of(plans)

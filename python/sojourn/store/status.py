@@ -23,13 +23,7 @@ class Status(TypedDict):
 
 
 def status(plans: Iterable[StoredPlan]) -> Status:
-    """Counts the runs of these sweeps.
-
-    Raises
-    ------
-    ExperimentError
-        A file of theirs is damaged.
-    """
+    """Counts the runs of these sweeps. Raises ExperimentError if a file of theirs is damaged."""
     found: Status = {"runs": 0, "done": 0, "running": 0, "failed": 0}
     for plan in plans:
         missing = set(plan.missing())

@@ -283,10 +283,7 @@ class Batches:
     def end(self, index: int, outcome: Outcome) -> None:
         """Adds a run to its batch, and writes the batch if it was the last.
 
-        Raises
-        ------
-        OSError
-            The rows cannot be written.
+        Raises OSError if the rows cannot be written.
         """
         spec = self._running.pop(index)
         if isinstance(outcome, _core.RunError):

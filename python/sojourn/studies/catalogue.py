@@ -19,10 +19,7 @@ def available() -> list[Study]:
 def find(name: str) -> Study:
     """Finds a study by name, or by the path of its folder.
 
-    Raises
-    ------
-    ExperimentError
-        There is no such study, or its recipe has an error.
+    Raises ExperimentError if there is no such study, or its recipe has an error.
     """
     known = {study.name: study for study in available()}
     if name in known:

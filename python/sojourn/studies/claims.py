@@ -188,10 +188,7 @@ class Claim(msgspec.Struct, frozen=True):
 def load_claims(path: Path) -> list[Claim]:
     """Reads all ``[[claim]]`` tables of a file, in its order.
 
-    Raises
-    ------
-    ValueError
-        A claim lacks a field or has a wrong one, or two have the same id.
+    Raises ValueError if a claim lacks a field or has a wrong one, or two have the same id.
     """
     tables = typed.read_toml(path).get("claim", [])
     try:

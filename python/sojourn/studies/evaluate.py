@@ -101,10 +101,7 @@ def instances(formula: str, grid: Grid, **options: Unpack[Options]) -> list[Outc
 def outcomes(formula: str, grid: Grid, **options: Unpack[Options]) -> list[Outcome]:
     """Evaluates a formula, in the language of ``relation``, at every place of an experiment's runs.
 
-    Raises
-    ------
-    RelationError
-        The formula has a syntax error, or names something that the grid does not have.
+    Raises RelationError if the formula has a syntax error, or names something that the grid does not have.
     """
     return list(_Evaluator(parse(formula), grid, options).outcomes())
 
@@ -121,10 +118,7 @@ class Names(NamedTuple):
 def check_names(formula: str, names: Names, derived: Mapping[str, str], *, number: bool = True) -> None:
     """Checks a formula before there is data: one for a ``number``, or of any kind.
 
-    Raises
-    ------
-    RelationError
-        It has a syntax error, is not a number, or uses a name that the experiment does not have.
+    Raises RelationError if it has a syntax error, is not a number, or uses a name that the experiment does not have.
     """
     root = parse(formula)
     for node in walk(expand(root, derived)):

@@ -135,10 +135,7 @@ def _check_name(name: str) -> None:
 def check_names(figures: Sequence[FigureSpec], of_tables: Sequence[TableSpec], names: Names) -> None:
     """Checks that the names used by figures and tables exist.
 
-    Raises
-    ------
-    ValueError
-        A name does not exist; the message lists the accepted ones.
+    Raises ValueError if a name does not exist; the message lists the accepted ones.
     """
     for index, spec in enumerate(figures):
         _check_figure(spec, f"figure.{index}", names)

@@ -31,13 +31,7 @@ class FullRun(TypedDict):
 
 
 def read(folder: Path) -> Mapping[str, Verdict]:
-    """The verdicts of the full run; empty if none were kept.
-
-    Raises
-    ------
-    ValueError
-        The file has an error.
-    """
+    """The verdicts of the full run; empty if none were kept. Raises ValueError if the file has an error."""
     path = folder / FILE
     if not path.is_file():
         return {}

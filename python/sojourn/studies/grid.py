@@ -136,10 +136,7 @@ class Grid:
     def value(self, scheme: str, metric: str, statistic: str, point: Point) -> float:
         """A statistic of a metric at a place, over the repeats; NaN if nothing was run or nothing was seen.
 
-        Raises
-        ------
-        AmbiguousPlaceError
-            The place names too few axes to single out a cell.
+        Raises AmbiguousPlaceError if the place names too few axes to single out a cell.
         """
         known = [value for value in self.of_repeats(scheme, metric, statistic, point) if not math.isnan(value)]
         return self.over_runs(known) if known else math.nan
@@ -151,10 +148,7 @@ class Grid:
 
         A pooled metric has a single one, over the values of all repeats.
 
-        Raises
-        ------
-        AmbiguousPlaceError
-            The place names too few axes to single out a cell.
+        Raises AmbiguousPlaceError if the place names too few axes to single out a cell.
         """
         cells = list(self.at(scheme, point))
         if len(cells) > 1:

@@ -106,13 +106,7 @@ def as_json(results: StudyResults) -> str:
 
 
 def read(path: Path, study: Study) -> Kept:
-    """Reads the output of ``as_json``.
-
-    Raises
-    ------
-    ValueError
-        It belongs to another study, or has other statistics.
-    """
+    """Reads the output of ``as_json``. Raises ValueError if it belongs to another study, or has other statistics."""
     document = typed.read_json(path)
     if document["study"] != study.name or tuple(document["statistics"]) != STATISTICS:
         raise ValueError(f"{path}: not what is kept of {study.name}")

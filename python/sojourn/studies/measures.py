@@ -302,13 +302,7 @@ class Measure:
         return (Values(np.concatenate([self.values(run, place) for run in runs])).statistic(name),)
 
     def values(self, run: Run, place: Mapping[str, float | bool | str]) -> FloatArray:
-        """All values of a run in ``unit``.
-
-        Raises
-        ------
-        ValueError
-            The source has only statistics, no values.
-        """
+        """All values of a run in ``unit``. Raises ValueError if the source has only statistics, no values."""
         sample = self.sample(run)
         if not isinstance(sample, Values):
             raise ValueError(f"metrics.{self.name}: pooled: {self.source} has no values one by one")

@@ -299,15 +299,7 @@ class Study:
 
 
 def load_study(folder: Path) -> Study:
-    """Reads a study's folder.
-
-    Raises
-    ------
-    ValueError
-        Its recipe has an error.
-    OSError
-        It cannot be read.
-    """
+    """Reads a study's folder. Raises ValueError if its recipe has an error, and OSError if it cannot be read."""
     path = folder / "study.toml"
     data = typed.read_toml(path)
     try:

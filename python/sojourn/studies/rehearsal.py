@@ -49,10 +49,7 @@ class _Anything:
 def rehearse(study: Study, plans: Plans) -> None:
     """Checks every name in a study's recipe and claims against the planned runs.
 
-    Raises
-    ------
-    ExperimentError
-        A name is misspelt, or refers to places that are not run.
+    Raises ExperimentError if a name is misspelt, or refers to places that are not run.
     """
     try:
         grids = _planned_grids(study, plans)

@@ -86,13 +86,7 @@ Node = Number | Reference | Call | Arithmetic | Comparison | All
 
 
 def parse(text: str) -> Node:
-    """Parses a relation or a formula.
-
-    Raises
-    ------
-    RelationError
-        The text has a syntax error.
-    """
+    """Parses a relation or a formula. Raises RelationError if the text has a syntax error."""
     parser = _Parser(text)
     node = parser.relation()
     parser.expect_end()

@@ -68,13 +68,7 @@ class StudyResults:
 
 
 def choose_figures(study: Study, name: str | None) -> tuple[FigureSpec, ...]:
-    """The figures that a user requested; all without a name.
-
-    Raises
-    ------
-    ExperimentError
-        The study has no such figure.
-    """
+    """The figures that a user requested; all without a name. Raises ExperimentError if the study has no such figure."""
     chosen = tuple(figure for figure in study.figures if name is None or figure.is_called(name))
     if name is not None and not chosen:
         known = ", ".join(figure.name for figure in study.figures) or "none, it has no figures"
@@ -85,10 +79,7 @@ def choose_figures(study: Study, name: str | None) -> tuple[FigureSpec, ...]:
 def check_claims(study: Study) -> None:
     """Reads the claims, so that errors in them are found before the runs.
 
-    Raises
-    ------
-    ExperimentError
-        They cannot be read, or one of them has an error.
+    Raises ExperimentError if they cannot be read, or one of them has an error.
     """
     try:
         _ = study.claims
@@ -106,13 +97,7 @@ def plan_study(
     backend: str | Backend = "sim",
     variant: Variant | None = None,
 ) -> Plans:
-    """Reads the experiment files before anything is run.
-
-    Raises
-    ------
-    ExperimentError
-        One of them has an error.
-    """
+    """Reads the experiment files before anything is run. Raises ExperimentError if one of them has an error."""
     wanted = None if experiments is None else set(experiments)
     where = backend_of(backend)
     overrides = study.overrides(where.name, quick=quick)

@@ -25,10 +25,7 @@ _FORMAT = re.compile(r"(\.\d+)?[fg%]")
 def check_form(text: str) -> None:
     """Checks a text as far as possible without an experiment.
 
-    Raises
-    ------
-    RelationError
-        A brace has no counterpart, or a format is invalid.
+    Raises RelationError if a brace has no counterpart, or a format is invalid.
     """
     if "{" in (rest := _PLACE.sub("", text)) or "}" in rest:
         raise RelationError(f"a brace without the other in {text!r}; accepted: {{formula}} or {{formula:.1f}}")
@@ -45,10 +42,7 @@ def experiments_named(text: str) -> set[str]:
 def check(text: str, names: Names, derived: Mapping[str, str], others: Mapping[str, Names] | None = None) -> None:
     """Checks the formulas of a text against the names of its experiment, or of the one in ``others`` that they name.
 
-    Raises
-    ------
-    RelationError
-        One of them has an error.
+    Raises RelationError if one of them has an error.
     """
     check_form(text)
     for formula, experiment, _ in _PLACE.findall(text):

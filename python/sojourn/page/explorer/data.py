@@ -27,10 +27,7 @@ _DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}
 def explored(grid: CellTable, metrics: Sequence[str] | None) -> dict[str, Any]:
     """Everything that the page shows of a grid; ``metrics`` are columns of the store, by default all.
 
-    Raises
-    ------
-    ExperimentError
-        There is no such metric, or there are too many cells.
+    Raises ExperimentError if there is no such metric, or there are too many cells.
     """
     if len(grid) > MOST_CELLS:
         raise _core.ExperimentError(

@@ -20,10 +20,7 @@ from sojourn.page.explorer.data import explored
 def page(grid: CellTable, metrics: Sequence[str] | None = None) -> str:
     """The explorer of a grid, as HTML; ``metrics`` are columns of the store, by default all.
 
-    Raises
-    ------
-    ExperimentError
-        There is no such metric, there are too many cells, or Plotly is not installed.
+    Raises ExperimentError if there is no such metric, there are too many cells, or Plotly is not installed.
     """
     try:
         plotly = (resources.files("plotly") / "package_data" / "plotly.min.js").read_bytes()

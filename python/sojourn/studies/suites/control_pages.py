@@ -120,13 +120,7 @@ def _verdict(verdict: Verdict | None) -> dict[str, object] | None:
 
 
 def save(judged: Judged, directory: Path) -> None:
-    """Writes the page and the data.
-
-    Raises
-    ------
-    OSError
-        The directory cannot be written to, or the disk is full.
-    """
+    """Writes the page and the data. Raises OSError if the directory cannot be written to, or the disk is full."""
     with Staging(directory, by="evaluate", replaces={"evaluate"}, rescue=True) as staging:
         staging.add_text(PAGE, page(judged))
         staging.add_text(CARD, as_json(judged))

@@ -98,10 +98,7 @@ class Suite:
     def spec_of(self, case: Case, control: str, more: Mapping[str, str]) -> _core.Plan:
         """The runs of a control in a case, with more overrides.
 
-        Raises
-        ------
-        ExperimentError
-            The control, or the suite's experiment, is wrong.
+        Raises ExperimentError if the control, or the suite's experiment, is wrong.
         """
         text = bounded.read_text(self.folder / case.file, bounded.LARGEST_TEXT)
         record = {"record.qlog": "true"} if control in BBR else {}
@@ -205,13 +202,7 @@ def judge(
     store: Store | None = None,
     report: Report | None = None,
 ) -> Judged:
-    """Runs every case for every control.
-
-    Raises
-    ------
-    ExperimentError
-        A control or the suite's experiment is wrong.
-    """
+    """Runs every case for every control. Raises ExperimentError if a control or the suite's experiment is wrong."""
     judged = Judged(suite, tuple(dict.fromkeys(controls)), quick)
     more = suite.content.quick if quick else {}
     first: list[_Job] = []

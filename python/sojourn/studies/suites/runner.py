@@ -138,10 +138,7 @@ def arms_of(queue: str, suite: Suite, against: Sequence[str]) -> tuple[Arm, ...]
 def plan(arms: Sequence[Arm], suite: Suite, *, quick: bool) -> list[Planned]:
     """The runs of every case.
 
-    Raises
-    ------
-    ExperimentError
-        A discipline or one of its keys is wrong, or an experiment file has an error.
+    Raises ExperimentError if a discipline or one of its keys is wrong, or an experiment file has an error.
     """
     with_target = {
         entry["name"]

@@ -27,10 +27,7 @@ def files_of(suite: Suite) -> list[str]:
 def save(evaluation: Evaluation, lines: Sequence[scorecard.Line], directory: Path) -> list[Path]:
     """Writes the scorecard, the page, the data with its dictionary, and the figures. Returns the figures.
 
-    Raises
-    ------
-    OSError
-        The directory cannot be written to, or the disk is full.
+    Raises OSError if the directory cannot be written to, or the disk is full.
     """
     with Staging(directory, by="evaluate", replaces={"evaluate"}, rescue=True) as staging:
         drawn = figures.stage(staging, evaluation)

@@ -130,10 +130,7 @@ class Suite:
     def experiment(self, scenario: Scenario, case: Case) -> str:
         """The text of a case's experiment, without queues.
 
-        Raises
-        ------
-        ExperimentError
-            The suite does not have the file.
+        Raises ExperimentError if the suite does not have the file.
         """
         path = self.folder / (case.file or scenario.file)
         try:
@@ -143,15 +140,7 @@ class Suite:
 
 
 def load_suite(folder: Path) -> Suite | controls.Suite:
-    """Reads a suite's folder.
-
-    Raises
-    ------
-    ExperimentError
-        Its file has an error.
-    OSError
-        It cannot be read.
-    """
+    """Reads a suite's folder. Raises ExperimentError if its file has an error, and OSError if it cannot be read."""
     path = folder / "suite.toml"
     try:
         content = typed.read_toml(path)
@@ -171,10 +160,7 @@ def available() -> list[Path]:
 def find(name: str) -> Suite | controls.Suite:
     """Finds a suite by name, or by the path of its folder.
 
-    Raises
-    ------
-    ExperimentError
-        There is no such suite, or its file has an error.
+    Raises ExperimentError if there is no such suite, or its file has an error.
     """
     known = {folder.name: folder for folder in available()}
     folder = known.get(name, Path(name))
