@@ -19,16 +19,17 @@ from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import Interval, median_interval
 from sojourn.frame.swept import quantity, setting_text, words
 from sojourn.page.tables import (
+    as_table,
+    fitting,
     groups_sheet,
     groups_table,
     inner_sheet,
-    inner_table,
     interval_text,
     overview_sheet,
-    overview_table,
     plain,
     results_sheet,
     results_table,
+    shortened,
 )
 
 SWEEP = '\n[sweep]\n"link.rate" = ["500 kbit/s", "5 Mbit/s", "50 Mbit/s"]\n"traffic.0.flows" = [1, 2]\n'
@@ -152,7 +153,7 @@ def test_narrow_terminals_keep_what_is_swept(sweep: sj.Results, width: int):
 
 
 def test_a_table_of_many_rows_ends_after_a_screen(sweep: sj.Results):
-    text = plain(results_table(sweep, rows=3))
+    text = plain(as_table(shortened(results_sheet(sweep), 3, "--out DIR writes all")))
     assert "the first 3 of 12 rows" in text
     assert text.count("codel") + text.count("pfifo") == 3
 
@@ -474,7 +475,7 @@ def test_tables_of_a_row_per_queue_fit_a_narrow_terminal(calls: sj.Results, widt
         EXPERIMENT.replace('aqm = "pfifo"', 'aqm = "fq_codel"'),
         set={"experiment.repeat": 1, "experiment.duration": "2 s"},
     )
-    for table in (overview_table(calls, width=width), inner_table(inner, width=width)):
+    for table in (fitting(overview_sheet(calls), width), fitting(inner_sheet(inner), width)):
         assert table is not None
         text = plain(table, width)
         assert "…" not in text

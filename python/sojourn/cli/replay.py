@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from sojourn.cli.options import Json, overrides
-from sojourn.runs.replays import Columns, Outcome, follow_with, replay_with
+from sojourn.runs.replays import Columns, Outcome, replay
+from sojourn.runs.replays import follow as follow_queue
 
 
 def command(
@@ -33,10 +34,10 @@ def command(
 ) -> None:
     """Replay recorded arrivals and departures through a discipline, and show whether it sends the same packets."""
     if follow is not None:
-        series = follow_with(events, aqm, overrides(set), follow)
+        series = follow_queue(events, aqm=aqm, every=follow, set=dict(overrides(set)))
         print(_as_json(series) if json else _as_text(series))
         return
-    outcome = replay_with(events, aqm, overrides(set))
+    outcome = replay(events, aqm=aqm, set=dict(overrides(set)))
     print(dumps(outcome, indent=1) if json else _sentences(aqm, outcome))
 
 

@@ -50,14 +50,15 @@ from sojourn.files import storage
 from sojourn.frame.pairs import check_baseline
 from sojourn.frame.results import Results, Run
 from sojourn.page.pairs import paired_groups_sheet, paired_sheet
-from sojourn.page.stations import stations_table
+from sojourn.page.stations import stations_sheet
 from sojourn.page.tables import (
     PLAIN_WIDTH,
     as_table,
+    fitting,
     groups_as_table,
     groups_table,
-    inner_table,
-    overview_table,
+    inner_sheet,
+    overview_sheet,
     plain,
     results_table,
     shortened,
@@ -262,10 +263,10 @@ def tables_of(results: Results, width: int, *, short: bool) -> tuple[list[Table]
     if short:
         return [whole], False
     of_groups = groups_table(results, width=width)
-    glance = overview_table(results, width=width)
+    glance = fitting(overview_sheet(results), width)
     rows = whole.row_count + (0 if of_groups is None else of_groups.row_count)
     if glance is not None and rows > SCREEN:
         return [glance], True
-    on_air = stations_table(results, width=width, rows=SCREEN)
-    inner = inner_table(results, width=width, rows=INNER_ROWS)
+    on_air = fitting(stations_sheet(results), width, SCREEN)
+    inner = fitting(inner_sheet(results), width, INNER_ROWS)
     return [table for table in (whole, of_groups, on_air, inner) if table is not None], False

@@ -11,7 +11,7 @@ from sojourn.frame.groups import totals_of
 from sojourn.frame.registry import unit_of
 from sojourn.frame.results import Results, Run
 from sojourn.frame.statistics import interval_note, median_interval
-from sojourn.page.tables import Sheet, interval_text, repeats_of, swept_keys
+from sojourn.page.tables import Sheet, interval_text, repeats_of, swept_keys, words_of
 
 _LEFT_OUT = ("traffic", "flow", "sent_bytes", "received_bytes")
 """Keys that identify a flow, or whose count its goodput replaces."""
@@ -30,7 +30,7 @@ def flows_sheet(results: Results) -> Sheet | None:
             if members := _members(arm.runs[0]).get(group):
                 cells = [_cell([_typical(run, group, name) for run in arm.runs], name) for name in shown]
                 traffic = f"{len(members)} {members[0]['kind']}, {group[1]}"
-                rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), traffic, *cells))
+                rows.append((*words_of(arm, swept), traffic, *cells))
     if not rows:
         return None
     headings = ("queue", *swept, "traffic", *(_heading(name) for name in shown))

@@ -46,13 +46,17 @@ def saved(drawn: Figure, kind: str) -> bytes:
 
 def render(sections: Sequence[Mapping[str, Any]]) -> str:
     """The page with one or two sections; each names its ``template``, ``title`` and ``subtitle``."""
+    style = (Path(__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
+    return template("sojourn.page", "page.html").render(sections=sections, style=Markup(style), version=_core.version)
+
+
+def template(package: str, name: str) -> jinja2.Template:
+    """A template of a package; what it does not know is an error."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("sojourn.page", "templates"),
+        loader=jinja2.PackageLoader(package, "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = (Path(__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
-    page = environment.get_template("page.html")
-    return page.render(sections=sections, style=Markup(style), version=_core.version)
+    return environment.get_template(name)

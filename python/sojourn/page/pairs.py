@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from sojourn.frame.metrics import Metric, group_metrics, of_queues
 from sojourn.frame.pairs import Difference, differences
-from sojourn.frame.results import Arm, Results
+from sojourn.frame.results import Results
 from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import CONFIDENCE
-from sojourn.page.tables import Sheet, groups_sheet, queue_heading, swept_keys
+from sojourn.page.tables import Sheet, groups_sheet, queue_heading, swept_keys, words_of
 
 
 def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] | None = None) -> Sheet:
@@ -26,7 +26,7 @@ def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] | No
     several = len(results.queues) > 1 and not all(metric.group for metric in metrics)
     rows: dict[tuple[str, ...], dict[str, str]] = {}
     for one in found:
-        row = rows.setdefault((*_words_of(one.arm, results), *([one.queue] if several else [])), {})
+        row = rows.setdefault((*words_of(one.arm, swept_keys(results)), *([one.queue] if several else [])), {})
         row[one.metric.name] = _text(one)
     return Sheet(
         f"difference from {baseline}, run by run on the same seeds",
@@ -52,7 +52,7 @@ def paired_groups_sheet(results: Results, baseline: str) -> Sheet | None:
         group = results.groups.at(one.arm.runs[0].summary, one.metric.group)
         # One flow is always fair to itself.
         if group is not None and not (one.metric.declared.name == "jain_goodput" and group["flows"] == 1):
-            row = rows.setdefault((*_words_of(one.arm, results), one.metric.group), {})
+            row = rows.setdefault((*words_of(one.arm, swept_keys(results)), one.metric.group), {})
             row[one.metric.heading] = _text(one)
     return Sheet(
         f"Application-level figures: difference from {baseline}",
@@ -61,10 +61,6 @@ def paired_groups_sheet(results: Results, baseline: str) -> Sheet | None:
         tuple((*words, *(row.get(heading, "–") for heading in headings)) for words, row in rows.items()),
         shown.words,
     )
-
-
-def _words_of(arm: Arm, results: Results) -> tuple[str, ...]:
-    return arm.label, *(str(arm.set.get(key, "")) for key in swept_keys(results))
 
 
 def _caption(found: Sequence[Difference]) -> str:

@@ -9,13 +9,13 @@ from rich.table import Table
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.results import Results
 from sojourn.page.pairs import paired_sheet
-from sojourn.page.stations import stations_sheet, stations_table
+from sojourn.page.stations import stations_sheet
 from sojourn.page.tables import (
     as_table,
+    fitting,
     groups_sheet,
     groups_table,
     inner_sheet,
-    inner_table,
     plain,
     results_sheet,
     results_table,
@@ -40,7 +40,8 @@ class Tables:
 
     def text(self) -> str:
         """All tables as text."""
-        tables = [make(self._results) for make in (results_table, groups_table, stations_table, inner_table)]
+        tables = [results_table(self._results), groups_table(self._results)]
+        tables += [fitting(make(self._results)) for make in (stations_sheet, inner_sheet)]
         return "\n".join(plain(table) for table in tables if table is not None)
 
     def html(self) -> str:

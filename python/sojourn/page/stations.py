@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-
 from sojourn.frame.metrics import stations
 from sojourn.frame.registry import Declared, declared
 from sojourn.frame.results import Arm, Results
 from sojourn.frame.statistics import interval_note, median_interval
-from sojourn.page.tables import PLAIN_WIDTH, Sheet, fitting, interval_text, repeats_of, swept_keys
+from sojourn.page.tables import Sheet, interval_text, repeats_of, swept_keys, words_of
 
 
 def stations_sheet(results: Results) -> Sheet | None:
     """One row per arm and station; None without Wi-Fi."""
     swept = swept_keys(results)
     rows = [
-        (
-            arm.label,
-            *(str(arm.set.get(key, "")) for key in swept),
-            name,
-            *(_cell(arm, name, metric) for metric in declared("station")),
-        )
+        (*words_of(arm, swept), name, *(_cell(arm, name, metric) for metric in declared("station")))
         for arm in results.arms
         for name in stations(arm.runs[0].summary)
     ]
@@ -32,12 +25,6 @@ def stations_sheet(results: Results) -> Sheet | None:
     )
     headings = ("queue", *swept, "station", *(metric.heading for metric in declared("station")))
     return Sheet("Wi-Fi stations", caption, headings, tuple(rows), 2 + len(swept))
-
-
-def stations_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
-    """``stations_sheet`` for a terminal, without columns from the right if too wide; None beyond ``rows`` rows."""
-    sheet = stations_sheet(results)
-    return None if sheet is None or (rows is not None and len(sheet.rows) > rows) else fitting(sheet, width)
 
 
 def _cell(arm: Arm, name: str, metric: Declared) -> str:

@@ -224,9 +224,9 @@ def groups_sheet(results: Results) -> Sheet | None:
                     else _group_cell(index, metric, arm, title)
                     for metric in metrics
                 ]
-                rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), count, *cells))
+                rows.append((*words_of(arm, swept), count, *cells))
         if _is_mixed(arm.runs[0]):
-            rows.append((arm.label, *(str(arm.set.get(key, "")) for key in swept), *_all_tcp(arm, metrics)))
+            rows.append((*words_of(arm, swept), *_all_tcp(arm, metrics)))
     headings = ("queue", *swept, "traffic", *(metric.heading for metric in metrics))
     of_whole = {"lost_packets": "lost", "video_rate_bps": "video", "video_stalled_ms": "stalled"}
     counted = [words for name, words in of_whole.items() if name in known]
@@ -249,14 +249,7 @@ def overview_sheet(results: Results) -> Sheet | None:
         return f"{where} {words}".strip()
 
     headings = [heading(metric, queue) for metric, queue in shown]
-    rows = [
-        (
-            arm.label,
-            *(str(arm.set.get(key, "")) for key in swept),
-            *(_cell(metric, arm, queue) for metric, queue in shown),
-        )
-        for arm in results.arms
-    ]
+    rows = [(*words_of(arm, swept), *(_cell(metric, arm, queue) for metric, queue in shown)) for arm in results.arms]
     notes = ["delay: sojourn time", left_out(results), interval_note(repeats_of(results))]
     caption = "; ".join(filter(None, notes)) + above_capacity(results)
     return Sheet("At a glance", caption, ("queue", *swept, *headings), tuple(rows), 1 + len(swept))
@@ -308,16 +301,10 @@ def _group_cell(index: GroupIndex, metric: Declared, arm: Arm, title: str) -> st
     return interval_text(median_interval(values), metric.digits)
 
 
-def results_table(
-    results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None, where: str = "--out DIR writes all"
-) -> Table:
-    """``results_sheet`` for a terminal.
-
-    If it is too wide, columns are omitted in the order of ``EXPENDABLE``. At most ``rows`` rows are shown; the caption
-    then says so, and ``where`` the others are.
-    """
+def results_table(results: Results, *, width: int = PLAIN_WIDTH) -> Table:
+    """``results_sheet`` for a terminal; if it is too wide, columns are omitted in the order of ``EXPENDABLE``."""
     metrics = shown_metrics(results)
-    sheet = shortened(results_sheet(results, metrics), rows, where)
+    sheet = results_sheet(results, metrics)
     dropped: list[Metric] = []
     for name in EXPENDABLE:
         if natural_width(sheet) <= width:
@@ -326,19 +313,17 @@ def results_table(
         if gone is not None:
             dropped.append(gone)
             metrics = [metric for metric in metrics if metric is not gone]
-            sheet = shortened(results_sheet(results, metrics), rows, where)
+            sheet = results_sheet(results, metrics)
     if dropped:
         words = ", ".join(metric.heading.partition(" ")[0] for metric in dropped)
         sheet = replace(sheet, caption=f"{sheet.caption}; without {words}, for lack of width")
     return as_table(sheet, narrow=natural_width(sheet) > width)
 
 
-def groups_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
-    """``groups_sheet`` for a terminal; if it is too wide, columns are omitted as in ``EXPENDABLE_OF_GROUPS``."""
+def groups_table(results: Results, *, width: int = PLAIN_WIDTH) -> Table | None:
+    """``groups_sheet`` for a terminal, as ``groups_as_table``."""
     sheet = groups_sheet(results)
-    if sheet is None:
-        return None
-    return groups_as_table(shortened(sheet, rows, "--out DIR writes all"), width)
+    return None if sheet is None else groups_as_table(sheet, width)
 
 
 def groups_as_table(sheet: Sheet, width: int = PLAIN_WIDTH) -> Table:
@@ -355,20 +340,10 @@ def groups_as_table(sheet: Sheet, width: int = PLAIN_WIDTH) -> Table:
     return as_table(sheet, narrow=natural_width(sheet) > width)
 
 
-def overview_table(results: Results, *, width: int = PLAIN_WIDTH) -> Table | None:
-    """``overview_sheet`` for a terminal; if it is too wide, columns are omitted from the right."""
-    sheet = overview_sheet(results)
-    return None if sheet is None else fitting(sheet, width)
-
-
-def inner_table(results: Results, *, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
-    """``inner_sheet`` for a terminal, as ``overview_table``; also None if it has more than ``rows`` rows."""
-    sheet = inner_sheet(results)
-    return None if sheet is None or (rows is not None and len(sheet.rows) > rows) else fitting(sheet, width)
-
-
-def fitting(sheet: Sheet, width: int) -> Table:
-    """A sheet for a terminal; if it is too wide, columns are omitted from the right."""
+def fitting(sheet: Sheet | None, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
+    """A sheet for a terminal; if it is too wide, columns are omitted from the right. None beyond ``rows`` rows."""
+    if sheet is None or (rows is not None and len(sheet.rows) > rows):
+        return None
     gone: list[str] = []
     kept = sheet
     while natural_width(kept) > width and len(kept.headings) > sheet.words + 1:
@@ -377,9 +352,9 @@ def fitting(sheet: Sheet, width: int) -> Table:
     return as_table(kept, narrow=natural_width(kept) > width)
 
 
-def shortened(sheet: Sheet, rows: int | None, where: str) -> Sheet:
+def shortened(sheet: Sheet, rows: int, where: str) -> Sheet:
     """The first rows of a sheet, with a note ``where`` the others are."""
-    if rows is None or len(sheet.rows) <= rows:
+    if len(sheet.rows) <= rows:
         return sheet
     note = f"the first {rows} of {len(sheet.rows)} rows; {where}"
     return replace(sheet, rows=sheet.rows[:rows], caption=f"{note}\n{sheet.caption}")
@@ -439,6 +414,11 @@ def sheet_html(sheet: Sheet) -> str:
 def swept_keys(results: Results) -> list[str]:
     """The keys that the experiment sweeps."""
     return list(dict.fromkeys(key for arm in results.arms for key in arm.set))
+
+
+def words_of(arm: Arm, swept: Sequence[str]) -> tuple[str, ...]:
+    """The label of an arm and its values of the swept keys."""
+    return (arm.label, *(str(arm.set.get(key, "")) for key in swept))
 
 
 def repeats_of(results: Results) -> int:

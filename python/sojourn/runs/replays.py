@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, TypeAlias, TypedDict, cast
 
 from sojourn import _core
 from sojourn.files import bounded
 from sojourn.files.bounded import LARGEST_EVENTS
-from sojourn.frame.swept import as_in_file
+from sojourn.runs.plan import override_pairs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,8 +70,11 @@ def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = N
     RunError
         A discipline in Python failed.
     """
-    pairs = [(key, as_in_file(value)) for key, value in (set or {}).items()]
-    return replay_with(events, aqm, pairs)
+    overrides, recording = _pairs(set), _read(events)
+    try:
+        return cast("Outcome", json.loads(recording.replay(aqm, overrides)))
+    except _core.ExperimentError as error:
+        raise _as_option(error) from None
 
 
 def follow(events: str | Path, *, aqm: str, every: str, set: Mapping[str, object] | None = None) -> Columns:
@@ -92,34 +95,18 @@ def follow(events: str | Path, *, aqm: str, every: str, set: Mapping[str, object
     dict of ndarray
         ``t_us`` on the recording's clock, and each variable by the name of its defining document.
     """
-    pairs = [(key, as_in_file(value)) for key, value in (set or {}).items()]
-    return follow_with(events, aqm, pairs, every)
-
-
-def replay_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str]]) -> Outcome:
-    """``replay`` with keys and values as on the command line."""
-    _check(overrides)
-    recording = _read(events)
+    overrides, recording = _pairs(set), _read(events)
     try:
-        return cast("Outcome", json.loads(recording.replay(aqm, list(overrides))))
+        return recording.follow(aqm, overrides, every)
     except _core.ExperimentError as error:
         raise _as_option(error) from None
 
 
-def follow_with(events: str | Path, aqm: str, overrides: Sequence[tuple[str, str]], every: str) -> Columns:
-    """``follow`` with keys and values as on the command line."""
-    _check(overrides)
-    recording = _read(events)
-    try:
-        return recording.follow(aqm, list(overrides), every)
-    except _core.ExperimentError as error:
-        raise _as_option(error) from None
-
-
-def _check(overrides: Sequence[tuple[str, str]]) -> None:
-    for key, value in overrides:
-        if key == "aqm":
-            raise _core.ExperimentError(f'--set aqm: got "{value}"; must be given by --aqm')
+def _pairs(given: Mapping[str, object] | None) -> list[tuple[str, str]]:
+    """Keys and their values as in a file."""
+    if given and "aqm" in given:
+        raise _core.ExperimentError(f'--set aqm: got "{given["aqm"]}"; must be given by --aqm')
+    return override_pairs(given or {})
 
 
 def _read(events: str | Path) -> _core.Recording:

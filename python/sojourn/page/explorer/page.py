@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-import jinja2
 import msgspec
 from markupsafe import Markup
 
 from sojourn import _core
 from sojourn.frame.cells import CellTable
 from sojourn.page.explorer.data import explored
+from sojourn.page.html import template
 
 
 def page(grid: CellTable, metrics: Sequence[str] | None = None) -> str:
@@ -27,16 +27,9 @@ def page(grid: CellTable, metrics: Sequence[str] | None = None) -> str:
     except (ModuleNotFoundError, FileNotFoundError):
         raise _core.ExperimentError("explore: needs the package plotly: pip install 'sojourn[explore]'") from None
     data = explored(grid, metrics)
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("sojourn.page.explorer", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     templates = Path(__file__).parent / "templates"
     style, script = (Markup((templates / name).read_text(encoding="utf-8")) for name in ("explorer.css", "explorer.js"))
-    return environment.get_template("explorer.html").render(
+    return template("sojourn.page.explorer", "explorer.html").render(
         data=data,
         style=style,
         script=script,
