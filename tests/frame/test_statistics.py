@@ -10,9 +10,10 @@ import pytest
 
 from sojourn.frame.groups import shown_groups
 from sojourn.frame.metrics import metric_called
-from sojourn.frame.statistics import coverage_limit, interval_note, median_interval, pooled_curve, quantile
+from sojourn.frame.statistics import coverage_limit, interval_note, median_interval, pooled_curve, quantiles
 from sojourn.page.tables import interval_text
 from sojourn.schema import Distribution, Run
+from sojourn.studies.measures import Values
 
 
 def uniform(low: float, high: float, n: int) -> Distribution:
@@ -115,8 +116,9 @@ def test_intervals_as_text(values, digits, text):
 def test_a_quantile_is_the_smallest_value_that_the_share_does_not_exceed():
     # Half of 1, 2, 3, 4 do not exceed 2; for any more of them it takes 3.
     values = np.array([4.0, 1.0, 3.0, 2.0])
-    assert [quantile(values, level) for level in (0.0, 0.25, 0.5, 0.51, 0.95, 1.0)] == [1.0, 1.0, 2.0, 3.0, 4.0, 4.0]
-    assert math.isnan(quantile(np.array([]), 0.5))
+    levels = np.array([0.0, 0.25, 0.5, 0.51, 0.95, 1.0])
+    assert quantiles(values, levels).tolist() == [1.0, 1.0, 2.0, 3.0, 4.0, 4.0]
+    assert math.isnan(Values(np.array([])).statistic("median"))
 
 
 def test_sums_of_flows_are_rounded_once_whatever_the_python():

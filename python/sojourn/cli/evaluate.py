@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sojourn import ExperimentError
-from sojourn.cli.options import Jobs, Json, KeptRuns, kept_runs, out_directory
+from sojourn.cli.options import Jobs, Json, KeptRuns, folder, kept_runs
 from sojourn.cli.outcome import stop_reason
 from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
@@ -31,12 +31,7 @@ def command(
     against: Annotated[str, typer.Option("--against", metavar="AQM,…", help="Others to show beside it.")] = "",
     suite: Annotated[str, typer.Option("--suite", metavar="NAME", help="The suite, or its folder.")] = "rfc7928",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats, for a quick look.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", parser=out_directory, help="Directory for the scorecard, data, figures and a page."
-        ),
-    ] = None,
+    out: Annotated[Path | None, folder("Directory for the scorecard, data, figures and a page.")] = None,
     jobs: Jobs = None,
     store: KeptRuns = None,
     json: Json = False,

@@ -11,7 +11,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from sojourn.cli.options import Json, out_directory
+from sojourn.cli.options import Json, folder
 from sojourn.cli.shown import show
 from sojourn.linux.build import build as made
 from sojourn.linux.kernel import built, cached, outdated, own
@@ -56,13 +56,7 @@ def build(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            parser=out_directory,
-            help="Keep the kernel in this folder, not in the cache; --kernel DIR then runs it.",
-        ),
+        Path | None, folder("Keep the kernel in this folder, not in the cache; --kernel DIR then runs it.")
     ] = None,
     config: Annotated[
         Path | None,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.models import OptionInfo
 
 from sojourn._core import ExperimentError
 from sojourn.cli.outcome import complain
@@ -53,15 +54,13 @@ def formats_of(given: str) -> tuple[str, ...]:
     return named
 
 
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        metavar="DIR",
-        parser=out_directory,
-        help="Write summary.json, recorded tables and plots to this directory.",
-    ),
-]
+def folder(help: str, *names: str) -> OptionInfo:
+    """An option whose value is a directory, by default ``--out``."""
+    found: OptionInfo = typer.Option(*(names or ("--out",)), metavar="DIR", parser=out_directory, help=help)
+    return found
+
+
+Out = Annotated[Path | None, folder("Write summary.json, recorded tables and plots to this directory.")]
 Figures = Annotated[
     str,
     typer.Option(
@@ -71,22 +70,13 @@ Figures = Annotated[
     ),
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Parallel runs; default: one per processor.")]
-StoreFolder = Annotated[
-    Path, typer.Option("--store", metavar="DIR", parser=out_directory, help="The store: a folder of runs.")
-]
+StoreFolder = Annotated[Path, folder("The store: a folder of runs.", "--store")]
 Trust = Annotated[
     bool,
     typer.Option("--trust", help="Run the store's Python files even if other users may write to the folder."),
 ]
-KeptRuns = Annotated[
-    Path | None,
-    typer.Option(
-        "--store",
-        metavar="DIR",
-        parser=out_directory,
-        help="Keep the runs in this store, a folder that is created if missing. Runs that it has are not repeated.",
-    ),
-]
+_KEPT = "Keep the runs in this store, a folder that is created if missing. Runs that it has are not repeated."
+KeptRuns = Annotated[Path | None, folder(_KEPT, "--store")]
 Executor = Annotated[
     str,
     typer.Option(

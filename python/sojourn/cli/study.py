@@ -27,9 +27,9 @@ from sojourn.cli.options import (
     Kernel,
     On,
     chosen,
+    folder,
     formats_of,
     kept_runs,
-    out_directory,
 )
 from sojourn.cli.outcome import Stopped, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
@@ -78,13 +78,7 @@ def run(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer or shorter runs, for a quick look.")] = False,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            parser=out_directory,
-            help="Directory for figures and claims, of several studies DIR/NAME; default: results/NAME.",
-        ),
+        Path | None, folder("Directory for figures and claims, of several studies DIR/NAME; default: results/NAME.")
     ] = None,
     figures: Figures = DEFAULT_FORMATS,
     variants: Annotated[

@@ -13,7 +13,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli.estimate import in_bytes, in_runs, in_time
-from sojourn.cli.options import Jobs, Json, Set, Trust, Until, out_directory, overrides
+from sojourn.cli.options import Jobs, Json, Set, Trust, Until, folder, overrides
 from sojourn.cli.outcome import Stopped, complain, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.frame.results import Run
@@ -27,7 +27,7 @@ from sojourn.store import dask as on_dask
 from sojourn.store.batches import make_batch
 from sojourn.store.planning import Estimate, batch_of, estimate, mend
 from sojourn.store.status import Status, status
-from sojourn.store.work import known_runs, work
+from sojourn.store.work import known_besides, work
 
 MOST_RUNS = 1_000_000
 """Most runs of a sweep, as of ``sojourn run``."""
@@ -37,13 +37,7 @@ def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
     store: Annotated[
         Path | None,
-        typer.Option(
-            "--store",
-            "--out",
-            metavar="DIR",
-            parser=out_directory,
-            help="The store: a folder of runs, created if missing. Only --dry-run works without.",
-        ),
+        folder("The store: a folder of runs, created if missing. Only --dry-run works without.", "--store", "--out"),
     ] = None,
     set: Set = None,
     jobs: Jobs = None,
@@ -94,7 +88,7 @@ def command(
         complain(f"{path}: damaged; its runs are repeated")
     if not plan_only and plan.missing():
         kept.check_writable()
-        known = known_runs(other for other in kept.plans() if other.id != plan.id)
+        known = known_besides(kept, plan)
         with Display(then=" in the store") as display:
             if dask is None:
                 stopped_by = work(plan, known, jobs=workers, report=display)

@@ -14,7 +14,7 @@ from sojourn.cli.progress import Display
 from sojourn.runs.executors import default_workers
 from sojourn.store import Store
 from sojourn.store.code import checked
-from sojourn.store.work import known_runs, work
+from sojourn.store.work import known_besides, work
 
 
 def command(
@@ -49,7 +49,7 @@ def command(
             complain(f"note: {error}; this sweep is left out")
             left_out.append(error)
             continue
-        known = known_runs(other for other in kept.plans() if other.id != plan.id)
+        known = known_besides(kept, plan)
         with Display(then=" in the store") as display:
             stopped_by = work(plan, known, jobs=jobs or default_workers(), report=display, wait=wait, count=own.append)
         if stopped_by is not None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sojourn.files.storage import Staging
 from sojourn.frame.arrow import table_of, without_formulas
+from sojourn.frame.later import pa, pq
 from sojourn.frame.results import Results
 from sojourn.store.tablefiles import TABLE_FILES
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def stage_csv(results: Results, staging: Staging) -> list[Path]:
@@ -28,11 +26,7 @@ def stage_csv(results: Results, staging: Staging) -> list[Path]:
 
 def stage_parquet(results: Results, staging: Staging) -> list[Path]:
     """A Parquet file per table."""
-    import pyarrow.parquet
-
-    return [
-        staging.add(f"{name}.parquet", partial(pyarrow.parquet.write_table, table)) for name, table in _tables(results)
-    ]
+    return [staging.add(f"{name}.parquet", partial(pq.write_table, table)) for name, table in _tables(results)]
 
 
 def flows_table(results: Results) -> pa.Table:
@@ -71,8 +65,6 @@ def _tables(results: Results) -> Iterator[tuple[str, pa.Table]]:
 
 def _flat(table: pa.Table) -> pa.Table:
     """The table without dictionary columns, which CSV cannot represent."""
-    import pyarrow as pa
-
     for index, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             table = table.set_column(index, field.name, table[field.name].cast(field.type.value_type))

@@ -80,11 +80,6 @@ class Air(OfResults):
 
         A panel per arm, up to six; between the quantiles of the summary a line is straight. ``link`` is as for
         ``airtime``.
-
-        Raises
-        ------
-        ValueError
-            There is no such link.
         """
         drawn, link, panels = self._panels(link, width)
         with style():
@@ -109,15 +104,7 @@ class Air(OfResults):
     def aggregates(
         self, link: str | None = None, direction: Direction = "down", *, width: Width | None = None
     ) -> Figure:
-        """Distribution of the frames per transmission on a Wi-Fi link: a line per station, a panel per arm, up to six.
-
-        Raises
-        ------
-        ValueError
-            There is no such link.
-        NotRecordedError
-            The experiment has no ``[record] medium``.
-        """
+        """Distribution of the frames per transmission on Wi-Fi: a line per station, a panel per arm, up to six."""
         drawn, link, panels = self._panels(link, width)
         with style():
             for arm, axes, colors in panels:
@@ -164,13 +151,6 @@ class Air(OfResults):
         """Who waits, sends and collides on a Wi-Fi link: the first run of every arm, up to six, a row per node.
 
         By default the 200 ms in the middle of the run.
-
-        Raises
-        ------
-        ValueError
-            There is no such link.
-        NotRecordedError
-            The experiment has no ``[record] medium``.
         """
         results = self._results
         link = self._wifi_link(link)

@@ -35,11 +35,6 @@ class Airtime(OfResults):
         """What a Wi-Fi medium was used for: stacked bars of its stations, of collisions and of silence.
 
         ``link`` is its name; by default the first link that is Wi-Fi.
-
-        Raises
-        ------
-        ValueError
-            There is no such link.
         """
         results = self._results
         link = self._wifi_link(link)

@@ -15,7 +15,6 @@ from sojourn.figure.style import (
     Width,
     figure,
     log_axis,
-    looks_of,
     name_ticks,
     name_y,
     note,
@@ -88,11 +87,6 @@ class Bars(OfResults):
 
         ``metric`` is a column of the results table, or one of a group of flows: ``"movie.rtt_p95_ms"``, or ``"mos"`` if
         only one group has it.
-
-        Raises
-        ------
-        ValueError
-            There is no such metric.
         """
         results = self._results
         shown = metric_called(metric, results)
@@ -101,7 +95,7 @@ class Bars(OfResults):
         with style():
             drawn = figure(width_in=width_for(len(arms)), width=width)
             axes = drawn.add_subplot()
-            draw_bars(axes, intervals, looks_of([arm.discipline for arm in arms]), shown.declared.scale)
+            draw_bars(axes, intervals, self._looks, shown.declared.scale)
             name_ticks(axes, [arm.title for arm in arms])
             name_y(axes, shown.axis_label)
             repeated = any(interval.n > 1 for interval in intervals)

@@ -16,7 +16,6 @@ from sojourn.figure.style import (
     figure,
     legend,
     log_axis,
-    looks_of,
     name_ticks,
     note,
     style,
@@ -25,7 +24,7 @@ from sojourn.figure.style import (
     width_for,
 )
 from sojourn.frame.metrics import has_queue
-from sojourn.frame.results import Arm, Results
+from sojourn.frame.results import Arm
 from sojourn.frame.series import histogram, steady_sojourn
 from sojourn.frame.statistics import FloatArray, pooled_curve, quantiles
 
@@ -93,10 +92,6 @@ def sojourn_box(arm: Arm, queue: str, whiskers: tuple[float, float]) -> Box | No
     return Box(low, p25, p50, p75, high, float(mean))
 
 
-def _looks(results: Results) -> list[Look]:
-    return looks_of([arm.discipline for arm in results.arms])
-
-
 def _floor(lows: Sequence[float], highs: Sequence[float]) -> float:
     """The beginning of a logarithmic axis: the least positive value, at most four decades below the top."""
     top = max(highs)
@@ -153,7 +148,7 @@ class Distributions(OfResults):
         with style():
             drawn = figure(width=width)
             axes = drawn.add_subplot()
-            for arm, look, (values, levels) in zip(results.arms, _looks(results), curves, strict=True):
+            for arm, look, (values, levels) in zip(results.arms, self._looks, curves, strict=True):
                 axes.plot(values, levels, label=arm.title, color=look.color, linestyle=look.dashes)
             axes.set(xlabel="sojourn time [ms]", ylabel="share of packets", ylim=(0, 1))
             tops = [values[-1] for values, _ in curves if values.size]
@@ -186,7 +181,7 @@ class Distributions(OfResults):
             drawn = figure(width_in=width_for(len(arms)), width=width)
             axes = drawn.add_subplot()
             boxes = [sojourn_box(arm, queue, whiskers) for arm in arms]
-            draw_boxes(axes, list(range(len(arms))), boxes, _looks(results), width=0.55)
+            draw_boxes(axes, list(range(len(arms))), boxes, self._looks, width=0.55)
             name_ticks(axes, [arm.title for arm in arms])
             axes.set(ylabel="sojourn time [ms]")
             low, high = whiskers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sojourn.figure.style import Look, looks_of
 from sojourn.frame.metrics import has_queue
 from sojourn.frame.results import Results
 
@@ -11,6 +12,11 @@ class OfResults:
 
     def __init__(self, results: Results) -> None:
         self._results = results
+
+    @property
+    def _looks(self) -> list[Look]:
+        """How its arms are drawn."""
+        return looks_of([arm.discipline for arm in self._results.arms])
 
     def _checked_queue(self, queue: str) -> str:
         if not (isinstance(queue, str) and any(has_queue(run.summary, queue) for run in self._results.runs)):

@@ -46,7 +46,11 @@ class Plots(Air, Airtime, Bars, Distributions, Gains, Sweep, Tail, Timeseries, T
     arms differ by more than a factor of eight (``style.LOG_FROM``), so that small values remain visible.
 
     ``queue`` is one of ``Results.queues``: ``"down"`` or ``"up"``; with several links ``"home/down"`` and so on,
-    where ``"down"`` and ``"up"`` are those of the first link under test.
+    where ``"down"`` and ``"up"`` are those of the first link under test. ``link`` is the name of one that is Wi-Fi, by
+    default the first.
+
+    A name that the results do not have raises ValueError, a figure of what was not recorded ``NotRecordedError``, which
+    is one too: series need ``[record] series``, what is on the air ``[record] medium``.
     """
 
     def __repr__(self) -> str:

@@ -101,13 +101,7 @@ class Sweep(OfResults):
         *,
         width: Width | None = None,
     ) -> Figure:
-        """A metric (as for ``bars``) over a swept key, ``"link.rate"``: a line per queue and cell of the other keys.
-
-        Raises
-        ------
-        ValueError
-            The experiment does not sweep the key, or there is no such metric.
-        """
+        """A metric (as for ``bars``) over a swept key, ``"link.rate"``: a line per queue and cell of the other keys."""
         results = self._results
         swept = dict.fromkeys(key for arm in results.arms for key in arm.set)
         if key not in swept:
@@ -174,11 +168,6 @@ class Sweep(OfResults):
 
         By default the p95 of the sojourn time and the goodput in each direction, and the application quality: opinion
         scores of calls, load times of pages, completion times of files, rates of video.
-
-        Raises
-        ------
-        ValueError
-            There is no such metric.
         """
         results = self._results
         shown = (
@@ -193,7 +182,7 @@ class Sweep(OfResults):
         with style():
             drawn = figure(columns * panel_in, rows * 2.3 + 0.2)
             all_axes = drawn.subplots(rows, columns, squeeze=False).ravel()
-            look = looks_of([arm.discipline for arm in arms])
+            look = self._looks
             for axes, (metric, queue) in zip(all_axes, shown, strict=False):
                 draw_bars(axes, arm_intervals(results, metric, queue), look, metric.declared.scale)
                 if results.has_several_links:

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from sojourn.figure.distributions import sojourn_curve, steps
 from sojourn.figure.of_results import OfResults
-from sojourn.figure.style import Width, figure, legend, log_axis, looks_of, note, style, wants_log, way
+from sojourn.figure.style import Width, figure, legend, log_axis, note, style, wants_log, way
 from sojourn.frame.metrics import has_queue
 from sojourn.frame.results import Arm
 from sojourn.frame.series import histogram
@@ -38,9 +38,7 @@ class Tail(OfResults):
         with style():
             drawn = figure(width=width)
             axes = drawn.add_subplot()
-            for arm, look, (values, shares) in zip(
-                results.arms, looks_of([arm.discipline for arm in results.arms]), curves, strict=True
-            ):
+            for arm, look, (values, shares) in zip(results.arms, self._looks, curves, strict=True):
                 above = np.maximum(shares, _LEAST)
                 axes.plot(values, above, label=arm.title, color=look.color, linestyle=look.dashes)
             axes.set(xlabel="sojourn time [ms]", ylabel="share of packets that wait longer")

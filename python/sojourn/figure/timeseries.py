@@ -99,11 +99,6 @@ class Timeseries(OfResults):
 
         ``"median"`` draws the median of the repeats in a band of their range, ``"mean"`` their mean in a band of its
         95 % confidence interval.
-
-        Raises
-        ------
-        NotRecordedError
-            The experiment has no ``[record] series``.
         """
         results = self._results
         queue = self._checked_queue(queue)
@@ -120,13 +115,7 @@ class Timeseries(OfResults):
     def goodput(
         self, middle: Middle = "median", direction: Direction = "down", *, width: Width | None = None
     ) -> Figure:
-        """Goodput of all flows together over time; ``middle`` as for ``timeseries``.
-
-        Raises
-        ------
-        NotRecordedError
-            The experiment has no ``[record] series``.
-        """
+        """Goodput of all flows together over time; ``middle`` as for ``timeseries``."""
         results = self._results
         return _figure(
             results,

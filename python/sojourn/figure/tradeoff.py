@@ -64,6 +64,16 @@ def one_sigma_ellipse(sample: FloatArray) -> FloatArray:
     return contour
 
 
+def draw_ellipse(axes: Axes, sample: FloatArray, color: str, *, mark: str = "o", label: str = "", is_log: bool) -> None:
+    """A dot per run, a mark at the medians, and from three runs on their 1-sigma ellipse; of logarithms of delays."""
+    axes.plot(*sample.T, ".", color=color, markersize=3, alpha=0.6)
+    axes.plot(*np.median(sample, axis=0), mark, color=color, markersize=6, label=label)
+    if len(sample) > 2:
+        scaled = np.column_stack([np.log(sample[:, 0]), sample[:, 1]]) if is_log else sample
+        x, y = one_sigma_ellipse(scaled).T
+        axes.fill(np.exp(x) if is_log else x, y, facecolor=color + "33", edgecolor=color, linewidth=1.2)
+
+
 def _figure(
     results: Results,
     queue: str,
@@ -123,14 +133,8 @@ class Tradeoff(OfResults):
         few = len(results.arms) <= len(COLORS)
 
         def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, is_log: bool) -> None:
-            color, mark = look.color, "o" if few else look.marker
-            axes.plot(*sample.T, ".", color=color, markersize=3, alpha=0.6)
-            axes.plot(*np.median(sample, axis=0), mark, color=color, markersize=6, label=arm.title)
-            if len(sample) > 2:
-                scaled = np.column_stack([np.log(sample[:, 0]), sample[:, 1]]) if is_log else sample
-                contour = one_sigma_ellipse(scaled)
-                x = np.exp(contour[:, 0]) if is_log else contour[:, 0]
-                axes.fill(x, contour[:, 1], facecolor=color + "33", edgecolor=color, linewidth=1.2)
+            mark = "o" if few else look.marker
+            draw_ellipse(axes, sample, look.color, mark=mark, label=arm.title, is_log=is_log)
 
         return _figure(results, queue, delay, draw, width)
 

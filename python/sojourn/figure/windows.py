@@ -73,13 +73,7 @@ class WindowsOverTime(OfResults):
     """Congestion windows over time."""
 
     def windows(self, *, width: Width | None = None) -> Figure:
-        """Congestion windows and pacing rates over time, the first run of every arm: a line per flow, with repairs.
-
-        Raises
-        ------
-        NotRecordedError
-            The experiment has no ``[record] series``.
-        """
+        """Congestion windows and pacing rates over time, the first run of every arm: a line per flow, with repairs."""
         results = self._results
         arms = results.arms[:MOST_PANELS]
         of_arms = [windows_of(arm.runs[0]) for arm in arms]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import stat
 import zlib
 from pathlib import Path
@@ -66,22 +68,18 @@ def unzipped(content: bytes, path: Path, largest: int) -> bytes:
     """
     if not content.startswith(_GZIP):
         return content
-    parts: list[bytes] = []
-    room = largest
-    rest = content
+    found = bytearray()
     try:
-        while rest:  # A gzip file consists of one or more members.
-            member = zlib.decompressobj(wbits=31)
-            parts.append(member.decompress(rest, room + 1))
-            room -= len(parts[-1])
-            if room < 0:
-                raise ExperimentError(f"{path}: decompresses to more than {_size(largest)}, the most that is read")
-            if not member.eof:
-                raise ExperimentError(f"{path}: incomplete or damaged gzip file: it ends early")
-            rest = member.unused_data.lstrip(b"\0")
-    except zlib.error as error:
+        with gzip.open(io.BytesIO(content)) as file:
+            while len(found) <= largest and (more := file.read(MEGABYTE)):
+                found += more
+    except EOFError:
+        raise ExperimentError(f"{path}: incomplete or damaged gzip file: it ends early") from None
+    except (zlib.error, OSError) as error:
         raise ExperimentError(f"{path}: incomplete or damaged gzip file: {error}") from None
-    return b"".join(parts)
+    if len(found) > largest:
+        raise ExperimentError(f"{path}: decompresses to more than {_size(largest)}, the most that is read")
+    return bytes(found)
 
 
 def _size(count: int) -> str:

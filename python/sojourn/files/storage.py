@@ -27,13 +27,19 @@ def prepare(directory: Path, names: Iterable[str] = ()) -> None:
     Raises OutputError if the directory cannot be created or written to, or is not a directory; or such files exist and
     are the user's.
     """
+    if reason := unwritable(directory):
+        raise OutputError(f'--out: got "{directory}"; must be a writable directory ({reason})')
+    Manifest.read(directory).refuse_foreign(names)
+
+
+def unwritable(directory: Path) -> str:
+    """Why a directory, created if missing, cannot be written to; empty if it can."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
-            pass
+            return ""
     except OSError as error:
-        raise OutputError(f'--out: got "{directory}"; must be a writable directory ({why(error)})') from None
-    Manifest.read(directory).refuse_foreign(names)
+        return why(error)
 
 
 @contextlib.contextmanager

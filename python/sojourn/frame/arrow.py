@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sojourn.frame.csvfile import plain
+from sojourn.frame.later import np, npt, pa
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pyarrow as pa
-
     from sojourn.frame.results import Run
 
 RUN_COLUMNS = ["run", "label", "seed"]
@@ -20,16 +17,11 @@ RUN_COLUMNS = ["run", "label", "seed"]
 
 def as_arrow(column: npt.NDArray[np.generic]) -> pa.Array:
     """A column as Arrow, without copying it. ``pa.array`` would load pandas wherever it is installed."""
-    import pyarrow as pa
-
     return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(column)])
 
 
 def values_as_arrow(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
     """Values as Arrow, None as null. Uses ``pa.array``, which loads pandas, only for values of mixed types."""
-    import numpy as np
-    import pyarrow as pa
-
     known = np.array([value is not None for value in values], dtype=np.bool_)
     valid = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
     kinds = {type(value) for value in values if value is not None}
@@ -51,9 +43,6 @@ def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
 
     ``to_numpy`` would load pandas wherever it is installed; it is used only for nulls and flags.
     """
-    import numpy as np
-    import pyarrow as pa
-
     column = table[name]
     if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         found: npt.NDArray[Any] = column.to_numpy()
@@ -69,17 +58,12 @@ def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
 
 def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows as a table; the first rows may lack a column."""
-    import pyarrow as pa
-
     names = dict.fromkeys(name for row in rows for name in row)
     return pa.table({name: values_as_arrow([row.get(name) for row in rows]) for name in names})
 
 
 def with_run_columns(table: pa.Table, index: int, run: Run) -> pa.Table:
     """A run's table with ``RUN_COLUMNS`` first, without copying its own columns."""
-    import numpy as np
-    import pyarrow as pa
-
     rows = table.num_rows
     columns = [
         as_arrow(np.full(rows, index, np.int32)),
@@ -93,8 +77,6 @@ def with_run_columns(table: pa.Table, index: int, run: Run) -> pa.Table:
 
 def without_formulas(table: pa.Table) -> pa.Table:
     """A table for a CSV file: texts that a spreadsheet would take for a formula get an apostrophe in front."""
-    import pyarrow as pa
-
     for index, field in enumerate(table.schema):
         if pa.types.is_string(field.type):
             texts = [None if text is None else plain(text) for text in table[field.name].to_pylist()]

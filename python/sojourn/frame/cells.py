@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,9 @@ import numpy.typing as npt
 from sojourn import _core
 from sojourn.frame.columns import Measure, is_of_queue, measure
 from sojourn.frame.intervals import Intervals, median_intervals, ranges
+from sojourn.frame.later import pa
 from sojourn.frame.statistics import FloatArray
 from sojourn.frame.swept import SHOWN, Quantity, quantity
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 LABEL = "label"
 """The key of the queues under test."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from sojourn.frame.arrow import table_of
+from sojourn.frame.later import pa
 from sojourn.frame.metrics import Metric, has_queue
 from sojourn.frame.statistics import median_interval
 from sojourn.frame.swept import number_columns
@@ -14,7 +15,6 @@ from sojourn.frame.swept import number_columns
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-    import pyarrow as pa
 
     from sojourn.frame.results import Results
 

@@ -1,15 +1,31 @@
-"""Modules that are loaded on first use, so that the command line starts sooner."""
+"""Libraries that are loaded on first use, so that the command line starts sooner."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
+__all__ = ["duckdb", "np", "npt", "pa", "pc", "pq"]
 
-class Later:
-    """Stands for a module until its first use."""
+if TYPE_CHECKING:
+    import duckdb
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+else:
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    class _Later:
+        """Stands for a module; what was used of it is kept."""
 
-    def __getattr__(self, attribute: str) -> object:
-        return getattr(import_module(self._name), attribute)
+        def __init__(self, name: str) -> None:
+            self.__dict__["name of the module"] = name
+
+        def __getattr__(self, attribute: str) -> object:
+            found = getattr(import_module(self.__dict__["name of the module"]), attribute)
+            self.__dict__[attribute] = found
+            return found
+
+    duckdb, np, npt = map(_Later, ("duckdb", "numpy", "numpy.typing"))
+    pa, pc, pq = map(_Later, ("pyarrow", "pyarrow.compute", "pyarrow.parquet"))

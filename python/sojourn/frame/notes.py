@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
-from typing import TextIO
 
 
 class Note(UserWarning):
@@ -13,19 +11,9 @@ class Note(UserWarning):
 
 def print_as_lines() -> None:
     """Prints notes as lines on standard error from now on, without the place in the code that a warning has."""
-    otherwise = warnings.showwarning
+    otherwise = warnings.formatwarning
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if issubclass(category, Note):
-            print(f"note: {message}", file=sys.stderr)
-        else:
-            otherwise(message, category, filename, lineno, file, line)
+    def line_of(message: Warning | str, category: type[Warning], *place: object) -> str:
+        return f"note: {message}\n" if issubclass(category, Note) else otherwise(message, category, *place)  # type: ignore[arg-type]
 
-    warnings.showwarning = show
+    warnings.formatwarning = line_of  # type: ignore[assignment]

@@ -10,15 +10,9 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
-from sojourn.frame.later import Later
+from sojourn.frame.later import np
 from sojourn.frame.statistics import Interval
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    np = Later("numpy")
 
 _LARGE = 2500
 """Pairs above which the distribution of the rank sum is taken as normal."""

@@ -15,12 +15,12 @@ from sojourn.files.typed import json_text
 from sojourn.frame.arrow import table_of, with_run_columns
 from sojourn.frame.groups import GroupIndex
 from sojourn.frame.intervalframe import IntervalFrame, interval_frame
+from sojourn.frame.later import pa
 from sojourn.frame.metrics import Metric, columns, has_queue, metric_called, queue_at, queues
 from sojourn.frame.swept import number_columns, setting_text
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
     from rich.table import Table
 
     from sojourn.figure.plots import Plots
@@ -325,8 +325,6 @@ class Results:
 
         A column that only some runs have, such as the state of one discipline, is null for the others.
         """
-        import pyarrow as pa
-
         tables = [(index, run, run.read_table(name)) for index, run in enumerate(self.runs)]
         parts = [with_run_columns(table, index, run) for index, run, table in tables if table is not None]
         return pa.concat_tables(parts, promote_options="default") if parts else None

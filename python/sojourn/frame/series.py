@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from sojourn.frame.arrow import numbers
+from sojourn.frame.later import npt, pa, pc
 from sojourn.frame.results import Direction, Run
 from sojourn.frame.statistics import FloatArray
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-    import pyarrow as pa
 
 DIRECTIONS: dict[str, int] = {"down": 0, "up": 1}
 """The ``direction`` column of recorded tables."""
@@ -210,9 +207,6 @@ def histogram(run: Run, queue: str) -> tuple[FloatArray, FloatArray] | None:
 
 def _delivered(run: Run, queue: str) -> pa.Table | None:
     """The recorded packets that left a queue, in order of departure."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     table = run.packets()
     if table is None:
         return None

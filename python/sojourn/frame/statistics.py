@@ -6,16 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from sojourn.frame.later import Later
+from sojourn.frame.later import np, npt
 from sojourn.schema import QUANTILES, Distribution
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-else:
-    np = Later("numpy")
 
 FloatArray: TypeAlias = "npt.NDArray[np.float64]"
 
@@ -116,16 +110,11 @@ def interval_note(repeats: int) -> str:
     return note
 
 
-def quantile(values: FloatArray, level: float) -> float:
-    """The smallest of the values that at least the share ``level`` (0 to 1) of all values does not exceed; or NaN.
-
-    As in a summary, there is no interpolation.
-    """
-    return float(quantiles(values, np.array([level]))[0]) if values.size else math.nan
-
-
 def quantiles(values: FloatArray, levels: FloatArray) -> FloatArray:
-    """``quantile`` at each level; there must be values."""
+    """At each level, from 0 to 1, the smallest value that at least this share of all values does not exceed.
+
+    As in a summary, there is no interpolation. There must be values.
+    """
     return np.asarray(np.quantile(values, levels, method="inverted_cdf"), dtype=np.float64)
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sojourn.frame.arrow import numbers
+from sojourn.frame.later import np, npt
 from sojourn.frame.results import Direction, Run
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 ACCESS_POINT = "access point"
 
@@ -84,8 +81,6 @@ def transmissions(run: Run, link: str) -> Transmissions | None:
     if table is None:
         return None
     links = run.summary["links"]
-    import numpy as np
-
     own = numbers(table, "link") == list(links).index(link)
 
     def whole(name: str) -> npt.NDArray[np.int64]:

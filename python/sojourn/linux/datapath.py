@@ -119,7 +119,7 @@ def prepared(
     folder cannot be written.
     """
     try:
-        agent = programs.require_agent().read_bytes()
+        agent = programs.require_agent()
         with scratch() as folder, ExitStack() as stack:
             job = json.loads(job_json)
             decider = _core.Decider.begin(spec, str(folder / "decide"), monitor)
@@ -132,9 +132,7 @@ def prepared(
             if outside:
                 job["outside"] = str(folder / "resolv.conf")
             (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-            # Packages do not always keep a file executable.
-            (folder / "sojourn-agent").write_bytes(agent)
-            (folder / "sojourn-agent").chmod(0o755)
+            programs.copied(agent, folder)
             yield folder
     except OSError as error:
         raise LinuxError(f"{error.filename}: {error.strerror}") from None

@@ -57,14 +57,11 @@ def run(job_json: str, monitor: _core.Monitor) -> bytes:
     """
     job = json.loads(job_json)
     try:
-        agent = programs.require_agent().read_bytes()
+        agent = programs.require_agent()
         with alone(monitor), scratch() as folder:
             _load_modules(job["modules"])
             (folder / "job.json").write_text(job_json, encoding="utf-8")
-            # Packages do not always keep a file executable.
-            (folder / "sojourn-agent").write_bytes(agent)
-            (folder / "sojourn-agent").chmod(0o755)
-            command = [str(folder / "sojourn-agent"), "run", str(folder / "job.json"), str(folder / "recording")]
+            command = [programs.copied(agent, folder), "run", str(folder / "job.json"), str(folder / "recording")]
             with _restored(job):
                 run_agent(command, folder / "said", monitor)
             return (folder / "recording").read_bytes()

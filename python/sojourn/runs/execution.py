@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
+from typing import Generic, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -15,11 +15,9 @@ from sojourn.files import interrupts
 from sojourn.files.extras import is_installed
 from sojourn.files.interrupts import Presses
 from sojourn.frame.arrow import as_arrow
+from sojourn.frame.later import pa
 from sojourn.frame.results import Recorded, Run
 from sojourn.runs.executors import CoreRun, Executor, Outcome
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 POLL_S = 0.1
 """Interval of progress reports, and of checks for Ctrl-C, in seconds."""
@@ -57,8 +55,6 @@ def as_run(core: CoreRun) -> Run:
     def read_table(name: Recorded) -> pa.Table | None:
         if not is_installed("pyarrow"):
             return None
-        import pyarrow as pa
-
         columns = core.table(name)
         return None if columns is None else pa.table({key: as_arrow(column) for key, column in columns.items()})
 
@@ -129,12 +125,8 @@ def execute(
     """Makes a list of runs and passes each result to ``take`` with its index, in order. Closes the executor.
 
     ``finish`` computes the result of a run as soon as the run ends, in any order. If a run fails, the others continue.
-    Finished results are passed on in every case.
-
-    Returns
-    -------
-    BaseException or None
-        Why results are missing: a KeyboardInterrupt, or the RunError of the first run that failed.
+    Finished results are passed on in every case. Returns why results are missing: a KeyboardInterrupt, or the RunError
+    of the first run that failed.
     """
     batch = _List(specs, take, finish)
     with interrupts.held() as presses:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sojourn import _core
 from sojourn.files.interrupts import Presses
+from sojourn.frame.later import np, npt
 from sojourn.frame.results import RECORDED
 from sojourn.runs import user_aqm
 from sojourn.runs.backends import Backend
@@ -32,9 +33,6 @@ PATIENCE_S = 1.2
 """Total time for it to end. Then its thread is abandoned: its Python code may never return."""
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     Columns = dict[str, npt.NDArray[np.generic]]
 
 

@@ -6,16 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NotRequired, TypeAlias, TypedDict, cast
+from typing import NotRequired, TypeAlias, TypedDict, cast
 
 from sojourn import _core
 from sojourn.files import bounded
 from sojourn.files.bounded import LARGEST_EVENTS
+from sojourn.frame.later import np, npt
 from sojourn.runs.plan import override_pairs
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 Columns: TypeAlias = "dict[str, npt.NDArray[np.generic]]"
 """Columns by name, of equal length."""

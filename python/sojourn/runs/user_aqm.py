@@ -10,6 +10,7 @@ import runpy
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
@@ -148,47 +149,30 @@ def _forget(name: str) -> None:
 
 
 def unregister_congestion_control(name: str) -> None:
-    """Removes the congestion control registered under a name.
-
-    Raises
-    ------
-    ExperimentError
-        There is none of this name.
-    """
+    """Removes the congestion control registered under a name. Raises ExperimentError if there is none."""
     _core.unregister_congestion_control(name)
     _forget(name)
 
 
 def unregister_aqm(name: str) -> None:
-    """Removes the discipline registered under a name.
-
-    Raises
-    ------
-    ExperimentError
-        There is none of this name.
-    """
+    """Removes the discipline registered under a name. Raises ExperimentError if there is none."""
     _core.unregister_aqm(name)
     _forget(name)
 
 
 def aqm(name: str) -> Callable[[Class], Class]:
     """``register_aqm`` as a decorator of the class."""
-
-    def register(cls: Class) -> Class:
-        register_aqm(name, cls)
-        return cls
-
-    return register
+    return partial(_registered, register_aqm, name)
 
 
 def congestion_control(name: str) -> Callable[[Class], Class]:
     """``register_congestion_control`` as a decorator of the class."""
+    return partial(_registered, register_congestion_control, name)
 
-    def register(cls: Class) -> Class:
-        register_congestion_control(name, cls)
-        return cls
 
-    return register
+def _registered(register: Callable[[str, type], None], name: str, cls: Class) -> Class:
+    register(name, cls)
+    return cls
 
 
 def load(file: Path) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from sojourn.store.keys import backend_key
 from sojourn.store.planning import batch_of_list, mend
 from sojourn.store.run_list import RunList
 from sojourn.store.stored import runs_of
-from sojourn.store.work import known_runs, work
+from sojourn.store.work import known_besides, work
 
 T = TypeVar("T")
 
@@ -34,24 +34,8 @@ def make_batch(
 ) -> BaseException | None:
     """Makes all runs and passes each result to ``take`` with its index, in order, as ``execution.execute`` does.
 
-    Parameters
-    ----------
-    name
-        Name of the batch in the store.
-    finish
-        Computes the result of a run, in any order.
-    store
-        Provides runs that need not be made, and keeps the others.
-
-    Returns
-    -------
-    BaseException or None
-        Why results are missing.
-
-    Raises
-    ------
-    ExperimentError
-        A run cannot be stored.
+    ``finish`` computes the result of a run, in any order. A store provides runs that need not be made and keeps the
+    others, under the name of the batch; ExperimentError is raised if it cannot. Returns why results are missing.
     """
     workers = min(jobs or default_workers(), len(specs)) or 1
     if store is None:
@@ -77,22 +61,8 @@ def make(
 ) -> tuple[dict[int, Run], BaseException | None]:
     """Executes the runs of a list that a store lacks, by default on the simulator, and reads all of them.
 
-    Other workers of the store may help.
-
-    Parameters
-    ----------
-    name
-        The name of the list in ``sojourn status``.
-
-    Returns
-    -------
-    tuple
-        The finished runs by index in the list, and the reason if runs are missing.
-
-    Raises
-    ------
-    ExperimentError
-        A run cannot be stored.
+    Other workers of the store may help. Returns the finished runs by index in the list, and the reason if runs are
+    missing. Raises ExperimentError if a run cannot be stored.
     """
     if not specs:
         return {}, None
@@ -105,8 +75,7 @@ def make(
     stopped_by = None
     if plan.missing():
         store.check_writable()
-        known = known_runs(other for other in store.plans() if other.id != plan.id)
-        stopped_by = work(plan, known, jobs=jobs, backend=where, executor=executor, report=report)
+        stopped_by = work(plan, known_besides(store, plan), jobs=jobs, backend=where, executor=executor, report=report)
     runs, failed = runs_of(plan)
     if stopped_by is None and failed:
         first = specs[min(failed)]

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sojourn import _core
 from sojourn.frame.arrow import numbers
 from sojourn.frame.cells import LABEL, CellTable, axis_of
+from sojourn.frame.later import duckdb, pa
 from sojourn.frame.statistics import FloatArray
 from sojourn.frame.swept import words
 from sojourn.store import files
 from sojourn.store.pictures import Pictures
 from sojourn.store.plans import Store, StoredPlan
 from sojourn.store.query import ORDER, ROWS, literal, refusal, whole_parts
-
-if TYPE_CHECKING:
-    import duckdb
-    import pyarrow as pa
 
 
 class Grid(CellTable):
@@ -47,8 +44,6 @@ class Grid(CellTable):
         files.again(lambda: self._read(where))
 
     def _read(self, where: str | None) -> None:
-        import duckdb
-
         found = whole_parts(self._store, "store")
         everything = [part for _, parts in found for part in parts]
         with files.pinned(everything) as paths:

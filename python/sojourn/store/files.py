@@ -20,13 +20,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from sojourn import _core
 from sojourn.files import whole
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from sojourn.frame.later import pa, pq
 
 _NAME = re.compile(r"(\d+)-(\d+)-([0-9a-f]{8})\.parquet")
 SETTLE_S = 0.2
@@ -78,8 +76,6 @@ class Part:
 
         Raises Gone if there is no such file, and OSError or ValueError if it is damaged.
         """
-        import pyarrow.parquet as pq
-
         with pq.ParquetFile(self.content()) as file:
             return file.read(columns)
 
@@ -90,8 +86,6 @@ class Part:
 
         Raises Gone if there is no such file, and OSError if it cannot be read.
         """
-        import pyarrow as pa
-
         with self.open() as file:
             memory = pa.allocate_buffer(os.fstat(file.fileno()).st_size)
             file.readinto(memory)
@@ -217,9 +211,6 @@ def write_part(folder: Path, first: int, last: int, table: pa.Table) -> Part:
 
 def encoded(table: pa.Table) -> bytes:
     """A table as the content of a Parquet file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     content: bytes = sink.getvalue().to_pybytes()

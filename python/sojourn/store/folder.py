@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from sojourn import schema
 from sojourn._core import ExperimentError
@@ -16,13 +16,10 @@ from sojourn.files.manifest import Manifest
 from sojourn.files.storage import Staging
 from sojourn.frame.arrow import RUN_COLUMNS
 from sojourn.frame.csvfile import csv_text
+from sojourn.frame.later import pa, pq
 from sojourn.frame.pairs import difference_rows
 from sojourn.frame.results import Recorded, Results, Run
 from sojourn.store.tablefiles import FILES, TABLE_FILES, TableFiles, kind_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 SMALL_FILES = ("summary.json", "summary.csv", "differences.csv", "experiment.json")
 """The most important files of an experiment."""
@@ -155,15 +152,13 @@ def _load_files(folder: Path, run: int, is_ours: Callable[[str], bool]) -> dict[
 
 
 def _load_table(path: Path, run: int) -> pa.Table | None:
-    import pyarrow.parquet
-
     if not path.exists():
         return None
     try:
-        table = pyarrow.parquet.read_table(path, filters=[("run", "=", run)]).drop_columns(RUN_COLUMNS)
-        if not table.num_rows and pyarrow.parquet.read_metadata(path).num_rows:
+        table = pq.read_table(path, filters=[("run", "=", run)]).drop_columns(RUN_COLUMNS)
+        if not table.num_rows and pq.read_metadata(path).num_rows:
             return None  # only others recorded it
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowKeyError, pyarrow.ArrowNotImplementedError, OSError) as error:
+    except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
         raise ExperimentError(f"{path}: the results are damaged: {' '.join(str(error).split())[:200]}") from None

@@ -16,18 +16,16 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+from typing import IO, Any, Protocol, cast
 
 import msgspec
 
 from sojourn import schema
 from sojourn.files.manifest import OutputError
 from sojourn.files.workspace import Workspace
+from sojourn.frame.later import pa
 from sojourn.frame.results import Recorded, Run
 from sojourn.store.tablefiles import FILES, TABLE_FILES, kind_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FORMAT = 4
 """Version of these files; incremented when the meaning of a key changes."""
@@ -182,8 +180,6 @@ class Journal:
                 raise ValueError("not what was written")
 
         def read_table(name: Recorded) -> pa.Table | None:
-            import pyarrow as pa
-
             return pa.ipc.open_stream(self._read(spans[name])).read_all() if name in spans else None
 
         def read_files() -> dict[str, bytes]:
@@ -193,8 +189,6 @@ class Journal:
 
     def _read(self, span: list[int]) -> pa.Buffer:
         """The bytes at a span, in memory of Arrow's own, as ``store.files.Part.content`` explains."""
-        import pyarrow as pa
-
         with pa.OSFile(str(self.workspace.path / TABLES)) as file:
             file.seek(span[0])
             return file.read_buffer(span[1])
@@ -282,8 +276,6 @@ def _as_json(run: Run) -> str:
 
 
 def _as_stream(table: pa.Table) -> memoryview:
-    import pyarrow as pa
-
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_table(table)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from sojourn import _core
+from sojourn.frame.later import pc
 from sojourn.runs.backends import backend_of
 from sojourn.runs.executors import default_workers
 from sojourn.runs.footprint import TABLES_BYTES, recording
@@ -194,8 +195,6 @@ def _failed(plan: StoredPlan, part: Part) -> set[int]:
 
 def _take_out(plan: StoredPlan, part: Part, failed: set[int]) -> None:
     """Writes a file per batch of a file, except for the failed batches."""
-    import pyarrow.compute as pc
-
     rows = part.read()
     for batch in plan.batches_of(part.first, part.last):
         indices = plan.indices(batch)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ import msgspec
 from sojourn import _core
 from sojourn.files import bounded, typed, whole
 from sojourn.files.bounded import LARGEST_TEXT
-from sojourn.files.storage import why
+from sojourn.files.storage import unwritable
 from sojourn.files.typed import Strict
 from sojourn.runs import user_aqm
 from sojourn.store import code, files
@@ -367,12 +366,8 @@ class Store:
 
 
 def _check_writable(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        raise _core.ExperimentError(f'store: got "{path}"; must be a writable folder ({why(error)})') from None
+    if reason := unwritable(path):
+        raise _core.ExperimentError(f'store: got "{path}"; must be a writable folder ({reason})')
 
 
 def _is_free(path: Path) -> bool:

@@ -8,15 +8,13 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sojourn import _core
+from sojourn.frame.later import duckdb
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
-
-if TYPE_CHECKING:
-    import duckdb
 
 ROWS = "read_parquet({files}, union_by_name = true, file_row_number = true, hive_partitioning = false)"
 ORDER = "plan, index, file_row_number"
@@ -54,8 +52,6 @@ def query(store: Store, sql: str) -> Iterator[Answer]:
 
 
 def _answer(store: Store, sql: str, stack: contextlib.ExitStack) -> Answer:
-    import duckdb
-
     listed = [part for _, parts in whole_parts(store, "query") for part in parts]
     with contextlib.ExitStack() as own:
         paths = ", ".join(map(literal, own.enter_context(files.pinned(listed))))
@@ -135,8 +131,6 @@ def _chunks(
 @contextmanager
 def _refusals(store: Store, listed: Sequence[Part] = ()) -> Iterator[None]:
     """Converts the errors of DuckDB. If one of the listed files is gone, that is the error."""
-    import duckdb
-
     try:
         yield
     except duckdb.Error as error:

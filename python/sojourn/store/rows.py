@@ -7,17 +7,14 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from sojourn import _core
 from sojourn.frame.arrow import values_as_arrow
+from sojourn.frame.later import pa
 from sojourn.frame.results import Results, Run
 from sojourn.store.plans import StoredPlan
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 IDENTITY = ("hash", "setup", "plan", "index", "experiment", "backend", "aqm", "label", "seed", "error", "summary")
 """The columns of every row."""
@@ -36,8 +33,6 @@ class RunOutcome:
 
 def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
     """The rows of runs. A failed run has one row, without figures."""
-    import pyarrow as pa
-
     results = Results.of([one.run for one in made if one.run is not None], experiment="")
     rows: list[dict[str, object]] = []
     backend = plan.meta.backend.partition(" ")[0]
@@ -94,8 +89,6 @@ def _plain(value: object) -> object:
 
 
 def _type_of(name: str) -> pa.DataType | None:
-    import pyarrow as pa
-
     if name in ("index", "seed"):
         return pa.uint64()
     return pa.string() if name in IDENTITY else None

@@ -14,6 +14,7 @@ import msgspec
 from sojourn import _core
 from sojourn.files import whole
 from sojourn.frame.arrow import values_as_arrow
+from sojourn.frame.later import pa, pq
 from sojourn.store import files
 
 FILE = "runs.parquet"
@@ -64,15 +65,11 @@ class RunList:
     @classmethod
     def read(cls, folder: Path, name: str, backend: str = "sim") -> RunList:
         """Reads a list that ``write`` wrote."""
-        import pyarrow.parquet as pq
-
         table = pq.read_table(folder / FILE, columns=["document"], partitioning=None)
         return cls(name, tuple(table["document"].to_pylist()), backend)
 
     def write(self, folder: Path) -> None:
         """Writes the list into a folder."""
-        import pyarrow as pa
-
         whole.write(folder / FILE, files.encoded(pa.table({"document": values_as_arrow(self.documents)})))
 
     @cached_property

@@ -7,20 +7,18 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
 from sojourn import _core, schema
 from sojourn.frame.arrow import as_arrow, values_as_arrow
+from sojourn.frame.later import np, pa, pq
 from sojourn.frame.results import RECORDED, Run
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import StoredPlan
 from sojourn.store.tablefiles import FILES
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _RUNS = b"runs"
 """The metadata key in a recorded file: its runs in order, each with its number of rows."""
@@ -89,9 +87,6 @@ def _is_whole(run: Run) -> bool:
 
 def recorded(of_runs: Mapping[str, pa.Table]) -> pa.Table:
     """Joins the recorded tables of several runs, by run hash."""
-    import numpy as np
-    import pyarrow as pa
-
     number = np.repeat(np.arange(len(of_runs), dtype=np.int32), [len(table) for table in of_runs.values()])
     hashes = pa.DictionaryArray.from_arrays(as_arrow(number), values_as_arrow(list(of_runs)))
     whole = pa.concat_tables(of_runs.values(), promote_options="permissive").add_column(0, "hash", hashes)
@@ -145,8 +140,6 @@ class _File:
     """A recorded table of several runs, without its column of hashes."""
 
     def __init__(self, part: Part) -> None:
-        import pyarrow.parquet as pq
-
         with pq.ParquetFile(part.content()) as file:
             table = file.read([name for name in file.schema_arrow.names if name != "hash"])
         self._rows: dict[str, tuple[int, int]] = {}

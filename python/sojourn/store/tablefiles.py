@@ -7,16 +7,11 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.arrow import RUN_COLUMNS, with_run_columns
+from sojourn.frame.later import pa, pq
 from sojourn.frame.results import Recorded, Run, TableName
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
 
 TABLE_FILES: dict[TableName, str] = {
     "packets": "packets.parquet",
@@ -150,9 +145,6 @@ class TableFiles:
 
 
 def _write_together(tables: list[pa.Table], path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     pq.write_table(pa.concat_tables(tables, promote_options="default"), path)
 
 
@@ -166,8 +158,6 @@ class _File:
 
     def append(self, table: pa.Table) -> int:
         """Writes a row group; returns its number."""
-        import pyarrow.parquet as pq
-
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._temporary, table.schema)
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
@@ -176,8 +166,6 @@ class _File:
 
     def read(self, group: int) -> pa.Table:
         """Reads a row group back, without the columns that name the run."""
-        import pyarrow.parquet as pq
-
         path = self._temporary if self._temporary.exists() else self.final
         return pq.ParquetFile(path).read_row_group(group).drop_columns(RUN_COLUMNS)
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from sojourn import _core
 from sojourn.files import interrupts
 from sojourn.frame.arrow import values_as_arrow
+from sojourn.frame.later import pa
 from sojourn.frame.results import RECORDED, Run
 from sojourn.runs.backends import Backend, backend_of
 from sojourn.runs.execution import Progress, Report, as_run, make_runs
@@ -25,9 +25,6 @@ from sojourn.store.plans import Store, StoredPlan
 from sojourn.store.rows import RunOutcome, table_of
 from sojourn.store.stored import known_run, recorded
 from sojourn.store.tablefiles import kind_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 POLL_S = 0.1
 """Interval of progress reports and of checks for a Ctrl-C."""
@@ -147,13 +144,11 @@ def make_batch(store: str, plan: str, batch: int, trusted: bool) -> None:
 def _plan_and_known(store: str, plan: str, trusted: bool) -> tuple[StoredPlan, Known]:
     kept = Store(store, trusted=trusted)
     found = kept.get(plan)
-    return found, known_runs(other for other in kept.plans() if other.id != found.id)
+    return found, known_besides(kept, found)
 
 
 def compact(plan: StoredPlan) -> None:
     """Merges the rows of a finished sweep into few files. They are identical whichever workers executed the sweep."""
-    import pyarrow as pa
-
     with plan.claims.hold(FILES) as is_ours:
         if not is_ours or plan.missing():
             return
@@ -181,6 +176,11 @@ def known_runs(plans: Iterable[StoredPlan]) -> Known:
     for plan in plans:
         known |= files.again(partial(_of_plan, plan))
     return known
+
+
+def known_besides(store: Store, plan: StoredPlan) -> Known:
+    """The finished runs of a store's other plans."""
+    return known_runs(other for other in store.plans() if other.id != plan.id)
 
 
 def _of_plan(plan: StoredPlan) -> Known:
@@ -362,8 +362,6 @@ class Batches:
 
     def _write_recorded(self, indices: range, made: list[RunOutcome]) -> None:
         """Writes the recorded tables, captures and qlogs."""
-        import pyarrow as pa
-
         runs = {self.plan.run_hash(one.spec): one.run for one in made if one.spec is not None and one.run is not None}
         of_batch: dict[str, dict[str, pa.Table]] = {}
         for hash_, run in runs.items():

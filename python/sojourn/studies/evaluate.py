@@ -23,6 +23,7 @@ from sojourn.studies.relation import (
     Number,
     Reference,
     RelationError,
+    mapped,
     parse,
     walk,
 )
@@ -395,30 +396,16 @@ def _arithmetic(operator: str, left: float, right: float) -> float:
 
 def expand(node: Node, derived: Mapping[str, str]) -> Node:
     """Replaces derived metrics by their formulas."""
-    match node:
-        case Reference(names, at):
-            metric = names[0] if names[0] in derived else names[1] if len(names) > 1 and names[1] in derived else None
-            if metric is None:
-                return node
-            scheme = "each" if metric == names[0] else names[0]
-            return _of_scheme(parse(derived[metric]), scheme, at)
-        case Arithmetic(operator, left, right):
-            return Arithmetic(operator, expand(left, derived), expand(right, derived))
-        case Call(function, arguments):
-            return Call(function, tuple(expand(argument, derived) for argument in arguments))
-        case Comparison(terms, operators):
-            return Comparison(tuple(expand(term, derived) for term in terms), operators)
-        case All(parts):
-            return All(tuple(expand(part, derived) for part in parts))
-    return node
+    if not isinstance(node, Reference):
+        return mapped(node, lambda one: expand(one, derived))
+    names = node.names
+    metric = names[0] if names[0] in derived else names[1] if len(names) > 1 and names[1] in derived else None
+    if metric is None:
+        return node
+    return _of_scheme(parse(derived[metric]), "each" if metric == names[0] else names[0], node.at)
 
 
 def _of_scheme(node: Node, scheme: str, at: tuple[tuple[str, AxisValue], ...]) -> Node:
-    match node:
-        case Reference(names, own):
-            return Reference((scheme, *names[1:]) if names[0] == "each" else names, (*at, *own))
-        case Arithmetic(operator, left, right):
-            return Arithmetic(operator, _of_scheme(left, scheme, at), _of_scheme(right, scheme, at))
-        case Call(function, arguments):
-            return Call(function, tuple(_of_scheme(argument, scheme, at) for argument in arguments))
-    return node
+    if not isinstance(node, Reference):
+        return mapped(node, lambda one: _of_scheme(one, scheme, at))
+    return Reference((scheme, *node.names[1:]) if node.names[0] == "each" else node.names, (*at, *node.at))

@@ -27,17 +27,35 @@ OVER_METRIC = ("ellipse", "spread")
 """The kinds whose ``x`` is a metric."""
 
 
-class FigureSpec(Strict, frozen=True):
-    """A figure to draw."""
+class Exhibit(Strict, frozen=True, kw_only=True):
+    """A figure or a table of the paper."""
 
     name: str
     title: str
-    kind: Annotated[str, Meta(extra_json_schema={"enum": list(KINDS)})]
     experiment: str
+    where: dict[str, Any] = {}
+    shows: str = ""
+    """Its location in the paper; by default derived from its name, ``Fig 3`` for ``fig3a``."""
+
+    def __post_init__(self) -> None:
+        # The name is used in file names, which must stay in the folder of results.
+        if not re.fullmatch(r"\w[\w.+-]{0,99}", self.name):
+            raise ValueError(f"name: got {self.name!r}; must be letters, digits, _ . + - and no longer than 100")
+
+    @property
+    def location(self) -> str:
+        """Its location in the paper; empty for a name without a number."""
+        found = re.match(r"(fig|table)(\d+)", self.name)
+        return self.shows or (f"{found.group(1).title()} {found.group(2)}" if found else "")
+
+
+class FigureSpec(Exhibit, frozen=True, kw_only=True):
+    """A figure to draw."""
+
+    kind: Annotated[str, Meta(extra_json_schema={"enum": list(KINDS)})]
     metric: str
     x: str = ""
     panels: str = ""
-    where: dict[str, Any] = {}
     schemes: tuple[str, ...] = ()
     """The schemes to draw, in this order; empty for all."""
     whiskers: tuple[int | float, ...] = (10, 90)
@@ -60,21 +78,11 @@ class FigureSpec(Strict, frozen=True):
     """Label of the first metric's axis; default: the metric's own."""
     published: tuple[str, ...] = ()
     """Further metrics whose published values are drawn: other measures of the same quantity."""
-    shows: str = ""
-    """Its location in the paper; by default derived from its name, ``Fig 3`` for ``fig3a``."""
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """All metrics on its vertical axes, from above."""
         return (self.metric, *self.below)
-
-    @property
-    def location(self) -> str:
-        """Its location in the paper."""
-        return self.shows or _location(self.name)
 
     def is_called(self, name: str) -> bool:
         """True if a user's name means this figure: ``fig3``, ``Fig 3``, ``3``; ``3`` also means ``fig3a``."""
@@ -91,28 +99,14 @@ class Value(Strict, frozen=True):
     statistic: str = "value"
 
 
-class TableSpec(Strict, frozen=True):
+class TableSpec(Exhibit, frozen=True, kw_only=True):
     """A table of the paper: published and measured numbers in the paper's rows and columns."""
 
-    name: str
-    title: str
-    experiment: str
     rows: Texts
     """Axes, or ``scheme``, whose values are the rows."""
     values: tuple[Value, ...]
     across: str = ""
     """An axis, or ``scheme``; there is a column of every value for each of its values."""
-    where: dict[str, Any] = {}
-    shows: str = ""
-    """Its location in the paper; by default derived from its name."""
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-
-    @property
-    def location(self) -> str:
-        """Its location in the paper."""
-        return self.shows or _location(self.name)
 
 
 class Names(NamedTuple):
@@ -124,12 +118,6 @@ class Names(NamedTuple):
     """By experiment."""
     constants: Mapping[str, frozenset[str]]
     """By experiment."""
-
-
-def _check_name(name: str) -> None:
-    """Checks a name that is used in file names, which must stay in the folder of results."""
-    if not re.fullmatch(r"\w[\w.+-]{0,99}", name):
-        raise ValueError(f"name: got {name!r}; must be letters, digits, _ . + - and no longer than 100")
 
 
 def check_names(figures: Sequence[FigureSpec], of_tables: Sequence[TableSpec], names: Names) -> None:
@@ -184,9 +172,3 @@ def _check_figure(spec: FigureSpec, where: str, names: Names) -> None:
 def _check_statistic(name: str, where: str) -> None:
     if not is_statistic(name):
         raise ValueError(f'{where}: statistic: got "{name}"; must be value, mean, median, min, max, p90, …')
-
-
-def _location(name: str) -> str:
-    """``Fig 3`` for ``fig3a``, ``Table 5`` for ``table5``; empty for a name without a number."""
-    found = re.match(r"(fig|table)(\d+)", name)
-    return f"{found.group(1).title()} {found.group(2)}" if found else ""

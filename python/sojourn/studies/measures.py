@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,7 +17,7 @@ from sojourn.frame.metrics import has_queue, queue_at, stations
 from sojourn.frame.registry import Declared, declared
 from sojourn.frame.results import Direction, Run
 from sojourn.frame.series import Series
-from sojourn.frame.statistics import FloatArray, quantile, quantile_curve, quantiles
+from sojourn.frame.statistics import FloatArray, quantile_curve, quantiles
 
 NAMED_QUANTILES = {"median": 0.5, "min": 0.0, "max": 1.0}
 STATISTICS = ("value", "mean", *NAMED_QUANTILES, "std", "total", "count")
@@ -38,8 +39,21 @@ DROP_REASONS = frozenset({"aqm", "deterministic", "overflow", "unknown"})
 _OF_RUNS = declared("run", "direction", "queue")
 
 
+class Sample(ABC):
+    """What was measured in a run."""
+
+    @abstractmethod
+    def statistics(self, names: Sequence[str]) -> list[float]:
+        """Statistics of ``STATISTICS``, and percentiles; NaN for one that the sample does not have."""
+
+    def statistic(self, name: str) -> float:
+        """One of them."""
+        (value,) = self.statistics((name,))
+        return value
+
+
 @dataclass(frozen=True)
-class Quantiles:
+class Quantiles(Sample):
     """A distribution given by its quantiles and its mean."""
 
     levels: FloatArray
@@ -48,13 +62,8 @@ class Quantiles:
     between: bool = True
     """True if there are enough quantiles to interpolate between them."""
 
-    def statistic(self, name: str) -> float:
-        """``mean``, ``median``, ``min``, ``max`` or ``p`` and a percentage; NaN for any other."""
-        (value,) = self.statistics((name,))
-        return value
-
     def statistics(self, names: Sequence[str]) -> list[float]:
-        """Several statistics; the quantiles are interpolated together."""
+        """The mean and quantiles, which are interpolated together."""
         wanted = [quantile_level(name) for name in names]
         levels = np.array([level for level in wanted if level is not None])
         if self.values.size:
@@ -72,45 +81,33 @@ class Quantiles:
 
 
 @dataclass(frozen=True)
-class Values:
+class Values(Sample):
     """A distribution given by all its values."""
 
     values: FloatArray
 
-    def statistic(self, name: str) -> float:
-        """As for ``Quantiles``, and ``std``."""
-        if not self.values.size:
-            return math.nan
-        if name in ("mean", "value", "std"):
-            return float(self.values.std() if name == "std" else self.values.mean())
-        level = quantile_level(name)
-        return math.nan if level is None else quantile(self.values, level)
-
     def statistics(self, names: Sequence[str]) -> list[float]:
-        """Several statistics; the values are sorted once."""
+        """The mean, quantiles and ``std``; the values are sorted once."""
+        if not self.values.size:
+            return [math.nan] * len(names)
         levels = {name: level for name in names if (level := quantile_level(name)) is not None}
-        if not self.values.size or not levels:
-            return [self.statistic(name) for name in names]
         found = dict(zip(levels, quantiles(self.values, np.array(list(levels.values()))).tolist(), strict=True))
-        return [found[name] if name in found else self.statistic(name) for name in names]
+        found["mean"] = found["value"] = float(self.values.mean())
+        if "std" in names:
+            found["std"] = float(self.values.std())
+        return [found.get(name, math.nan) for name in names]
 
 
 @dataclass(frozen=True)
-class Single:
+class Single(Sample):
     """One number per run, which is its value, mean, median and total."""
 
     value: float
 
-    def statistic(self, name: str) -> float:
-        """The number; NaN for statistics that a single number does not have."""
-        return self.value if name in ("value", "mean", "median", "total", "count") else math.nan
-
     def statistics(self, names: Sequence[str]) -> list[float]:
-        """Several statistics."""
-        return [self.statistic(name) for name in names]
-
-
-Sample = Quantiles | Values | Single
+        """The number, for each statistic that a single number has."""
+        own = ("value", "mean", "median", "total", "count")
+        return [self.value if name in own else math.nan for name in names]
 
 
 @cache

@@ -16,7 +16,7 @@ A reference is ``scheme.metric.statistic[axis=value]``; ``evaluate`` resolves it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 FUNCTIONS = frozenset(
@@ -105,6 +105,20 @@ def walk(node: Node) -> Iterator[Node]:
             children = ()
     for child in children:
         yield from walk(child)
+
+
+def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
+    """A node with what is below it changed."""
+    match node:
+        case Arithmetic(operator, left, right):
+            return Arithmetic(operator, change(left), change(right))
+        case Call(function, arguments):
+            return Call(function, tuple(map(change, arguments)))
+        case Comparison(terms, operators):
+            return Comparison(tuple(map(change, terms)), operators)
+        case All(parts):
+            return All(tuple(map(change, parts)))
+    return node
 
 
 class _Parser:

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
-from sojourn.figure.style import COLORS, Look, figure, looks_of, save, style, title
-from sojourn.figure.tradeoff import one_sigma_ellipse
+from sojourn.figure.style import COLORS, figure, looks_of, save, style, title
+from sojourn.figure.tradeoff import draw_ellipse
 from sojourn.files.storage import Staging
 from sojourn.frame.statistics import FloatArray
 from sojourn.studies.suites.relative import by_family, relative_map
@@ -92,7 +92,8 @@ def chapter_figure(evaluation: Evaluation, indices: list[int]) -> Figure:
             for queue in arms:
                 runs = [run.values for run in evaluation.measured[index] if run.queue == queue]
                 sample = np.array([(run[DELAY], run[GOODPUT]) for run in runs], dtype=np.float64).reshape(-1, 2)
-                _draw(axes, sample[~np.isnan(sample).any(axis=1)], looks[queue], queue)
+                if len(known := sample[~np.isnan(sample).any(axis=1)]):
+                    draw_ellipse(axes, known, looks[queue].color, label=queue, is_log=False)
             axes.invert_xaxis()
             title(axes, f"{one.scenario.section} {one.scenario.title(one.case)}", _PANEL_IN[0])
         for axes in panels[len(indices) :]:
@@ -107,15 +108,6 @@ def chapter_figure(evaluation: Evaluation, indices: list[int]) -> Figure:
             for axes in panels[: len(indices)]:
                 _name_marks(axes)
         return drawn
-
-
-def _draw(axes: Axes, sample: FloatArray, look: Look, label: str) -> None:
-    if not len(sample):
-        return
-    axes.plot(*sample.T, ".", color=look.color, markersize=3, alpha=0.6)
-    axes.plot(*np.median(sample, axis=0), look.marker, color=look.color, markersize=6, label=label)
-    if len(sample) > 2:
-        axes.fill(*one_sigma_ellipse(sample).T, facecolor=look.color + "33", edgecolor=look.color, linewidth=1.2)
 
 
 def _name_marks(axes: Axes) -> None:
