@@ -71,7 +71,6 @@ def main() -> int:
     options.add_argument(
         "--seeds", type=int, help="runs per scenario; default: on a kernel as many as settle it, else 60"
     )
-    options.add_argument("--backwards", action="store_true", help="begin with the last, beside another that does not")
     options.add_argument("scenarios", nargs="*", help="parts of the names of those to run; default: all")
     asked = options.parse_args()
     if asked.seeds is not None and asked.seeds < 2:
@@ -80,8 +79,6 @@ def main() -> int:
     names = [name for name in scenarios if not asked.scenarios or any(part in name for part in asked.scenarios)]
     if not names:
         options.error(f"scenarios: got {' '.join(asked.scenarios)}; must be part of one of {', '.join(scenarios)}")
-    if asked.backwards:
-        names.reverse()
     chosen = {name: scenarios[name] for name in names}
     if asked.measure is not None:
         if not any(is_of(kernel.release, asked.measure) for kernel in built()):
@@ -137,7 +134,7 @@ def figures(run: sj.Run, window_s: tuple[float, float]) -> Figures:
 
 
 def measure(version: str, chosen: dict[str, Given], seeds: int | None) -> None:
-    """Runs scenarios on a kernel, one run after the other, and keeps the figures of each when its seeds are done.
+    """Runs scenarios on a kernel, a run per processor at once, and keeps the figures of each when its seeds are done.
 
     ``seeds`` is how many a scenario shall have; None: as many as settle it.
     """
@@ -150,7 +147,7 @@ def measure(version: str, chosen: dict[str, Given], seeds: int | None) -> None:
             continue
         further = {"experiment.repeat": wanted - len(before), "experiment.seed": 1 + len(before)}
         try:
-            results = sj.run(scenario.path, set={**OVERRIDES, **further}, backend=backend, jobs=1)
+            results = sj.run(scenario.path, set={**OVERRIDES, **further}, backend=backend)
         except (sj.ExperimentError, _core.RunError) as error:
             print(f"{name}: not run: {error}", flush=True)
             continue
