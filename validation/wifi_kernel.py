@@ -244,7 +244,7 @@ def run(scenario: Scenario, kernel: kernels.Kernel) -> Result:
 
 def in_kernel(job: str, options: list[str], kernel: kernels.Kernel) -> tuple[dict[str, Any], bytes]:
     """The figures and the log of a run."""
-    answer = machine.run_wifi(job, kernel, options, _core.Monitor())
+    answer = machine.run(job, 0, kernel, [], _core.Monitor(), radio=options)
     (length,) = struct.unpack_from("<Q", answer)
     return json.loads(answer[8 : 8 + length]), answer[8 + length :]
 

@@ -212,7 +212,7 @@ def test_a_process_killed_while_it_puts_files_in_place_leaves_only_ours(tmp_path
     with pytest.raises(RuntimeError):
         put(tmp_path, "a.txt", "b.txt", text="new")
     monkeypatch.undo()
-    assert Manifest.read(tmp_path).foreign(["a.txt", "b.txt"]) == []
+    Manifest.read(tmp_path).refuse_foreign(["a.txt", "b.txt"])  # refuses none
     # b.txt is new and a.txt old, which readers of results refuse.
     assert Manifest.read(tmp_path).is_mixed("results")
     (tmp_path / "summary.json").write_text("{}")

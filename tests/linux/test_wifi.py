@@ -52,7 +52,7 @@ def airtimes(answer: bytes) -> dict[int, int]:
 
 @needs_radio
 def test_stations_share_airtime_and_the_same_seed_gives_the_same_bytes():
-    one, same = (machine.run_wifi(job(), BUILT[0], OPTIONS, _core.Monitor()) for _ in range(2))
+    one, same = (machine.run(job(), 0, BUILT[0], [], _core.Monitor(), radio=OPTIONS) for _ in range(2))
     assert one == same
     fast, slow = airtimes(one).values()
     assert abs(fast - slow) < 0.02 * (fast + slow)
@@ -60,7 +60,7 @@ def test_stations_share_airtime_and_the_same_seed_gives_the_same_bytes():
 
 @needs_radio
 def test_every_datagram_enters_from_the_first_on():
-    answer = machine.run_wifi(job(), BUILT[0], OPTIONS, _core.Monitor())
+    answer = machine.run(job(), 0, BUILT[0], [], _core.Monitor(), radio=OPTIONS)
     (length,) = struct.unpack_from("<Q", answer)
     records = RECORD.iter_unpack(answer[8 + length :])
     entered = [(record[2], record[7]) for record in records if record[1] == ARRIVAL]
@@ -73,7 +73,7 @@ def test_airtime_fairness_alone_keeps_a_slow_station_from_the_airtime_of_full_ag
     told = job(stations=[{"mcs": 15}, {"mcs": 0}])
     options = [*OPTIONS, "sojourn_wifi.frames=8"]
     answers = [
-        machine.run_wifi(told, BUILT[0], [*options, *more], _core.Monitor())
+        machine.run(told, 0, BUILT[0], [], _core.Monitor(), radio=[*options, *more])
         for more in ([], ["sojourn_wifi.fairness=0"])
     ]
     shares = []
@@ -91,4 +91,4 @@ def test_airtime_fairness_alone_keeps_a_slow_station_from_the_airtime_of_full_ag
 def test_a_flow_to_no_station_fails_the_run():
     told = job(flows=[{"station": 2, "bytes": 1500, "every_ns": 1, "stop_ns": 1}])
     with pytest.raises(LinuxError, match="flow 0: no such station"):
-        machine.run_wifi(told, BUILT[0], OPTIONS, _core.Monitor())
+        machine.run(told, 0, BUILT[0], [], _core.Monitor(), radio=OPTIONS)

@@ -14,7 +14,7 @@ from sojourn import _core, linux
 from sojourn.cli.options import Json, lab
 from sojourn.cli.outcome import FAILED
 from sojourn.linux import datapath
-from sojourn.linux import lab as testbed
+from sojourn.linux.lab import examined
 from sojourn.runs.executors import default_workers
 
 _PACKAGES = {
@@ -72,7 +72,8 @@ def command(on: On = None, json: Json = False) -> None:
 
 def _examine(on: str, *, json: bool) -> None:
     """Shows what each host of a testbed lacks."""
-    hosts = testbed.doctor(lab(on))
+    of_file = lab(on)
+    hosts = [examined(of_file, host) for host in of_file.hosts]
     if json:
         print(json_.dumps({"hosts": hosts}, indent=1))
     else:

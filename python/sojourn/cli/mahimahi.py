@@ -11,7 +11,7 @@ from sojourn._core import ExperimentError
 from sojourn.export import mahimahi
 from sojourn.export.packets import tables
 from sojourn.frame.results import Results
-from sojourn.frame.swept import as_toml
+from sojourn.frame.swept import as_file
 
 _WAYS = {"uplink": "up", "downlink": "down"}
 _INFINITE = "1000000 packets"
@@ -67,7 +67,7 @@ class Line:
             "link": {**link, "up": up},
             "queue": [queue],
         }
-        return "".join(f"{key} = {as_toml(value)}\n" for key, value in whole.items())
+        return as_file(whole)
 
     def check_logs(self) -> None:
         """Checks, before the program is started, that the logs can be written. Raises ExperimentError if one cannot."""

@@ -45,16 +45,11 @@ def studies() -> list[dict[str, Any]]:
 
 
 _LISTS: dict[What, Callable[[], list[dict[str, Any]]]] = {
-    What.AQM: lambda: _entries(_core.disciplines_json()),
-    What.TCP: lambda: _entries(_core.congestion_controls_json()),
-    What.TRAFFIC: lambda: _entries(_core.traffic_json()),
+    What.AQM: lambda: json_.loads(_core.disciplines_json()),
+    What.TCP: lambda: json_.loads(_core.congestion_controls_json()),
+    What.TRAFFIC: lambda: json_.loads(_core.traffic_json()),
     What.STUDIES: studies,
 }
-
-
-def _entries(text: str) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = json_.loads(text)
-    return entries
 
 
 def _table(entries: list[dict[str, Any]]) -> Table:

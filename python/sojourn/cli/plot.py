@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,11 +13,9 @@ from sojourn.cli.options import StoreFolder
 from sojourn.cli.outcome import complain
 from sojourn.cli.writing import write
 from sojourn.figure.filenames import FORMATS
+from sojourn.figure.style import Width, content
 from sojourn.store import Store
 from sojourn.store.cells import Grid
-
-if TYPE_CHECKING:
-    from sojourn.figure.style import Width
 
 DELAY, GOODPUT = "sojourn_p95_ms", "goodput_bps"
 
@@ -89,7 +86,5 @@ def command(
         drawn = draw.lines(x or "", y or "label", metric, pool=pool, width=wide)
     else:
         drawn = getattr(draw, kind.value)(x, y, metric, pool=pool, width=wide)
-    buffer = io.BytesIO()
-    drawn.savefig(buffer, format=suffix)
-    write(out, buffer.getvalue())
+    write(out, content(drawn, suffix))
     print(out)

@@ -29,21 +29,10 @@ def command(
 
 
 def write_report(directory: str | Path) -> Path:
-    """Writes the report of a directory of results into this directory.
+    """Writes the report of a directory of results into this directory; returns the page, report.html.
 
-    Returns
-    -------
-    Path
-        The page, report.html.
-
-    Raises
-    ------
-    ExperimentError
-        The directory contains no results, or they cannot be read.
-    OSError
-        The page cannot be written.
-    OutputError
-        There is a report.html that Sojourn did not write, or that was changed since.
+    Raises ExperimentError if the directory contains no results or they cannot be read, OSError if the page cannot be
+    written, and OutputError if there is a report.html that Sojourn did not write, or that was changed since.
     """
     folder = Path(directory)
     if not folder.is_dir():

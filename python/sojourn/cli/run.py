@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from sojourn import _core
@@ -46,20 +45,19 @@ from sojourn.cli.outcome import (
     stop_reason,
 )
 from sojourn.cli.progress import Display
+from sojourn.cli.shown import show, width
 from sojourn.files import storage
 from sojourn.frame.pairs import check_baseline
 from sojourn.frame.results import Results, Run
 from sojourn.page.pairs import paired_groups_sheet, paired_sheet
 from sojourn.page.stations import stations_sheet
 from sojourn.page.tables import (
-    PLAIN_WIDTH,
     as_table,
     fitting,
     groups_as_table,
     groups_table,
     inner_sheet,
     overview_sheet,
-    plain,
     results_table,
     shortened,
 )
@@ -236,19 +234,15 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
     if more:
         shown = [run for arm in results.arms[:most] for run in arm.runs]
         results = Results({**results.summary, "runs": [run.summary for run in shown]}, shown)
-    console = Console() if sys.stdout.isatty() else None
-    width = PLAIN_WIDTH if console is None else console.width
-    tables, left_out = tables_of(results, width, short=short)
+    wide = width()
+    tables, left_out = tables_of(results, wide, short=short)
     if baseline is not None and any(run.label == baseline for run in whole.runs):
         all_in = f"all are in {out / 'differences.csv'}" if out is not None else "--out DIR writes all"
         tables.append(as_table(shortened(paired_sheet(whole, baseline), most, all_in)))
         of_groups = paired_groups_sheet(whole, baseline)
-        tables += [] if of_groups is None else [groups_as_table(shortened(of_groups, most, all_in), width)]
+        tables += [] if of_groups is None else [groups_as_table(shortened(of_groups, most, all_in), wide)]
     for table in tables:
-        if console is None:
-            print(plain(table))
-        else:
-            console.print(table)
+        show(table)
     where = f"all are in {out / 'summary.csv'}" if out is not None else "--out DIR writes all, --json prints them"
     if more:
         print(f"and {more} more: {where}")
@@ -257,16 +251,16 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
     sys.stdout.flush()
 
 
-def tables_of(results: Results, width: int, *, short: bool) -> tuple[list[Table], bool]:
+def tables_of(results: Results, wide: int, *, short: bool) -> tuple[list[Table], bool]:
     """The tables to print, and whether they omit figures."""
-    whole = results_table(results, width=width)
+    whole = results_table(results, width=wide)
     if short:
         return [whole], False
-    of_groups = groups_table(results, width=width)
-    glance = fitting(overview_sheet(results), width)
+    of_groups = groups_table(results, width=wide)
+    glance = fitting(overview_sheet(results), wide)
     rows = whole.row_count + (0 if of_groups is None else of_groups.row_count)
     if glance is not None and rows > SCREEN:
         return [glance], True
-    on_air = fitting(stations_sheet(results), width, SCREEN)
-    inner = fitting(inner_sheet(results), width, INNER_ROWS)
+    on_air = fitting(stations_sheet(results), wide, SCREEN)
+    inner = fitting(inner_sheet(results), wide, INNER_ROWS)
     return [table for table in (whole, of_groups, on_air, inner) if table is not None], False

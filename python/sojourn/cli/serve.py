@@ -11,7 +11,7 @@ import typer
 from sojourn import _core
 from sojourn.cli.options import Set, overrides
 from sojourn.cli.outcome import complain
-from sojourn.cli.shell import Between, Outside, interfaces, prepared, results_of, show_aside
+from sojourn.cli.shell import Between, Outside, Queue, interfaces, prepared, results_of, show_aside
 from sojourn.linux import Datapath
 from sojourn.linux.shell import Shell
 from sojourn.live.feed import Feed
@@ -31,9 +31,7 @@ def command(
     backend: Annotated[
         str, typer.Option("--backend", help="Without COMMAND: sim, or datapath (real packets).")
     ] = Paced.name,
-    queue: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="Which [[queue]] of FILE; default: the first.")
-    ] = None,
+    queue: Queue = None,
     server: Annotated[
         list[str] | None,
         typer.Option(metavar="COMMAND", help="With COMMAND: start a server at the other end first; may be repeated."),

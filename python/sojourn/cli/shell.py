@@ -11,25 +11,27 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from sojourn import _core
 from sojourn.cli import mahimahi
 from sojourn.cli.options import BY_DEFAULT, Figures, Out, Set, formats_of, overrides
 from sojourn.cli.outcome import FAILED, Stopped, complain
 from sojourn.cli.run import tables_of
+from sojourn.cli.shown import show, width
 from sojourn.files import bounded
 from sojourn.frame.results import Results, Run
+from sojourn.frame.swept import as_file
 from sojourn.linux import Datapath
 from sojourn.linux.errors import LinuxError
 from sojourn.linux.shell import Shell
 from sojourn.live.panel import Panel
-from sojourn.page.tables import PLAIN_WIDTH, plain
 from sojourn.runs.backends import backend_of
 from sojourn.runs.comparison import overrides_for_queues
 from sojourn.runs.execution import as_run
 from sojourn.store.journal import Journal
 from sojourn.store.saving import Unsaved, run_into
+
+Queue = Annotated[str | None, typer.Option(metavar="LABEL", help="Which [[queue]] of FILE; default: the first.")]
 
 Between = Annotated[
     str | None,
@@ -60,9 +62,7 @@ def command(
     up: Annotated[str | None, typer.Option(help="Without FILE: its rate up; default: no queue that way.")] = None,
     delay: Annotated[str, typer.Option(help="Without FILE: propagation delay of the link, each way.")] = "0 ms",
     aqm: Annotated[str, typer.Option(help="Without FILE: its discipline, as codel or codel:target=10ms.")] = "pfifo",
-    queue: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="Which [[queue]] of FILE; default: the first.")
-    ] = None,
+    queue: Queue = None,
     server: Annotated[
         list[str] | None,
         typer.Option(
@@ -204,34 +204,17 @@ def _split(words: list[str], *, given: bool) -> tuple[str | None, list[str]]:
 
 def _text(rate: str, up: str | None, delay: str, aqm: str) -> str:
     """The experiment for a link given by options, as TOML."""
-    quoted = {
-        key: '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        for key, value in {"rate": rate, "delay": delay, "aqm": aqm.partition(":")[0], "up": up or ""}.items()
-    }
-    lines = [
-        'experiment = { duration = "1 s" }',
-        "[link]",
-        f"rate = {quoted['rate']}",
-        f"delay = {quoted['delay']}",
-        *([f"up = {{ rate = {quoted['up']} }}"] if up is not None else []),
-        "[[queue]]",
-        f"aqm = {quoted['aqm']}",
-    ]
-    return "\n".join(lines) + "\n"
+    link = {"rate": rate, "delay": delay} | ({"up": {"rate": up}} if up is not None else {})
+    return as_file({"experiment": {"duration": "1 s"}, "link": link, "queue": [{"aqm": aqm.partition(":")[0]}]})
 
 
 def show_aside(results: Results) -> None:
     """Prints the tables and what the user should know on standard error."""
-    console = Console(stderr=True) if sys.stderr.isatty() else None
-    width = PLAIN_WIDTH if console is None else console.width
     sys.stdout.flush()
     run = results.runs[0].summary
     if run["flows"]:
-        for table in tables_of(results, width, short=False)[0]:
-            if console is None:
-                print(plain(table), file=sys.stderr)
-            else:
-                console.print(table)
+        for table in tables_of(results, width(aside=True), short=False)[0]:
+            show(table, aside=True)
     else:
         complain("no packet has come")
     late = run.get("lateness_ms")

@@ -37,7 +37,7 @@ def arm_intervals(results: Results, metric: Metric, queue: str) -> list[Interval
     return [
         median_interval(
             [
-                metric.value(run.summary, queue) / metric.shown_per
+                metric.value(run.summary, queue) / metric.declared.per
                 for run in arm.runs
                 if not is_of_queue or has_queue(run.summary, queue)
             ]

@@ -46,7 +46,7 @@ class Heatmap(OfGrid):
             drawn, plots, panel_in = panels.layout(found, size, width, below=across)
             height_in = drawn.get_size_inches()[1] / max(1, len(plots) * panel_in / drawn.get_size_inches()[0])
             tables = []
-            for plot, panel in panels.each(plots, found):
+            for plot, panel in zip(plots, found, strict=True):
                 values = np.full((rows, columns), np.nan)
                 values[grid.indices(y)[panel.cells], grid.indices(x)[panel.cells]] = medians.middle[panel.cells]
                 plot.set_facecolor(panels.NO_DATA)
@@ -64,7 +64,7 @@ class Heatmap(OfGrid):
                 panels.name_places(plot, "y", panels.number_texts(up), max(0.8, min(height_in, 5.0) - 0.6))
             panels.name_panels(plots, found, panel_in)
             panels.name_axes(drawn, across.axis_label, up.axis_label)
-            panels.color_bar(drawn, plots, ScalarMappable(norm, panels.viridis()), shown.axis_label)
+            panels.color_bar(drawn, plots, ScalarMappable(norm, "viridis"), shown.axis_label)
             missing = (
                 "hatched: no value" if np.isnan(medians.middle).any() or len(grid) < columns * rows * len(found) else ""
             )

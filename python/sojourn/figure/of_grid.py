@@ -5,7 +5,7 @@ from __future__ import annotations
 from sojourn import _core
 from sojourn.figure import panels
 from sojourn.figure.panels import Panel
-from sojourn.frame.cells import Axis, CellTable
+from sojourn.frame.cells import LABEL, Axis, CellTable
 from sojourn.frame.columns import Measure
 from sojourn.frame.intervals import Intervals
 
@@ -23,5 +23,5 @@ class OfGrid:
         if across.key == up.key:
             raise _core.ExperimentError(f'--y: got "{up.key}", as --x; must be another key')
         shown = self._grid.measure(metric)
-        grid = panels.drawn_on(self._grid, [across.key, up.key], pool)
+        grid = self._grid.pooled([across.key, up.key, LABEL]) if pool else self._grid
         return grid, shown, panels.panels(grid, [across.key, up.key]), grid.intervals(shown)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import Any, Literal
 
-import matplotlib
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes as Plot
@@ -228,11 +227,6 @@ def number_texts(axis: Axis) -> tuple[str, ...]:
     return axis.texts if axis.numbers is None else tuple(map(short, axis.numbers.tolist()))
 
 
-def drawn_on(grid: CellTable, within: Sequence[str], pool: bool) -> CellTable:
-    """The grid to draw: the runs of all other keys but the queues together, if asked for."""
-    return grid.pooled([*within, LABEL]) if pool else grid
-
-
 def pooled_note(grid: CellTable, whole: CellTable) -> str:
     """The keys whose values are combined."""
     gone = [whole.axes[key].words for key in whole.varying if key not in grid.axes]
@@ -242,13 +236,3 @@ def pooled_note(grid: CellTable, whole: CellTable) -> str:
 def joined(*parts: str) -> str:
     """A sentence of parts; empty parts are omitted."""
     return "; ".join(part for part in parts if part)
-
-
-def viridis() -> Any:
-    """The colours of values: as bright in print as on screen, distinguishable by colour-blind readers."""
-    return matplotlib.colormaps["viridis"]
-
-
-def each(plots: Sequence[Plot], found: Sequence[Panel]) -> Iterator[tuple[Plot, Panel]]:
-    """The panels with what they show."""
-    return zip(plots, found, strict=True)

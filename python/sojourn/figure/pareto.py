@@ -69,7 +69,7 @@ class Pareto(OfGrid):
             # Goodputs of different links differ by far: each panel has its own scale.
             drawn, plots, panel_in = panels.layout(found, size, width, share_y=False)
             texts = panels.legend_texts(labels.texts, drawn)
-            for plot, panel in panels.each(plots, found):
+            for plot, panel in zip(plots, found, strict=True):
                 best = panel.cells[front(costs.middle[panel.cells], gains.middle[panel.cells])]
                 plot.step(
                     costs.middle[best], gains.middle[best], where="post", color="#555555", linewidth=1.0, zorder=1.5

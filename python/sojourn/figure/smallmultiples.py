@@ -54,7 +54,7 @@ class Lines(OfGrid):
             size = (5.2, 3.4) if len(found) == 1 else (2.6, 2.1)
             drawn, plots, panel_in = panels.layout(found, size, width, below=across)
             texts = panels.legend_texts(each.texts, drawn)
-            for plot, panel in panels.each(plots, found):
+            for plot, panel in zip(plots, found, strict=True):
                 for value, (text, look) in enumerate(zip(texts, _looks(grid, each), strict=True)):
                     members = panel.cells[grid.indices(y)[panel.cells] == value]
                     members = members[np.argsort(grid.indices(x)[members])]

@@ -237,9 +237,14 @@ class StyledFigure(Figure):
             self.set_layout_engine(engine)  # for what is drawn into it later
 
     def _repr_png_(self) -> bytes:
-        buffer = io.BytesIO()
-        self.savefig(buffer, format="png")
-        return buffer.getvalue()
+        return content(self, "png")
+
+
+def content(drawn: Figure, kind: str) -> bytes:
+    """The bytes of a file with a figure: ``png``, ``svg`` or ``pdf``."""
+    buffer = io.BytesIO()
+    drawn.savefig(buffer, format=kind)
+    return buffer.getvalue()
 
 
 def figure(width_in: float = 5.2, height_in: float = 3.4, *, width: Width | None = None) -> Figure:

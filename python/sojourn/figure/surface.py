@@ -96,7 +96,7 @@ class Surface(OfGrid):
         with style():
             size = (5.2, 3.8) if len(found) == 1 else (2.7, 2.3)
             drawn, plots, panel_in = panels.layout(found, size, width)
-            for plot, panel in panels.each(plots, found):
+            for plot, panel in zip(plots, found, strict=True):
                 known = panel.cells[np.isfinite(medians.middle[panel.cells])]
                 at = xs[grid.indices(x)[known]], ys[grid.indices(y)[known]]
                 _draw(plot, at, (x_log, y_log), medians.middle[known], levels, norm)
@@ -108,7 +108,7 @@ class Surface(OfGrid):
                 plot.grid(False)
             panels.name_panels(plots, found, panel_in)
             panels.name_axes(drawn, across.axis_label, up.axis_label)
-            panels.color_bar(drawn, plots, ScalarMappable(norm, panels.viridis()), shown.axis_label)
+            panels.color_bar(drawn, plots, ScalarMappable(norm, "viridis"), shown.axis_label)
             panels.headline(
                 drawn,
                 panels.joined(

@@ -43,7 +43,7 @@ def points(arm: Arm, queue: str, statistic: str) -> FloatArray:
     """
     goodput = metric_called("goodput_bps")
     rows = [
-        (float(sojourn[statistic]), goodput.value(run.summary, queue.rpartition("/")[2]) / goodput.shown_per)  # type: ignore[literal-required]
+        (float(sojourn[statistic]), goodput.value(run.summary, queue.rpartition("/")[2]) / goodput.declared.per)  # type: ignore[literal-required]
         for run in arm.runs
         if has_queue(run.summary, queue) and (sojourn := run.sojourn_ms(queue))["n"]
     ]

@@ -6,18 +6,10 @@ import sys
 
 
 def take(number: int, *, wait: bool = False) -> bool:
-    """Locks an open file against other processes, and against this one if it opens the file again.
+    """Locks an open file, by its descriptor, against other processes, and against this one if it opens the file again.
 
-    Parameters
-    ----------
-    number
-        Its descriptor; closing it unlocks the file.
-    wait
-        Until another that has the lock unlocks it.
-
-    Returns
-    -------
-    Whether it is locked. A file system without locks refuses nobody.
+    Closing the descriptor unlocks it. With ``wait``, waits until another that has the lock unlocks it. Returns whether
+    it is locked; a file system without locks refuses nobody.
     """
     if sys.platform == "win32":
         import msvcrt

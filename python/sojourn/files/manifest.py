@@ -118,20 +118,16 @@ class Manifest:
         except OSError:
             return False
 
-    def foreign(self, names: Iterable[str]) -> list[str]:
-        """Returns existing files that block files of these names and must not be replaced, sorted."""
-        found = {
-            self._blocked(name) or (name if os.path.lexists(self.folder / name) and not self.owns(name) else None)
-            for name in names
-        }
-        return sorted(name for name in found if name is not None)
-
     def refuse_foreign(self, names: Iterable[str]) -> None:
         """Checks that files of these names may be written.
 
         Raises OutputError if there are such files, and they must not be replaced.
         """
-        found = self.foreign(names)
+        blocking = {
+            self._blocked(name) or (name if os.path.lexists(self.folder / name) and not self.owns(name) else None)
+            for name in names
+        }
+        found = sorted(name for name in blocking if name is not None)
         if not found:
             return
         shown = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")

@@ -9,7 +9,6 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 
 from sojourn.files import interrupts
 from sojourn.files.manifest import Entry, Manifest, OutputError, locked
@@ -94,23 +93,11 @@ class Staging:
     directories created for them. A killed process can leave the hidden folder behind, but never a partial file under a
     final name.
 
-    Parameters
-    ----------
-    directory
-        Where the files go.
-    by
-        The writer, for the directory's list of our files.
-    replaces
-        Files of these writers are removed when the new files are in place, unless the user has changed them.
-    inside
-        A folder of the directory to which the names are relative.
-    key
-        ``keys.plan_key`` of the experiment whose results these are.
-    workspace
-        The hidden folder to use, which is kept; by default a new one.
-    rescue
-        If a file of the user's blocks a new file at the end, keep the new files beside it, in a folder named in the
-        error.
+    Their names are relative to the folder ``inside`` of the directory. ``by`` is their writer, for the directory's list
+    of our files. Files of the writers ``replaces`` are removed when the new ones are in place, unless the user has
+    changed them. ``key`` is the ``keys.plan_key`` of the experiment whose results these are, ``workspace`` the hidden
+    folder to use, which is kept; by default a new one. With ``rescue``, if a file of the user's blocks a new file at
+    the end, the new files are kept beside it, in a folder named in the error.
     """
 
     def __init__(
@@ -207,9 +194,7 @@ class Staging:
         self._workspace = self._given or Workspace.make(self._directory)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 with interrupts.held():

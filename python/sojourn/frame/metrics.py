@@ -33,21 +33,6 @@ class Metric:
         return ".".join(filter(None, [self.owner or self.group, self.declared.name]))
 
     @property
-    def heading(self) -> str:
-        """Column heading in a table for people, with the unit used there."""
-        return self.declared.heading
-
-    @property
-    def shown_per(self) -> float:
-        """Divisor from ``name``'s unit to that of ``heading``."""
-        return self.declared.per
-
-    @property
-    def digits(self) -> int:
-        """Decimal queues in a table."""
-        return self.declared.digits
-
-    @property
     def words(self) -> str:
         """Its description, for an axis or a wide heading."""
         whose = self.owner.partition(".")[2] or self.group
@@ -197,7 +182,7 @@ def samples_note(results: Results, metric: Metric) -> str:
     if counter is None or not known:
         return ""
     low, high = f"{min(known):.0f}", f"{max(known):.0f}"
-    return f"of {low if low == high else f'{low} to {high}'} {counter.heading} a run"
+    return f"of {low if low == high else f'{low} to {high}'} {counter.declared.heading} a run"
 
 
 MOST_QUEUES = 4

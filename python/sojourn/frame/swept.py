@@ -101,6 +101,11 @@ def as_toml(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def as_file(sections: Mapping[str, object]) -> str:
+    """An experiment file, a section a line."""
+    return "".join(f"{key} = {as_toml(value)}\n" for key, value in sections.items())
+
+
 def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else as_toml(name)
 

@@ -220,24 +220,10 @@ def advise(
 ) -> Advice:
     """Runs what a home's router may do: ``repeat`` seeds of each setting, from ``seed`` on.
 
-    Parameters
-    ----------
-    home
-        The line and what is done over it.
-    tried
-        The settings, doing nothing first. By default each discipline at the middle of ``home.shares``, then the best
-        of them at each share down and up.
-    file
-        The experiment file's path, to which a recording's traces are relative. It is not written.
-    command
-        The file's first line, a comment.
-
-    Raises
-    ------
-    RunError
-        A run failed.
-    KeyboardInterrupt
-        The user stopped it.
+    ``tried`` are the settings, doing nothing first. By default each discipline at the middle of ``home.shares``, then
+    the best of them at each share down and up. The experiment is not written; ``file`` is its path, to which a
+    recording's traces are relative, ``command`` its first line, a comment. Raises RunError if a run failed, and
+    KeyboardInterrupt if the user stopped it.
     """
 
     def text(some: Sequence[Setting]) -> str:

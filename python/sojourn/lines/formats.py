@@ -45,23 +45,12 @@ ACCEPTED = (
 def read(
     file: Path, *, up: Path | None = None, delay: Path | None = None, hold_s: float = HOLD_S, beside: Path | None = None
 ) -> Course:
-    """The course of the link in a recording.
+    """The course of the link in a recording; a trace of mahimahi or CellReplay is of the direction down.
 
-    Parameters
-    ----------
-    file
-        The recording; a trace of mahimahi or CellReplay is of the direction down.
-    up, delay
-        The trace of the other direction, and CellReplay's delay trace (``…-delay-light-pdo``).
-    hold_s
-        How long each of several speed tests lasts.
-    beside
-        The folder of the experiment file, to which the paths of traces are relative; by default the working directory.
-
-    Raises
-    ------
-    ExperimentError
-        The file cannot be read, is damaged or of no known format: one line.
+    ``up`` is the trace of the other direction, ``delay`` CellReplay's delay trace (``…-delay-light-pdo``), ``hold_s``
+    how long each of several speed tests lasts. ``beside`` is the folder of the experiment file, to which the paths of
+    traces are relative, by default the working directory. Raises ExperimentError if the file cannot be read, is damaged
+    or of no known format.
     """
     text = text_of(file)
     if not text.strip():

@@ -71,15 +71,8 @@ class Tree:
 def read(file: Path, network: Path | None = None) -> Tree | None:
     """The tree of ``ShapedDevices.csv``; None for another file.
 
-    Parameters
-    ----------
-    network
-        Its sites; by default the ``network.json`` beside it, if there is one.
-
-    Raises
-    ------
-    ExperimentError
-        A file is damaged, or a circuit's parent is no site: one line.
+    ``network`` has its sites, by default the ``network.json`` beside it, if there is one. Raises ExperimentError if a
+    file is damaged, or a circuit's parent is no site.
     """
     text = text_of(file)
     first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")

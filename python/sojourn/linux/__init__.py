@@ -14,7 +14,6 @@ records the packets.
 | ``kernel``, ``programs``, ``cpio`` | kernels and their modules; QEMU and the agent; initial file systems |
 | ``build`` | builds kernels as User-Mode Linux |
 | ``doctor`` | the requirements, and whether they are met |
-| ``agreement``, ``tolerances`` | whether two backends agree, and how closely they have to |
 """
 
 from sojourn.linux.backend import Linux, Place

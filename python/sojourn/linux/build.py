@@ -77,29 +77,15 @@ def build(
 ) -> Kernel:
     """Builds a kernel into the cache. Takes some minutes and three gigabytes of disk while it does.
 
-    A kernel of Debian's source that is in the cache already is not built again, unless that is wanted.
+    ``version``, like ``6.1``, is the one that the source must have. ``source`` is a tarball or an unpacked source,
+    which is not changed, by default Debian's package ``linux-source-VERSION``; what the cache has of it is built anew
+    only with ``again``. ``out`` is the kernel's folder in place of one in the cache; an earlier build there is
+    replaced. ``config`` has more options, in the form of a kernel's ``.config``; it needs ``out``, since the cache has
+    one kernel per release. ``say`` gets a line about each step.
 
-    Parameters
-    ----------
-    version
-        Like ``6.1``: the version that the source must have. None: any.
-    source
-        A tarball or an unpacked source, which is not changed; None: Debian's package ``linux-source-VERSION``.
-    out
-        The folder of the kernel, in place of one in the cache; an earlier build there is replaced.
-    say
-        Called with a line about each step.
-    config
-        More options, in the form of a kernel's ``.config``; needs ``out``, since the cache has one kernel per release.
-    again
-        Build the newest source of this version even if one is in the cache.
-
-    Raises
-    ------
-    ExperimentError
-        The version is malformed, the source is not that of a kernel, or ``config`` is missing or has no ``out``.
-    LinuxError
-        A program is missing, the kernel lacks an option, the package cannot be downloaded, or the build fails.
+    Raises ExperimentError if the version is malformed, the source is not that of a kernel, or ``config`` is missing or
+    has no ``out``, and LinuxError if a program is missing, the kernel lacks an option, the package cannot be
+    downloaded, or the build fails.
     """
     if version is None and source is None:
         raise ExperimentError("kernel build: got no version; must be one like 6.1, or --source")

@@ -318,36 +318,24 @@ def connected(lab: Lab, monitor: _core.Monitor, hosts: list[Host] | None = None)
                 one.wait()
 
 
-class Lack(msgspec.Struct, frozen=True):
-    """What a host lacks, and the command that gets it."""
+def lacks(host: Host, seen: dict[str, Any], frame: int = 0) -> list[dict[str, str]]:
+    """``what`` a host lacks, and the ``remedy``, from what its agent tells of it.
 
-    what: str
-    remedy: str
-
-
-def lacks(host: Host, seen: dict[str, Any], frame: int = 0) -> list[Lack]:
-    """What a host lacks, from what its agent tells of it. ``frame``: bytes of the largest Ethernet frame to pass."""
+    ``frame``: bytes of the largest Ethernet frame to pass.
+    """
     found = [
-        Lack(f"its kernel {seen['kernel']} has no {part}", f"modprobe {part}, or a kernel that has it")
+        {"what": f"its kernel {seen['kernel']} has no {part}", "remedy": f"modprobe {part}, or a kernel that has it"}
         for part in seen["lacking"]
     ]
     for name in host.wires:
         wire = seen["wires"][name]
         if wire is None:
-            found.append(Lack(f"there is no interface {name}", "ip -brief link shows those that there are"))
+            remedy = "ip -brief link shows those that there are"
+            found.append({"what": f"there is no interface {name}", "remedy": remedy})
         elif wire["mtu"] + 14 < frame:
-            found.append(
-                Lack(
-                    f"{name} takes packets of {wire['mtu']} B, the file's are larger",
-                    f"ip link set {name} mtu {frame - 14}",
-                )
-            )
+            what = f"{name} takes packets of {wire['mtu']} B, the file's are larger"
+            found.append({"what": what, "remedy": f"ip link set {name} mtu {frame - 14}"})
     return found
-
-
-def doctor(lab: Lab) -> list[dict[str, Any]]:
-    """Of each host, as ``examined``."""
-    return [examined(lab, host) for host in lab.hosts]
 
 
 def examined(lab: Lab, host: Host) -> dict[str, Any]:
@@ -363,5 +351,4 @@ def examined(lab: Lab, host: Host) -> dict[str, Any]:
     others = {f"sch_{kind}" for kind in OTHERS}
     seen["without"] = [part for part in seen["lacking"] if part in others]
     seen["lacking"] = [part for part in seen["lacking"] if part not in others]
-    found = [{"what": lack.what, "remedy": lack.remedy} for lack in lacks(host, seen)]
-    return {"name": host.name, "role": host.role, "lacks": found, **seen}
+    return {"name": host.name, "role": host.role, "lacks": lacks(host, seen), **seen}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 
 from sojourn import _core
 from sojourn.files.workspace import scratch
@@ -14,64 +12,32 @@ from sojourn.linux.errors import LinuxError
 from sojourn.linux.kernel import Kernel, module_content
 
 
-def run(job_json: str, seed: int, kernel: Kernel, modules: list[str], monitor: _core.Monitor) -> bytes:
-    """Boots a machine that carries out a job, and returns its recording.
+def run(
+    job_json: str,
+    seed: int,
+    kernel: Kernel,
+    modules: list[str],
+    monitor: _core.Monitor,
+    *,
+    radio: Sequence[str] | None = None,
+) -> bytes:
+    """Boots a machine that carries out a job, as the agent reads it, and returns its recording.
 
-    Parameters
-    ----------
-    job_json
-        The job as the agent reads it.
-    seed
-        Seed of the guest's random numbers.
-    modules
-        The modules that the job needs.
-    monitor
-        Receives the progress of the run, and can cancel it.
-
-    Raises
-    ------
-    LinuxError
-        The machine cannot be started, fails, hangs or is killed.
-    Cancelled
-        The monitor was told to stop.
+    ``seed`` is that of the guest's random numbers, ``modules`` are those that the job needs. With ``radio``, words for
+    the kernel's command line, the kernel was built with a radio, and the job is one on its Wi-Fi queues. Raises
+    LinuxError if the machine cannot be started, fails, hangs or is killed, and Cancelled if the monitor was told to
+    stop.
     """
     if not kernel.user_mode:
         programs.require(programs.QEMU)
-    with _booting(lambda: initial_files(job_json, kernel, modules)) as initrd:
-        if kernel.user_mode:
-            return user_mode.run(kernel, initrd, monitor)
-        return emulated.run(kernel, initrd, seed, monitor)
-
-
-def run_wifi(job_json: str, kernel: Kernel, options: list[str], monitor: _core.Monitor) -> bytes:
-    """Boots a kernel that was built with a radio, which carries out a job on its Wi-Fi queues.
-
-    Parameters
-    ----------
-    job_json
-        The job as the agent reads it.
-    options
-        Words for the kernel's command line: parameters of the radio.
-
-    Raises
-    ------
-    LinuxError
-        The machine cannot be started, fails, hangs or is killed.
-    Cancelled
-        The monitor was told to stop.
-    """
-    with _booting(lambda: initial_files(job_json, kernel, [], name="wifi.json")) as initrd:
-        return user_mode.run(kernel, initrd, monitor, options)
-
-
-@contextmanager
-def _booting(files: Callable[[], bytes]) -> Iterator[Path]:
-    """The file with a machine's initial file system; what the operating system refuses is an error of the machine."""
+    name = "job.json" if radio is None else "wifi.json"
     try:
         with scratch() as folder:
             initrd = folder / "initrd"
-            initrd.write_bytes(files())
-            yield initrd
+            initrd.write_bytes(initial_files(job_json, kernel, modules, name))
+            if kernel.user_mode:
+                return user_mode.run(kernel, initrd, monitor, radio or ())
+            return emulated.run(kernel, initrd, seed, monitor)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise LinuxError(f"virtual machine: {where}{error.strerror}") from None

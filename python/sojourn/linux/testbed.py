@@ -90,7 +90,7 @@ def check(lab: Lab, plan: _core.Plan) -> None:
         try:
             for one, own in zip(connections, zip(*parts, strict=True), strict=True):
                 for lack in lacks(one.host, one.ask({"look": _needs(own)}, "seen", monitor), frame):
-                    raise lab.refused(one.host, f"{lack.what}: {lack.remedy}")
+                    raise lab.refused(one.host, f"{lack['what']}: {lack['remedy']}")
             first = [Offset.ask(one, monitor) for one in connections]
             _prepare(connections, monitor)
             _listen(lab, connections, rate, monitor)

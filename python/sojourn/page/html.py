@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import jinja2
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from sojourn import _core
 
@@ -35,13 +33,6 @@ def picture(name: str, caption: str, read: Callable[[str], bytes]) -> Picture:
     if len(content) > LARGEST_SVG:
         kind, content = "png", read("png")
     return Picture(name, caption, f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}")
-
-
-def saved(drawn: Figure, kind: str) -> bytes:
-    """A figure as the bytes of an ``svg`` or ``png`` file."""
-    buffer = io.BytesIO()
-    drawn.savefig(buffer, format=kind)
-    return buffer.getvalue()
 
 
 def render(sections: Sequence[Mapping[str, Any]]) -> str:

@@ -33,7 +33,7 @@ def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] | No
         _caption(found),
         (
             *("queue", *swept_keys(results), *([queue_heading(results)] if several else [])),
-            *(f"{metric.group} {metric.heading}".strip() for metric in metrics),
+            *(f"{metric.group} {metric.declared.heading}".strip() for metric in metrics),
         ),
         tuple((*words, *(row[metric.name] for metric in metrics)) for words, row in rows.items()),
         1 + len(swept_keys(results)) + several,
@@ -53,7 +53,7 @@ def paired_groups_sheet(results: Results, baseline: str) -> Sheet | None:
         # One flow is always fair to itself.
         if group is not None and not (one.metric.declared.name == "jain_goodput" and group["flows"] == 1):
             row = rows.setdefault((*words_of(one.arm, swept_keys(results)), one.metric.group), {})
-            row[one.metric.heading] = _text(one)
+            row[one.metric.declared.heading] = _text(one)
     return Sheet(
         f"Application-level figures: difference from {baseline}",
         _caption(found),
@@ -72,10 +72,10 @@ def _caption(found: Sequence[Difference]) -> str:
 
 
 def _text(one: Difference) -> str:
-    interval, per = one.interval, one.metric.shown_per
+    interval, per = one.interval, one.metric.declared.per
     if math.isnan(interval.middle):
         return "–"
-    digits = one.metric.digits
+    digits = one.metric.declared.digits
     if abs(interval.middle) / per >= 10.0:
         digits = min(digits, 1)
 

@@ -107,7 +107,7 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
     return Sheet(
         title,
         _caption(shown, repeats_of(results)) + _without_chance(results) + above_capacity(results),
-        (*words, *(metric.heading for metric in shown)),
+        (*words, *(metric.declared.heading for metric in shown)),
         tuple(rows),
         len(words),
     )
@@ -245,7 +245,11 @@ def overview_sheet(results: Results) -> Sheet | None:
 
     def heading(metric: Metric, queue: str) -> str:
         where = metric.group or (queue if both or "/" in queue else "")
-        words = metric.heading.replace("p95", "delay p95") if metric.name == "sojourn_p95_ms" else metric.heading
+        words = (
+            metric.declared.heading.replace("p95", "delay p95")
+            if metric.name == "sojourn_p95_ms"
+            else metric.declared.heading
+        )
         return f"{where} {words}".strip()
 
     headings = [heading(metric, queue) for metric, queue in shown]
@@ -315,7 +319,7 @@ def results_table(results: Results, *, width: int = PLAIN_WIDTH) -> Table:
             metrics = [metric for metric in metrics if metric is not gone]
             sheet = results_sheet(results, metrics)
     if dropped:
-        words = ", ".join(metric.heading.partition(" ")[0] for metric in dropped)
+        words = ", ".join(metric.declared.heading.partition(" ")[0] for metric in dropped)
         sheet = replace(sheet, caption=f"{sheet.caption}; without {words}, for lack of width")
     return as_table(sheet, narrow=natural_width(sheet) > width)
 
@@ -436,8 +440,8 @@ def plain(renderable: RenderableType, width: int = PLAIN_WIDTH) -> str:
 
 
 def _cell(metric: Metric, arm: Arm, queue: str) -> str:
-    values = [metric.value(run.summary, queue) / metric.shown_per for run in arm.runs]
-    return interval_text(median_interval(values), metric.digits)
+    values = [metric.value(run.summary, queue) / metric.declared.per for run in arm.runs]
+    return interval_text(median_interval(values), metric.declared.digits)
 
 
 def interval_text(interval: Interval, digits: int) -> str:

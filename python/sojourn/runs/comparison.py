@@ -6,35 +6,25 @@ import re
 from collections.abc import Mapping, Sequence
 
 from sojourn._core import ExperimentError
-from sojourn.frame.swept import as_toml
+from sojourn.frame.swept import as_file
 
 
 def experiment_text(queues: Sequence[str], options: Mapping[str, object]) -> str:
     """The experiment as TOML. ``options`` are the keyword arguments of ``compare``."""
-    value = {key: as_toml(option if isinstance(option, int) else str(option)) for key, option in options.items()}
-    lines = [
-        "[experiment]",
-        f"duration = {value['duration']}",
-        f"warmup = {value['warmup']}",
-        f"repeat = {value['repeat']}",
-        f"seed = {value['seed']}",
-        "[link]",
-        f"rate = {value['rate']}",
-        f"buffer = {value['buffer']}",
-        "[[traffic]]",
-        'kind = "bulk"',
-        f"flows = {value['flows']}",
-        f"tcp = {value['tcp']}",
-        f"rtt = {value['rtt']}",
-        # Flows that start at the same time would make the runs of a deterministic queue equal for all seeds.
-        'start = "0..100 ms"',
-        f"ecn = {value['ecn']}",
-    ]
-    for queue in queues:
-        lines += ["[[queue]]", f"aqm = {as_toml(queue.partition(':')[0])}"]
-        if options["ecn"] and "ecn=" not in queue:
-            lines.append("ecn = true")
-    return "\n".join(lines) + "\n"
+    value = {key: option if isinstance(option, int) else str(option) for key, option in options.items()}
+    # Flows that start at the same time would make the runs of a deterministic queue equal for all seeds.
+    traffic = {"kind": "bulk", "start": "0..100 ms"} | {key: value[key] for key in ("flows", "tcp", "rtt", "ecn")}
+    return as_file(
+        {
+            "experiment": {key: value[key] for key in ("duration", "warmup", "repeat", "seed")},
+            "link": {key: value[key] for key in ("rate", "buffer")},
+            "traffic": [traffic],
+            "queue": [
+                {"aqm": queue.partition(":")[0]} | ({"ecn": True} if options["ecn"] and "ecn=" not in queue else {})
+                for queue in queues
+            ],
+        }
+    )
 
 
 def overrides_for_queues(queues: Sequence[str], command: str = "compare") -> list[tuple[str, str]]:

@@ -186,21 +186,10 @@ class StoredPlan:
 
 
 class Store:
-    """A folder with the results of sweeps.
+    """A folder with the results of sweeps. Several processes, on several machines, may use it at the same time.
 
-    Parameters
-    ----------
-    directory
-        The folder. Several processes, on several machines, may use it at the same time.
-    say
-        Called with a line for the user.
-    trusted
-        Whether to run the Python files of its plans even if other users may write to them.
-
-    Raises
-    ------
-    ExperimentError
-        The folder is not a store, or its version is different.
+    ``say`` is called with a line for the user. ``trusted``: whether to run the Python files of its plans even if other
+    users may write to them. Raises ExperimentError if the folder is not a store, or its version is different.
     """
 
     def __init__(

@@ -72,24 +72,13 @@ def run_into(
 ) -> Saved:
     """Runs a plan and saves its results in a directory.
 
-    Parameters
-    ----------
-    resume
-        Continue with the runs of an earlier process.
-    figures
-        The file formats of figures.
-    say
-        Called with a line for the user.
-    baseline
-        The label of the queue from which differences.csv has the differences of the others.
+    With ``resume`` it continues with the runs of an earlier process. ``figures`` are file formats, ``say`` gets each
+    line for the user, ``baseline`` is the label of the queue from which differences.csv has the differences of the
+    others.
 
-    Raises
-    ------
-    OutputError
-        The directory cannot be used, or another process makes runs for it; or, with ``resume``, it contains runs of
-        another experiment. Nothing was run.
-    Unsaved
-        The results could not be written, or the user interrupted the saving.
+    Raises OutputError if nothing was run: the directory cannot be used, another process makes runs for it, or, with
+    ``resume``, it contains runs of another experiment. Raises Unsaved if the results could not be written, or the user
+    interrupted the saving.
     """
     prepare(directory, files_of(plan, directory))
     header = Header(_core.version, plan.name, plan_key(plan, backend), len(plan.jobs))

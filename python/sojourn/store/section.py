@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from sojourn.figure.plots import Drawing
+from sojourn.figure.style import content
 from sojourn.files import typed
 from sojourn.frame.results import Results
 from sojourn.page.flows import flows_sheet
-from sojourn.page.html import Picture, picture, saved
+from sojourn.page.html import Picture, picture
 from sojourn.page.pairs import paired_groups_sheet, paired_sheet
 from sojourn.page.stations import stations_sheet
 from sojourn.page.tables import (
@@ -233,4 +234,4 @@ def _size(pictures: Sequence[Picture]) -> int:
 
 
 def _pictures(drawings: Iterable[Drawing], suffix: str = "") -> list[Picture]:
-    return [picture(f"{one.name}{suffix}", one.caption, partial(saved, one.draw())) for one in drawings]
+    return [picture(f"{one.name}{suffix}", one.caption, partial(content, one.draw())) for one in drawings]

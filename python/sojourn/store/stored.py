@@ -49,12 +49,8 @@ def _runs_of(plan: StoredPlan) -> tuple[dict[int, Run], dict[int, str]]:
 def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, hash_: str) -> Run | None:
     """Reads a run of another plan under the names of ``spec``. None if it cannot be read.
 
-    Parameters
-    ----------
-    part
-        The file of ``plan`` that had the run's row; a larger one may have replaced it.
-    hash_
-        ``StoredPlan.run_hash`` of the run.
+    ``part`` is the file of ``plan`` that had the run's row, which a larger one may have replaced; ``hash_`` the run's
+    ``StoredPlan.run_hash``.
     """
     try:
         index, text = files.again(partial(_row_of, plan, part, hash_))

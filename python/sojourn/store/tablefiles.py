@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.arrow import RUN_COLUMNS, with_run_columns
@@ -101,9 +100,7 @@ class TableFiles:
     def __enter__(self) -> TableFiles:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for name, file in list(self._files.items()):
             with self._or_dropped(TABLE_FILES[name]):
                 file.close()

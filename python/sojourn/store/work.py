@@ -51,25 +51,11 @@ def work(
     wait: bool = True,
     count: Callable[[int], None] | None = None,
 ) -> BaseException | None:
-    """Executes the missing runs of a sweep, and merges its files once all runs are done.
+    """Executes the missing runs of a sweep, by default in threads on the simulator; merges its files at the end.
 
-    Parameters
-    ----------
-    known
-        Runs of other sweeps by hash; they are not repeated.
-    jobs
-        The number of parallel runs.
-    backend, executor
-        Where they are made; by default in threads, on the simulator.
-    wait
-        Whether to wait while others execute the rest, and to take over if they die.
-    count
-        Called at the end with the number of runs executed here.
-
-    Returns
-    -------
-    BaseException or None
-        Why runs are missing: a KeyboardInterrupt, or the OSError of a failed write.
+    ``known`` are runs of other sweeps by hash, which are not repeated. ``wait``: whether to wait while others execute
+    the rest, and to take over if they die. ``count`` is called at the end with the number of runs executed here.
+    Returns why runs are missing: a KeyboardInterrupt, or the OSError of a failed write.
     """
     stopped_by: BaseException | None = None
     with interrupts.held() as presses, Batches(plan, known or {}, wait=wait, stopping=presses) as batches:
@@ -210,16 +196,9 @@ class _Claimed:
 class Batches:
     """The batches of a sweep, one after another, as runs to be made: each is claimed first and written at its end.
 
-    Parameters
-    ----------
-    known
-        Runs of other sweeps by hash; they are not repeated.
-    wait
-        Whether to go on until every batch is done, by whichever worker; otherwise, until all are claimed.
-    only
-        The one batch to make; by default all.
-    stopping
-        Once it is true, no run is given any more.
+    ``known`` is that of ``work``. With ``wait`` it is over when every batch is done, by whichever worker; otherwise,
+    when all are claimed. ``only`` is the one batch to make, by default all. Once ``stopping`` is true, no run is given
+    any more.
     """
 
     def __init__(

@@ -165,17 +165,8 @@ def save(
 ) -> list[Path]:
     """Writes figures, inputs.json, measured.json, claims.md and claims.json to a directory, all or none.
 
-    With variants also variants.json.
-
-    Returns
-    -------
-    list of Path
-        The figures.
-
-    Raises
-    ------
-    OSError
-        The directory cannot be written to, or the disk is full.
+    With variants also variants.json. Returns the figures. Raises OSError if the directory cannot be written to, or the
+    disk is full.
     """
     with Staging(directory, by="study", rescue=True) as staging:
         made_of = None if results.made_of is None else f"{results.made_of} {drawing_code()}"

@@ -147,27 +147,12 @@ def run_study(
     report: Report | None = None,
     announce: Callable[[int, float], None] | None = None,
 ) -> StudyResults:
-    """Runs the experiments of a study.
+    """Runs the experiments of a study, or only those of a ``figure``.
 
-    Parameters
-    ----------
-    study
-        From ``find``.
-    figure
-        Make only the runs of this figure.
-    quick
-        Fewer or shorter runs, as in the recipe: for a quick look, not for a verdict.
-    backend, jobs, report
-        As for ``sojourn.run``.
-    store
-        Keeps the runs; those that it has are not made again. Only for the simulator.
-    announce
-        Called before the first run with the number of runs and their total of simulated seconds.
-
-    Raises
-    ------
-    ExperimentError
-        There is no such figure, or an experiment file or a claim has an error.
+    ``quick``: fewer or shorter runs, as in the recipe, for a quick look and not for a verdict. ``backend``, ``jobs``
+    and ``report`` are as for ``sojourn.run``. A ``store`` keeps the runs; those that it has are not made again.
+    ``announce`` is called before the first run with the number of runs and their total of simulated seconds. Raises
+    ExperimentError if there is no such figure, or an experiment file or a claim has an error.
     """
     check_claims(study)
     where = backend_of(backend)

@@ -60,14 +60,8 @@ def fill(
 ) -> str:
     """Replaces formulas by numbers; if a formula has several values, by the lowest and the highest.
 
-    Parameters
-    ----------
-    grids
-        The experiments: for each, the places of the text, and everything that was run.
-    derived, schemes
-        As for ``instances``.
-    others
-        The experiments that formulas may name.
+    ``grids`` has for each experiment the places of the text, and everything that was run; ``others`` are the
+    experiments that formulas may name. ``derived`` and ``schemes`` are as for ``instances``.
     """
 
     def number(match: re.Match[str]) -> str:

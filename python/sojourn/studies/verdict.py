@@ -107,15 +107,7 @@ NO_RESULT = {
 
 
 def judge(study: Study, grids: Mapping[str, Grid]) -> list[Judgement]:
-    """Judges every claim of the study, in the paper's order.
-
-    Parameters
-    ----------
-    study
-        The paper.
-    grids
-        The runs, by experiment; claims about other experiments were not run.
-    """
+    """Judges every claim of the study, in the paper's order, by the runs of its experiments."""
     return [_judge(claim, study, grids) for claim in study.claims]
 
 

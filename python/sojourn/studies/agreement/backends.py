@@ -249,7 +249,7 @@ def overlay(named: Named) -> Results:
 def _caption(named: Named) -> str:
     reference, *others = named
     other = others[0] if len(others) == 1 else "other"
-    judged = ", ".join(metric.heading.partition(" ")[0] for metric in METRICS if metric.name in TOLERANCES)
+    judged = ", ".join(metric.declared.heading.partition(" ")[0] for metric in METRICS if metric.name in TOLERANCES)
     return (
         f"judged: {judged}; difference: ({other} - {reference}) / {reference}, with ! if its interval is beyond the "
         "tolerance, with ? if more repeats are needed to say; "
@@ -288,7 +288,7 @@ def sheet(named: Named, look: int = 1) -> Sheet:
             cells += ["distance", ""]
         else:
             cells += [
-                f"{metric.group} {metric.heading}".strip(),
+                f"{metric.group} {metric.declared.heading}".strip(),
                 _metric_text(next(iter(of_others.values())).first, metric),
             ]
         for name in others:
@@ -318,7 +318,7 @@ def _cells(row: Agreement | None, metric: Metric | None) -> list[str]:
 
 
 def _metric_text(value: float, metric: Metric) -> str:
-    return _number(value / metric.shown_per, metric.digits)
+    return _number(value / metric.declared.per, metric.declared.digits)
 
 
 def _number(value: float, digits: int) -> str:

@@ -6,8 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sojourn.figure.style import content
 from sojourn.files import typed
-from sojourn.page.html import Picture, picture, saved
+from sojourn.page.html import Picture, picture
 from sojourn.store.folder import load
 from sojourn.store.section import ranges
 from sojourn.studies.agreement import backends as agreement
@@ -42,7 +43,7 @@ def _pictures(named: agreement.Named) -> list[Picture]:
         picture(
             f"agreement_cdf_{direction}",
             f"The sojourn time, {direction}: share of packets that waited at most so long.",
-            partial(saved, agreement.figure(named, direction)),
+            partial(content, agreement.figure(named, direction)),
         )
         for direction in directions
     ]

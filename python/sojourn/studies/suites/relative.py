@@ -62,10 +62,7 @@ def relative_map(
 ) -> Figure:
     """Two maps beside each other, a row per scenario and a column per queue: mean delay, and goodput.
 
-    Parameters
-    ----------
-    delay, goodput
-        Ratios to the reference in the same scenario, of shape (scenarios, queues); NaN where there is none.
+    Both are ratios to the reference in the same scenario, of shape (scenarios, queues); NaN where there is none.
     """
     families = by_family(queues)
     order = [list(queues).index(queue) for _, members in families for queue in members]

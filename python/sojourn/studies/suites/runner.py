@@ -86,23 +86,11 @@ def evaluate(
     store: Store | None = None,
     report: Report | None = None,
 ) -> Evaluation:
-    """Runs every scenario of a suite.
+    """Runs every scenario of a suite; ``quick``: with fewer repeats.
 
-    Parameters
-    ----------
-    queue
-        The discipline under test: a name, with parameters after a colon as for ``compare``.
-    against
-        Others to show beside it. Drop-tail is always shown.
-    quick
-        Fewer repeats.
-    store
-        Keeps the runs; those that it has are not made again.
-
-    Raises
-    ------
-    ExperimentError
-        A discipline or one of its keys is wrong, or an experiment file has an error.
+    ``queue`` is the discipline under test: a name, with parameters after a colon as for ``compare``. ``against`` are
+    others to show beside it and drop-tail. A ``store`` keeps the runs; those that it has are not made again. Raises
+    ExperimentError if a discipline or one of its keys is wrong, or an experiment file has an error.
     """
     arms = arms_of(queue, suite, against)
     planned = plan(arms, suite, quick=quick)
