@@ -107,7 +107,7 @@ def keep_reference(name: str, run: sj.Run, window_s: tuple[float, float]) -> Non
         "sojourn_ms": {
             "n": int(steady.size),
             "mean": round(float(steady.mean()), 3),
-            **{key: round(quantile(steady, level) or 0.0, 3) for key, level in LEVELS.items()},
+            **{key: round(quantile(steady, level), 3) for key, level in LEVELS.items()},
             "max": round(float(steady.max()), 3),
         },
         "startup_peak_ms": round(float(early.max()), 3),

@@ -14,12 +14,17 @@ import numpy.typing as npt
 
 from sojourn import Run
 from sojourn.frame.series import DIRECTIONS, FATES
-from sojourn.frame.statistics import quantile
+from sojourn.frame.statistics import quantiles
 from sojourn.studies.agreement.tolerances import TOLERANCES
 
 FloatArray = npt.NDArray[np.float64]
 Figures = Mapping[str, float | None]
 """A figure per metric; None where there is none, as the RTT of a ping that was not sent."""
+
+
+def quantile(values: FloatArray, level: float) -> float:
+    """The smallest of the values that at least this share of all does not exceed, as in a summary. Some are needed."""
+    return float(quantiles(values, np.array([level]))[0])
 
 
 @dataclass(frozen=True)
