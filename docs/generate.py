@@ -63,7 +63,8 @@ Linux's HTB, which forgets what exceeds a minute. A link that pauses is a trace 
 bytes (without its headers on the link). Each line is a time in whole milliseconds, not before that of the line above.
 Equal lines are several packets at once; an opportunity without a packet is lost; small packets share one. The trace
 repeats after its last time. [varying-rate.toml](../examples/varying-rate/varying-rate.toml) has one. Its path is
-relative to the experiment file, in `--set link.rate.trace=PATH` to the working directory.
+relative to the experiment file, in `--set link.rate.trace=PATH` to the working directory. A trace of delays is another
+format: a line per change from 0 s on, with the time in seconds and the delay in milliseconds: `1.5,20`.
 
 Editors complete and check the file by its JSON Schema: `sojourn list schema > experiment.schema.json`, and in the file,
 for [Taplo](https://taplo.tamasfe.dev) and the editors that use it, the line `#:schema ./experiment.schema.json`.
@@ -148,7 +149,7 @@ def _list(schema: Schema) -> str:
 
 def _written(pattern: str) -> str:
     if "\\.\\." in pattern:
-        return 'a range, `"0..1 s"`'
+        return 'a range, `"0.1..2 %"`' if "%" in pattern else 'a range, `"0..1 s"`'
     if "packets?|p|B" in pattern:
         return '`"83 packets"`, `"150 kB"`'
     return next((text for end, text in WRITTEN if pattern.endswith(end)), 'data, `"1514 B"`')

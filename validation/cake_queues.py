@@ -85,6 +85,28 @@ packets = true
 """One flow always has more to send than the rate, seven others now and then."""
 
 
+LITTLE = """
+[experiment]
+name = "queues that send little"
+duration = "20 s"
+warmup = "5 s"
+[link]
+rate = "10 Mbit/s"
+[[queue]]
+aqm = "cake"
+bandwidth = "9.5 Mbit/s"
+[[traffic]]
+kind = "bulk"
+rtt = "30 ms"
+[[traffic]]
+kind = "cbr"
+flows = 8
+rate = "64 kbit/s"
+packet = "160 B"
+rtt = "30 ms"
+"""
+"""One bulk flow, and eight that send little."""
+
 UNRESPONSIVE = """
 [experiment]
 name = "more than the share from every flow"
@@ -170,6 +192,10 @@ def _page(seeds: int) -> Iterator[str]:
         for queues in QUEUES[1:] if sync != "200 us" else QUEUES:
             more = {"queue__0__sync_time": sync} if queues > 1 else {}
             yield _lag(queues, sync if queues > 1 else "–", _runs(STEPS, seeds, queue__0__queues=queues, **more))
+    yield from USED.splitlines()
+    for queues, sync in ((1, "–"), (4, "200 us"), (4, "10 ms")):
+        more = {"queue__0__sync_time": sync} if queues > 1 else {}
+        yield _used(queues, sync, _runs(LITTLE, seeds, queue__0__queues=queues, **more))
     yield from _beside()
     yield ""
     yield f"Measured on {datetime.now(UTC):%Y-%m-%d} by `python validation/cake_queues.py --seeds {seeds}`."
@@ -221,6 +247,11 @@ def _ends(of: Sequence[float]) -> str:
     return f"{min(of):.4f} to {max(of):.4f}"
 
 
+def _used(queues: int, sync: str, runs: list[sj.Run]) -> str:
+    shares = [run.summary["bottleneck"]["down"]["utilization"] * 10 / 9.5 for run in runs]
+    return f"| {queues} | {sync} | {median(shares):.1%} | {min(shares):.1%} | {max(shares):.1%} |"
+
+
 def _lag(queues: int, sync: str, runs: list[sj.Run]) -> str:
     over, under, total = [], [], []
     for run in runs:
@@ -267,12 +298,21 @@ LAG = """
 One flow sends 150 Mbit/s all the time, and seven others 150 Mbit/s for 10 ms in 70 on the mean. What leaves in each
 millisecond, relative to the rate: the mean, and the 1st and the 99th percentile. A queue that becomes active counts for
 another when that one sends next, `sync_time` after its last count or later; until then both together exceed the rate.
-With Linux's 200 us no rate is lost and none is gained on the mean; single milliseconds, of eight packets at this rate,
-have two packets less or more. With 10 ms up to 0.6 % of the rate is not used.
+At this load, which always fills the link, no rate is lost and none is gained on the mean with Linux's 200 us; single
+milliseconds, of eight packets at this rate, have two packets less or more. With 10 ms up to 0.6 % is not used.
 
 | queues | sync_time | mean | 1 % | 99 % |
 | --: | --- | --: | --: | --: |"""
 
+USED = """
+## How much of the rate is used where queues send little
+
+At 9.5 Mbit/s one bulk flow beside eight that send 64 kbit/s each. A queue that has sent one small packet since
+another's last count is active for it, as one that always sends, and most of its share is not used. The part of the rate
+that is used, median and extremes over the seeds:
+
+| queues | sync_time | median | least | most |
+| --: | --- | --: | --: | --: |"""
 BESIDE = """
 ## Beside the kernel
 
@@ -282,7 +322,9 @@ eight flows of 60 Mbit/s each, whose queues are those that the simulator's hash 
 | queues | flows in them | Linux, least and largest | simulator | furthest |
 | --: | --- | --- | --- | --: |"""
 BESIDE_LAG = """
-Flows that come and go, as above, on a device that takes no time, and what leaves in each millisecond:
+Flows that come and go, as above, on a device that takes no time, and what leaves in each millisecond. The extremes of
+two and four queues are a packet further from the mean in the simulator; the cause is not known. Queues that send little
+were not compared.
 
 | queues | | mean | 1 % | 99 % |
 | --: | --- | --: | --: | --: |"""

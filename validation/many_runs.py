@@ -133,7 +133,7 @@ def asked_again(folder: Path) -> Iterator[Finding]:
 
 def kills(folder: Path) -> Iterator[Finding]:
     """Workers killed at random times, with two runs at a time each."""
-    # More than a hundred workers finish in their times: who finishes the last run also merges the files.
+    # Enough runs that some are missing after each kill: the worker that makes the last one also merges the files.
     file = written(folder, seeds=100, duration="200 s", rate="40 Mbit/s")
     sweep = _core.Sweep.read_file(str(file), [])
     plans = [Store.make(folder / name).add(file, [], sweep, BATCH_RUNS) for name in ("undisturbed", "disturbed")]

@@ -169,3 +169,11 @@ def test_inner_queues_are_compared_with_those_of_the_same_discipline():
     inner = {row["label"] for row in rows if str(row["metric"]).startswith("queue.bulk.")}
     assert inner == {"slow"}
     assert {row["label"] for row in rows} == {"slow", "cake"}
+
+
+def test_a_metric_of_the_whole_run_has_one_difference_without_a_direction():
+    text = EXPERIMENT.replace("[link]\n", '[link]\nup = { rate = "2 Mbit/s" }\n')
+    rows = difference_rows(sj.run_text(text, jobs=2), "pfifo")
+    directions = [row["direction"] for row in rows if row["metric"] == "timeouts"]
+    assert directions == [""]
+    assert [row["direction"] for row in rows if row["metric"] == "sojourn_p50_ms"] == ["down", "up"]

@@ -132,9 +132,9 @@ def run_and_show(
 ) -> None:
     """Runs a plan, saves its results and prints the tables, or summary.json.
 
-    Raises ExperimentError if no queue has the baseline's label, or there are too few repeats for ``until``; nothing was
-    run, Stopped if a run failed, the user interrupted, or the results could not be written, and OutputError if ``out``
-    cannot be written to, or contains files of the user's that must not be replaced.
+    Raises ExperimentError before anything is run if no queue has the baseline's label, or there are too few repeats for
+    ``until``; OutputError if ``out`` cannot be written to, or contains files of the user's that must not be replaced;
+    Stopped if a run failed, the user interrupted, or the results could not be written.
     """
     if baseline is not None:
         check_baseline(baseline, [label for _, _, _, label in plan.jobs])

@@ -65,11 +65,10 @@ def interval_frame(results: Results, metrics: Sequence[Metric]) -> IntervalFrame
         for queue in queues:
             link, _, direction = queue.rpartition("/")
             for metric in metrics:
-                is_whole = bool(metric.group) or metric.declared.over == "run"
-                if is_whole and queue != queues[0]:
+                if metric.is_of_run and queue != queues[0]:
                     continue
-                where = {"link": "" if is_whole else link} if link else {}
-                where["direction"] = "" if is_whole else direction
+                where = {"link": "" if metric.is_of_run else link} if link else {}
+                where["direction"] = "" if metric.is_of_run else direction
                 found = median_interval([metric.value(run.summary, queue) for run in arm.runs])
                 if not math.isnan(found.middle):
                     values = {"median": found.middle, "low": found.low, "high": found.high, "n": found.n}

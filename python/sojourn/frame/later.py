@@ -20,11 +20,11 @@ else:
         """Stands for a module; what was used of it is kept."""
 
         def __init__(self, name: str) -> None:
-            self.__dict__["name of the module"] = name
+            self.__name = name  # mangled, so that no name of the module is hidden
 
         def __getattr__(self, attribute: str) -> object:
-            found = getattr(import_module(self.__dict__["name of the module"]), attribute)
-            self.__dict__[attribute] = found
+            found = getattr(import_module(self.__name), attribute)
+            setattr(self, attribute, found)
             return found
 
     duckdb, np, npt = map(_Later, ("duckdb", "numpy", "numpy.typing"))

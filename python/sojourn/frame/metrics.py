@@ -28,6 +28,11 @@ class Metric:
     """The first part of its name, if that is neither a queue's nor a group's: ``queue.sparse``, ``station.phone``."""
 
     @property
+    def is_of_run(self) -> bool:
+        """It is of a group or of the whole run: the same in each of the run's rows."""
+        return bool(self.group) or self.declared.over == "run"
+
+    @property
     def name(self) -> str:
         """Column name in Arrow and pandas, with its unit as suffix."""
         return ".".join(filter(None, [self.owner or self.group, self.declared.name]))

@@ -56,13 +56,15 @@ def differences(results: Results, baseline: str, metrics: Sequence[Metric]) -> l
 def difference_rows(results: Results, baseline: str) -> list[dict[str, object]]:
     """``differences`` of all metrics as rows of differences.csv; units are in the metrics' names.
 
-    The figures of a group of flows have no link and no direction. An interval of fewer than two seeds is empty.
+    A metric of a group or of the whole run has one row, without link and direction. An interval of fewer than two seeds
+    is empty.
     """
     rows: list[dict[str, object]] = []
     for one in differences(results, baseline, columns(results)):
-        if math.isnan(one.interval.middle):
+        again = one.metric.is_of_run and one.queue != results.queues[0]
+        if again or math.isnan(one.interval.middle):
             continue
-        link, _, direction = ("", "", "") if one.metric.group else one.queue.rpartition("/")
+        link, _, direction = ("", "", "") if one.metric.is_of_run else one.queue.rpartition("/")
         several = one.interval.n > 1
         rows.append(
             {"label": one.arm.label, "baseline": baseline}
