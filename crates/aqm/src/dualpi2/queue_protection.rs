@@ -57,7 +57,7 @@ impl Parameters {
             ramp
         };
         Self {
-            critical_delay: critical.0.unwrap_or(ramp.0 + ramp.1),
+            critical_delay: critical.0.unwrap_or(ramp.0.saturating_add(ramp.1)),
             critical_score: critical.1,
             aging,
             ramp,
@@ -280,5 +280,16 @@ mod tests {
         assert_eq!(slow.critical_delay, MS(3));
         assert_eq!(of(100).ramp, (MS(1), MS(2)));
         assert_eq!(of(1).ramp, (MS(24), Duration::from_micros(1)));
+    }
+
+    /// A sum beyond the longest span is the longest span.
+    #[test]
+    fn the_longest_ramp_ends_with_the_longest_span() {
+        let of = |start| {
+            let link = (Rate::from_mbps(100), 1500);
+            Parameters::new((start, Duration::MAX), (None, CRITICAL_SCORE), AGING, link)
+        };
+        assert_eq!(of(MS(1)).critical_delay, Duration::MAX);
+        assert_eq!(of(Duration::ZERO).critical_delay, Duration::MAX);
     }
 }
