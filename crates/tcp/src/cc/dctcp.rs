@@ -5,8 +5,6 @@
 //! All packets are ECN-capable, including the handshake, retransmissions and pure acknowledgements (as Linux; §3.4
 //! leaves it open).
 
-use sojourn_units::Time;
-
 use super::{AckEvent, CongestionControl, Signal, Window, fraction, less, reno};
 use crate::seq::Seq;
 
@@ -88,18 +86,12 @@ impl CongestionControl for Dctcp {
             Signal::Loss | Signal::Timeout => fraction(window.cwnd, 1, 2),
         }
     }
-
-    fn on_timeout(&mut self, _now: Time, next: Seq) {
-        self.window_end = Some(next);
-        self.acked = 0;
-        self.marked = 0;
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sojourn_units::Duration;
+    use sojourn_units::{Duration, Time};
 
     /// A window of 100 segments of which the first `marked` are echoed; the last acknowledgement ends it.
     fn observe(dctcp: &mut Dctcp, round: u32, marked: u32) {

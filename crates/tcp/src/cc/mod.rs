@@ -171,7 +171,8 @@ pub trait CongestionControl: Send {
     /// Called on congestion. Returns the new slow start threshold, at least 2.
     fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32;
 
-    /// Called after `on_congestion` when the retransmission timer expired.
+    /// Called whenever the retransmission timer expires, after `on_congestion` if that was called too: a timeout within
+    /// a window that was reduced already does not reduce the threshold again.
     fn on_timeout(&mut self, _now: Time, _next: Seq) {}
 
     /// Called when a reduction is complete and was not undone; the window is then at the threshold.

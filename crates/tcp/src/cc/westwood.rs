@@ -9,7 +9,6 @@
 use sojourn_units::{Duration, Time};
 
 use super::{AckEvent, CongestionControl, Signal, Window, fraction, reno};
-use crate::seq::Seq;
 
 /// Length of a tick.
 const TICK: Duration = Duration::from_millis(4);
@@ -95,10 +94,14 @@ impl CongestionControl for Westwood {
         reno::grow(ack, window);
     }
 
-    /// After a timeout, ssthresh = BWE · RTTmin.
+    /// After a timeout, ssthresh = BWE · RTTmin; the least RTT is then discarded, because the path may have changed.
     fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32 {
         match signal {
-            Signal::Timeout => self.fill(),
+            Signal::Timeout => {
+                let fill = self.fill();
+                self.min_rtt = None;
+                fill
+            }
             Signal::Loss | Signal::EcnEcho => fraction(window.cwnd, 1, 2),
         }
     }
@@ -108,16 +111,12 @@ impl CongestionControl for Westwood {
         window.ssthresh = self.fill();
         window.cwnd = window.ssthresh;
     }
-
-    /// Discards the least RTT after a timeout, because the path may have changed.
-    fn on_timeout(&mut self, _now: Time, _next: Seq) {
-        self.min_rtt = None;
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seq::Seq;
 
     fn acknowledge(westwood: &mut Westwood, at_ms: u64, delivered: u32, rtt_ms: u64) {
         let ack = AckEvent {

@@ -303,15 +303,14 @@ impl Sender {
                 let undone = self.undo.is_spurious(facts.ts_ecr);
                 if undone {
                     self.undo_reduction(false);
+                } else {
+                    self.reordering.on_recovery_end();
+                    self.end_reduction();
                 }
                 if !self.sack {
                     self.duplicates = 0;
                 }
-                if !undone {
-                    self.end_reduction();
-                }
                 self.state = State::Open;
-                self.reordering.on_recovery_end();
             }
             _ => {}
         }
@@ -339,17 +338,19 @@ impl Sender {
         {
             // A late original filled a hole.
             self.reordering.seen = true;
-            if self.scoreboard.resent() == 0 {
-                self.forget_first_resend();
-                self.undo_reduction(true);
-                self.open_or_disorder();
+            if self.scoreboard.resent() > 0 {
+                return 0;
             }
-            return 0;
-        }
-        if facts.dsack && self.undo.all_were_duplicates() {
+            self.forget_first_resend();
             self.undo_reduction(true);
             self.open_or_disorder();
-            return 0;
+        }
+        if facts.dsack && self.undo.all_were_duplicates() {
+            self.undo_reduction(false);
+            self.open_or_disorder();
+        }
+        if self.state != State::Recovery {
+            return self.outside_recovery(facts, now); // what is lost nevertheless begins another recovery
         }
         if !self.sack {
             // A partial acknowledgement: the next segment is lost as well (RFC 6582 §3.2 step 3).
@@ -363,18 +364,45 @@ impl Sender {
         self.find_losses(now)
     }
 
+    /// After a timeout. An episode that ends may be followed by recovery at once, and so is the loss of a retransmission:
+    /// it is congestion after the timeout (tcp_fastretrans_alert of Linux).
     fn in_loss(&mut self, facts: &Facts<'_>, now: Time) -> u32 {
+        self.judge_timeout(facts);
+        if self.state != State::Loss {
+            return self.outside_recovery(facts, now);
+        }
+        if !self.sack {
+            return if facts.advanced {
+                self.scoreboard.mark_first_lost().segments
+            } else {
+                0
+            };
+        }
+        if self.recovery == Recovery::Rfc6675 {
+            return 0; // RFC 6675 §5.1: wait until all data outstanding at the timeout is acknowledged
+        }
+        let resent = self.scoreboard.resent();
+        let newly_lost = self.find_losses(now);
+        if self.scoreboard.resent() < resent {
+            self.new_data_first = false;
+            self.enter_recovery(facts.echo);
+        }
+        newly_lost
+    }
+
+    /// Ends the episode of a timeout that was spurious, or whose data has been acknowledged.
+    fn judge_timeout(&mut self, facts: &Facts<'_>) {
         if facts.advanced && self.undo.is_spurious(facts.ts_ecr) {
             self.undo_reduction(true);
             self.leave_loss();
-            return 0;
+            return;
         }
         if self.frto {
             if facts.acked.original_delivered {
                 // RFC 5682 §3.1 step 3b: data sent before the timeout arrives, so the timeout was spurious.
                 self.undo_reduction(true);
                 self.leave_loss();
-                return 0;
+                return;
             }
             if self.next.after(self.recovery_point) {
                 if facts.acked.sacked > 0 || facts.duplicate {
@@ -382,29 +410,17 @@ impl Sender {
                 }
             } else if facts.advanced && self.una.before(self.recovery_point) {
                 self.recovery_point = self.next;
-                if self.has_new_data() {
-                    self.new_data_first = true; // step 2b
-                    return 0;
-                }
-                self.frto = false;
+                self.new_data_first = self.has_new_data(); // step 2b
+                self.frto = self.new_data_first;
             }
         }
         if !self.una.before(self.recovery_point) {
             if self.undo.is_spurious(facts.ts_ecr) {
                 self.undo_reduction(false);
+            } else {
+                self.reordering.on_recovery_end();
             }
             self.leave_loss();
-            return 0;
-        }
-        if self.sack {
-            if self.recovery == Recovery::Rfc6675 {
-                return 0; // RFC 6675 §5.1: wait until all data outstanding at the timeout is acknowledged
-            }
-            self.find_losses(now)
-        } else if facts.advanced {
-            self.scoreboard.mark_first_lost().segments
-        } else {
-            0
         }
     }
 
@@ -556,7 +572,7 @@ impl Sender {
 
     /// Handles expiry of the retransmission timer (RFC 6298 §5.4 to §5.7, RFC 5681 §3.1).
     pub(super) fn enter_loss(&mut self, now: Time) {
-        let fresh = matches!(self.state, State::Open | State::Disorder | State::Cwr)
+        let fresh = matches!(self.state, State::Open | State::Disorder)
             || !self.recovery_point.after(self.una)
             || (self.state == State::Loss && self.backoff == 0);
         let new_recovery = !self.state.resends();
@@ -574,10 +590,10 @@ impl Sender {
             self.undo.prior_cwnd = self.window.cwnd;
             self.window.flight_size = self.scoreboard.outstanding();
             self.window.ssthresh = self.control.on_congestion(Signal::Timeout, &self.window);
-            self.control.on_timeout(now, self.next);
             self.start_undo();
             self.undo.first_resend_ms = None;
         }
+        self.control.on_timeout(now, self.next);
         self.tell_losses(now);
         self.probe = None; // the timeout now repairs the loss that the probe was sent for
         self.window.cwnd = self.scoreboard.in_flight() + 1;

@@ -160,10 +160,8 @@ impl Sender {
                 let losses = self.scoreboard.detect_losses(now, self.reordering_window());
                 self.lost = self.lost.wrapping_add(losses.segments);
                 if losses.segments > 0 && self.state != State::Recovery {
-                    if self.state != State::Loss {
-                        self.enter_recovery(false);
-                    }
-                    if self.state.reduces() && !self.capabilities.governs_window {
+                    self.enter_recovery(false);
+                    if !self.capabilities.governs_window {
                         self.reduction.set_window(
                             &mut self.window,
                             self.scoreboard.in_flight(),
