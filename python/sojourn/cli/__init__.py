@@ -7,6 +7,7 @@ input (one line on standard error), 128 and the number of a signal that stopped 
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -31,6 +32,8 @@ def main() -> NoReturn:
         if not {"serve", "shell"}.intersection(sys.argv):  # Their programs have the user's settings.
             # The threads with which NumPy multiplies matrices take longer to start than all else of it.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        # Results have no cycles: looking for some among the objects of many runs would take a tenth of the time.
+        gc.set_threshold(200_000)
         if sys.stdout is None:  # closed by the calling process, which wants no output
             sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
         for stream in (sys.stdout, sys.stderr):

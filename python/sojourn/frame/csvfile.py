@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
@@ -40,8 +41,8 @@ def _quoted(text: str) -> str:
 
 def _number(value: float) -> str:
     """The shortest digits that give the number back; with an exponent below 1e-6 and from 1e10 on."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return str(value)
+    if 1e-4 <= abs(value) < 1e10 or not math.isfinite(value):
+        return repr(value).removesuffix(".0")
     shortest = Decimal(repr(value)).normalize()
     sign, digits, power = shortest.as_tuple()
     if value == 0.0:

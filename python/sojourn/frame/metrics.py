@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.frame.registry import Declared, declared
@@ -32,7 +32,7 @@ class Metric:
         """It is of a group or of the whole run: the same in each of the run's rows."""
         return bool(self.group) or self.declared.over == "run"
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Column name in Arrow and pandas, with its unit as suffix."""
         return ".".join(filter(None, [self.owner or self.group, self.declared.name]))

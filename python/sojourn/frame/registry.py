@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -15,7 +15,7 @@ Over = Literal["run", "direction", "queue", "inner_queue", "group", "station"]
 """The element of a summary that has a metric."""
 
 
-class Declared(msgspec.Struct, frozen=True):
+class Declared(msgspec.Struct, frozen=True, dict=True):
     """A metric as it is declared."""
 
     name: str
@@ -53,9 +53,13 @@ class Declared(msgspec.Struct, frozen=True):
         """The number that an element has, in the summary's unit; NaN if it has none."""
         if self.not_of is not None and element["kind"] == self.not_of:
             return math.nan
-        first, *others = self.at
-        total = math.fsum(_number(element, key) for key in self.at) if others else _number(element, first)
+        first, *others = self._paths
+        total = math.fsum(_number(element, path) for path in self._paths) if others else _number(element, first)
         return math.nan if self.zero_is_none and total == 0.0 else total
+
+    @cached_property
+    def _paths(self) -> list[list[str]]:
+        return [key.split(".") for key in self.at]
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -74,15 +78,10 @@ class Unit(msgspec.Struct, frozen=True):
         return self.ending.startswith("_") and self.shown != ""
 
 
-def _number(element: Any, key: str) -> float:
-    for part in _parts(key):
-        element = None if element is None else element.get(part)
+def _number(element: Any, path: Sequence[str]) -> float:
+    for key in path:
+        element = None if element is None else element.get(key)
     return math.nan if element is None else float(element)
-
-
-@cache
-def _parts(key: str) -> tuple[str, ...]:
-    return tuple(key.split("."))
 
 
 @cache

@@ -53,10 +53,10 @@ def as_run(core: CoreRun) -> Run:
     """
 
     def read_table(name: Recorded) -> pa.Table | None:
-        if not is_installed("pyarrow"):
-            return None
         columns = core.table(name)
-        return None if columns is None else pa.table({key: as_arrow(column) for key, column in columns.items()})
+        if columns is None or not is_installed("pyarrow"):
+            return None
+        return pa.table({key: as_arrow(column) for key, column in columns.items()})
 
     return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), cache(read_table), cache(core.files))
 

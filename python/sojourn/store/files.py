@@ -1,9 +1,9 @@
 """Files of a store. They are written atomically, and their names contain a checksum.
 
 Any number of processes may read and write at the same time. A file can only be replaced by another with the same rows,
-so a reader whose file is gone lists the folder again (``again``). The files that a larger one replaces stay for
-``SETTLE_S`` after the larger one is there. So a listing has all rows: either nothing was removed while it was made, or
-the time of the folder's last change shows it, and a second listing has the larger file.
+so a reader whose file is gone lists the folder again (``again``). The files that a larger one replaces stay until the
+folder's clock has moved on since the larger one is there. So a listing has all rows: either nothing was removed while
+it was made, or the time of the folder's last change shows it, and a second listing has the larger file.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import re
 import sys
 import time
+import uuid
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -27,8 +28,10 @@ from sojourn.files import whole
 from sojourn.frame.later import pa, pq
 
 _NAME = re.compile(r"(\d+)-(\d+)-([0-9a-f]{8})\.parquet")
-SETTLE_S = 0.2
-"""How long files stay that a larger one replaces. It must exceed the resolution of a folder's time."""
+SETTLE_S = 2.0
+"""How long to wait at most for a folder's clock: the coarsest has steps of two seconds."""
+LOOK_S = 0.002
+"""Interval of looks at a folder's clock."""
 WAITS_S = (0.0, *(0.05 * 2**power for power in range(11)))
 """Waits before a folder is listed again, 102 s in total: network file systems repeat an old listing for up to 60 s."""
 
@@ -156,10 +159,21 @@ def _parts_in(folder: Path) -> list[Part]:
 
 def remove(old: Collection[Part]) -> None:
     """Removes files whose rows are in others now."""
-    if old:
-        time.sleep(SETTLE_S)
+    for folder in {part.path.parent for part in old}:
+        _settle(folder)
     for part in old:
         part.path.unlink(missing_ok=True)
+
+
+def _settle(folder: Path) -> None:
+    """Waits until the next change of a folder has a later time than its last one."""
+    last = _changed(folder)
+    until_s = time.monotonic() + SETTLE_S
+    probe = folder / f".now-{uuid.uuid4().hex}"
+    while _changed(folder) == last and time.monotonic() < until_s:
+        time.sleep(LOOK_S)
+        probe.touch()
+        probe.unlink()
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
 
 def setup_of(spec: _core.RunSpec, backend: str = "sim") -> str:
     """SHA-256, in hexadecimal, of everything that determines a run's results, except for its seed."""
-    document = json.loads(spec.document)
+    document = msgspec.json.decode(spec.document)
     experiment = document["experiment"]
     del document["set"], experiment["experiment"]["name"], experiment["experiment"]["seed"]
     for queue in experiment["queue"]:
