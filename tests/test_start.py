@@ -47,6 +47,15 @@ def test_a_run_without_figures_draws_nothing_and_needs_no_pandas(tmp_path: Path)
     assert loaded(names, "run", "start.toml", cwd=tmp_path) == []
 
 
+def test_texts_on_the_command_line_need_no_pydantic(tmp_path: Path):
+    (tmp_path / "start.toml").write_text(EXPERIMENT)
+    given = ["--out", "out", "--figures", "none", "--set", 'link.rate="5 Mbit/s"']
+    assert loaded(["pydantic", "pyarrow"], "run", "start.toml", *given, cwd=tmp_path) == ["pyarrow"]
+    assert loaded(["pydantic"], "run", "start.toml", "--jobs", "1", cwd=tmp_path) == ["pydantic"]
+    compare = ["compare", "pfifo", "codel", "--rate", "5 Mbit/s", "--rtt", "20 ms", "--duration", "1 s"]
+    assert loaded(["pydantic"], *compare) == []
+
+
 def test_figures_need_no_pandas(tmp_path: Path):
     (tmp_path / "start.toml").write_text(EXPERIMENT)
     names = ["pandas", "matplotlib"]

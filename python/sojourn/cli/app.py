@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from sojourn import _core
+from sojourn.cli import texts
 from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
 from sojourn.files import extras
 from sojourn.files.manifest import OutputError
@@ -74,7 +75,9 @@ class _Commands(Mapping[str, Any]):
         own = getattr(module, "app", None)
         if own is None:
             own = typer.Typer(**_OPTIONS)
-            own.command(name, hidden=name == HELPER)(module.helper if name == HELPER else module.command)
+            own.command(name, cls=texts.Command, hidden=name == HELPER)(
+                module.helper if name == HELPER else module.command
+            )
         command = get_command(own)
         command.name = name
         return command
@@ -90,6 +93,9 @@ class _Group(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = _Commands()  # type: ignore[assignment]
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return texts.first(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
