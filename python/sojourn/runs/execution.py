@@ -84,7 +84,7 @@ def make_runs(feed: Feed, executor: Executor, presses: Presses, report: Report |
     A Ctrl-C cancels the runs in progress, and a second one does not wait for them to end. The executor is closed; runs
     that succeed meanwhile are passed on.
     """
-    began = time.monotonic()
+    began = due_s = time.monotonic()
     running = 0
     try:
         while True:
@@ -102,9 +102,10 @@ def make_runs(feed: Feed, executor: Executor, presses: Presses, report: Report |
                 time.sleep(POLL_S)
             # Read only once: a Ctrl-C during the report appears in the next one.
             stopping = bool(presses)
-            if report is not None:
-                progress = feed.progress(executor.simulated_s(), time.monotonic() - began)
-                report(replace(progress, stopping=stopping))
+            now_s = time.monotonic()
+            if report is not None and (now_s >= due_s or stopping or feed.is_over and not running):
+                due_s = now_s + POLL_S
+                report(replace(feed.progress(executor.simulated_s(), now_s - began), stopping=stopping))
             if stopping:
                 return True
     finally:
