@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from sojourn.frame.csvfile import plain
@@ -22,9 +23,11 @@ def as_arrow(column: npt.NDArray[np.generic]) -> pa.Array:
 
 def values_as_arrow(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
     """Values as Arrow, None as null. Uses ``pa.array``, which loads pandas, only for values of mixed types."""
-    known = np.array([value is not None for value in values], dtype=np.bool_)
-    valid = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
-    kinds = {type(value) for value in values if value is not None}
+    kinds, valid = set(map(type, values)), None
+    if NoneType in kinds:
+        kinds.remove(NoneType)
+        known = np.array([value is not None for value in values], dtype=np.bool_)
+        valid = pa.py_buffer(np.packbits(known, bitorder="little"))
     if not kinds and kind is None:
         return pa.nulls(len(values))
     if kinds <= {str} and kind in (None, pa.string()):
@@ -32,7 +35,8 @@ def values_as_arrow(values: Sequence[Any], kind: pa.DataType | None = None) -> p
         ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
         return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(b"".join(texts)), valid)
     if kinds <= {int, float}:
-        numbers = np.array([0 if value is None else value for value in values], kind and kind.to_pandas_dtype())
+        given = values if valid is None else [0 if value is None else value for value in values]
+        numbers = np.array(given, kind and kind.to_pandas_dtype())
         type_ = pa.from_numpy_dtype(numbers.dtype)
         return pa.Array.from_buffers(type_, len(numbers), [valid, pa.py_buffer(numbers)])
     return pa.array(values, kind)

@@ -53,8 +53,9 @@ class Declared(msgspec.Struct, frozen=True, dict=True):
         """The number that an element has, in the summary's unit; NaN if it has none."""
         if self.not_of is not None and element["kind"] == self.not_of:
             return math.nan
-        first, *others = self._paths
-        total = math.fsum(_number(element, path) for path in self._paths) if others else _number(element, first)
+        paths = self._paths
+        # Most have one key, and a sweep asks for many.
+        total = _number(element, paths[0]) if len(paths) == 1 else math.fsum(_number(element, path) for path in paths)
         return math.nan if self.zero_is_none and total == 0.0 else total
 
     @cached_property

@@ -103,7 +103,7 @@ def make_runs(feed: Feed, executor: Executor, presses: Presses, report: Report |
             # Read only once: a Ctrl-C during the report appears in the next one.
             stopping = bool(presses)
             now_s = time.monotonic()
-            if report is not None and (now_s >= due_s or stopping or feed.is_over and not running):
+            if report is not None and (now_s >= due_s or stopping or (feed.is_over and not running)):
                 due_s = now_s + POLL_S
                 report(replace(feed.progress(executor.simulated_s(), now_s - began), stopping=stopping))
             if stopping:

@@ -78,9 +78,9 @@ def _figures(row: dict[str, object]) -> dict[str, object]:
 
 def _figure(value: object) -> object:
     # All figures are floats, since a whole number of one run may be a fraction in another. SQL ignores null.
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return None if math.isnan(value) else float(value)
-    return value
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _plain(value: object) -> object:
