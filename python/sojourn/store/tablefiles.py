@@ -151,6 +151,8 @@ class _File:
     def __init__(self, staging: Staging, name: str) -> None:
         self._temporary, self.final = staging.reserve(name)
         self._writer: pq.ParquetWriter | None = None
+        self._metadata: pq.FileMetaData | None = None
+        """What the end of the complete file says of all its row groups: long to read again for each of many."""
         self._groups = 0
 
     def append(self, table: pa.Table) -> int:
@@ -164,7 +166,9 @@ class _File:
     def read(self, group: int) -> pa.Table:
         """Reads a row group back, without the columns that name the run."""
         path = self._temporary if self._temporary.exists() else self.final
-        return pq.ParquetFile(path).read_row_group(group).drop_columns(RUN_COLUMNS)
+        with pq.ParquetFile(path, metadata=self._metadata) as file:
+            self._metadata = file.metadata
+            return file.read_row_group(group).drop_columns(RUN_COLUMNS)
 
     def close(self) -> None:
         """Completes the file."""
