@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 from matplotlib.figure import Figure
 
+from sojourn.figure.names import name_arms
 from sojourn.figure.of_results import OfResults
-from sojourn.figure.style import COLORS, Width, figure, legend, name_ticks, name_y, note, style, width_for
+from sojourn.figure.style import COLORS, Width, figure, legend, name_y, note, style, width_for
 from sojourn.frame.results import Arm
 from sojourn.schema import Link
 
@@ -68,7 +69,7 @@ class Airtime(OfResults):
             stack("nobody sends", SILENCE, lambda one: one["medium"]["idle_share"])
             axes.set_ylim(0.0, 1.0)
             axes.grid(axis="x", visible=False)
-            name_ticks(axes, [arm.title for arm in arms])
+            name_arms([axes], [arm.title for arm in arms], drawn.get_figwidth() - 0.7)
             name_y(axes, "share of the time")
             repeated = any(len(arm.runs) > 1 for arm in arms)
             note(axes, "mean of the repeats" if repeated else "")

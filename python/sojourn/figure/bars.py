@@ -9,13 +9,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sojourn.figure.names import name_arms
 from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import (
     Look,
     Width,
     figure,
     log_axis,
-    name_ticks,
     name_y,
     note,
     own_times,
@@ -96,7 +96,7 @@ class Bars(OfResults):
             drawn = figure(width_in=width_for(len(arms)), width=width)
             axes = drawn.add_subplot()
             draw_bars(axes, intervals, self._looks, shown.declared.scale)
-            name_ticks(axes, [arm.title for arm in arms])
+            name_arms([axes], [arm.title for arm in arms], drawn.get_figwidth() - 0.7)
             name_y(axes, shown.axis_label)
             repeated = any(interval.n > 1 for interval in intervals)
             spread = f"median of the repeats, {CONFIDENCE:.0%} confidence interval" if repeated else ""

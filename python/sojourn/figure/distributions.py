@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sojourn.figure.names import name_arms
 from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import (
     Look,
@@ -16,7 +17,6 @@ from sojourn.figure.style import (
     figure,
     legend,
     log_axis,
-    name_ticks,
     note,
     style,
     wants_log,
@@ -182,7 +182,7 @@ class Distributions(OfResults):
             axes = drawn.add_subplot()
             boxes = [sojourn_box(arm, queue, whiskers) for arm in arms]
             draw_boxes(axes, list(range(len(arms))), boxes, self._looks, width=0.55)
-            name_ticks(axes, [arm.title for arm in arms])
+            name_arms([axes], [arm.title for arm in arms], drawn.get_figwidth() - 0.7)
             axes.set(ylabel="sojourn time [ms]")
             low, high = whiskers
             meant = f"box: p25–p75, whiskers: p{low:g}, p{high:g}, diamond: mean"

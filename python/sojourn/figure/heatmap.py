@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from sojourn.figure import panels
+from sojourn.figure.names import name_places
 from sojourn.figure.of_grid import OfGrid
 from sojourn.figure.style import Width, style
 from sojourn.frame.columns import short
@@ -60,8 +61,8 @@ class Heatmap(OfGrid):
                 )  # fmt: skip
                 plot.grid(False)
                 tables.append(values)
-                panels.name_places(plot, "x", panels.number_texts(across), panel_in - 0.5)
-                panels.name_places(plot, "y", panels.number_texts(up), max(0.8, min(height_in, 5.0) - 0.6))
+                name_places(plot, "x", panels.number_texts(across), panel_in - 0.5)
+                name_places(plot, "y", panels.number_texts(up), max(0.8, min(height_in, 5.0) - 0.6))
             panels.name_panels(plots, found, panel_in)
             panels.name_axes(drawn, across.axis_label, up.axis_label)
             panels.color_bar(drawn, plots, ScalarMappable(norm, "viridis"), shown.axis_label)

@@ -16,7 +16,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from sojourn import _core
-from sojourn.figure.style import ABOVE, WIDTHS_IN, Width, figure, log_axis, plain_number, title, wants_log, wrapped
+from sojourn.figure.names import cut, name_places
+from sojourn.figure.style import (
+    ABOVE,
+    TALLEST_IN,
+    WIDTHS_IN,
+    Width,
+    figure,
+    log_axis,
+    plain_number,
+    title,
+    wants_log,
+    wrapped,
+)
 from sojourn.frame.cells import LABEL, Axis, CellTable
 from sojourn.frame.columns import short
 from sojourn.frame.statistics import CONFIDENCE, FloatArray, coverage_limit
@@ -79,9 +91,9 @@ def layout(
     rows = math.ceil(count / columns)
     if width is not None:
         scale = WIDTHS_IN[width] / columns / width_in
-        width_in, height_in = width_in * scale, max(1.6, height_in * min(1.0, scale))
+        width_in, height_in = width_in * scale, min(max(1.6, height_in * min(1.0, scale)), TALLEST_IN / rows)
     titles = max(wrapped(panel.title, width_in - 0.2).count("\n") for panel in found)
-    names = max(map(len, _cut(below.texts)), default=0) if below is not None and below.numbers is None else 0
+    names = max(map(len, cut(below.texts)), default=0) if below is not None and below.numbers is None else 0
     room_in = 0.055 * names * (1 if -count % columns == 0 else 2) + 0.15 * titles * rows
     drawn = figure(max(4.2, columns * width_in), max(2.4, rows * height_in) + room_in)
     if width is not None:
@@ -194,32 +206,9 @@ def scale_axis(plot: Plot, name: Literal["x", "y"], axis: Axis, room_in: float) 
         log_axis(plot, name)
 
 
-def name_places(plot: Plot, name: Literal["x", "y"], texts: Sequence[str], room_in: float) -> None:
-    """Names at the positions 0, 1, … of an axis; every second or third if there is no room for all."""
-    each_in = room_in / max(1, len(texts))
-    shown = _cut(texts)
-    longest = max(map(len, shown), default=0)
-    if name == "y":
-        step = max(1, math.ceil(0.14 / each_in))
-        plot.set_yticks(range(0, len(shown), step), shown[::step])
-        return
-    slanted = longest * 0.08 > each_in
-    step = max(1, math.ceil((0.16 if slanted else longest * 0.08) / each_in))
-    # Long names stand upright: slanted they would reach beyond the panel.
-    rotation = 0 if not slanted else 40 if longest < 9 else 90
-    plot.set_xticks(range(0, len(shown), step), shown[::step], rotation=rotation)
-    if rotation == 40:
-        for label in plot.get_xticklabels():
-            label.set(ha="right", rotation_mode="anchor")
-
-
-def _cut(texts: Sequence[str], longest: int = 20) -> list[str]:
-    return [text if len(text) <= longest else text[: longest - 1] + "…" for text in texts]
-
-
 def legend_texts(texts: Sequence[str], drawn: Figure) -> list[str]:
     """Names that fit into the width of a figure."""
-    return _cut(texts, max(12, int((drawn.get_size_inches()[0] - 0.6) / 0.07)))
+    return cut(texts, max(12, int((drawn.get_size_inches()[0] - 0.6) / 0.07)))
 
 
 def number_texts(axis: Axis) -> tuple[str, ...]:

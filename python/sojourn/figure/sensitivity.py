@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sojourn.figure import panels
+from sojourn.figure.names import name_places
 from sojourn.figure.panels import Panel
 from sojourn.figure.style import COLORS, Width, legend, style
 from sojourn.frame.cells import LABEL, CellTable
@@ -50,7 +51,7 @@ def sensitivity(grid: CellTable, shown: Measure, found: Sequence[Indices], width
             plot.grid(False, axis="x")
             if np.isnan(one.first).all():
                 plot.text(0.5, 0.5, "the same everywhere", transform=plot.transAxes, ha="center", color="#555555")
-            panels.name_places(plot, "x", names, panel_in - 0.6)
+            name_places(plot, "x", names, panel_in - 0.6)
         panels.name_panels(plots, named, panel_in)
         panels.name_axes(drawn, "", "share of the variance")
         legend(drawn, plots[0])

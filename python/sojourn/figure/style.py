@@ -24,6 +24,7 @@ from matplotlib.layout_engine import LayoutEngine, PlaceHolderLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sojourn.figure.filenames import FORMATS
+from sojourn.figure.names import differing
 from sojourn.files.storage import Staging
 from sojourn.frame.carried import above_capacity
 from sojourn.frame.metrics import Metric
@@ -61,6 +62,8 @@ _PALEST = 0.6
 Width = Literal["column", "page"]
 WIDTHS_IN: dict[Width, float] = {"column": 3.5, "page": 7.16}
 """The widths of one and two columns of a paper (IEEE's), in inches."""
+TALLEST_IN = 8.6
+"""Most of a figure with such a width: a page's text is 9.25 inches high, with the figure's caption."""
 LOG_FROM = 8.0
 """Values that differ by more than this factor are drawn on a logarithmic axis, so that small ones remain visible."""
 
@@ -90,6 +93,8 @@ _RC: dict[Any, Any] = {
     "pdf.fonttype": 42,
     "savefig.dpi": 200,
     "svg.hashsalt": "sojourn",
+    # Letters are as wide at the resolution of a file as at that of the layout.
+    "text.hinting": "none",
     # A label is text: its dollar signs do not enclose formulas.
     "text.parse_math": False,
 }
@@ -264,14 +269,6 @@ def width_for(arms: int) -> float:
     return max(4.2, min(12.0, 1.4 + 0.65 * arms))
 
 
-def name_ticks(axes: Axes, names: Sequence[str]) -> None:
-    """Labels the positions 0, 1, … on the horizontal axis, slanted if they would overlap."""
-    width_in = axes.bbox.width / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
-    room = max(1, int((width_in - 0.7) / 0.08))
-    crowded = max(map(len, names), default=0) * len(names) > room
-    axes.set_xticks(range(len(names)), names, rotation=35 if crowded else 0, ha="right" if crowded else "center")
-
-
 def name_y(axes: Axes, text: str) -> None:
     """Labels the vertical axis, in several lines if one would be longer than the height of the figure."""
     height_in = axes.get_figure(root=True).get_size_inches()[1]  # type: ignore[union-attr]
@@ -296,17 +293,21 @@ def legend(drawn: Figure, axes: Axes) -> None:
     handles, names = axes.get_legend_handles_labels()
     if not names:
         return
-    longest = max(map(len, names))
     width_in, height_in = drawn.get_size_inches()
-    name_in = _NAME_IN + _LETTER_IN * longest
-    if len(names) > ABOVE and not getattr(drawn, "is_fixed", False):
+    is_fixed = getattr(drawn, "is_fixed", False)
+    room = max(12, int((width_in - _NAME_IN) / _LETTER_IN))
+    if max(map(len, names)) > room or (is_fixed and len(names) > ABOVE):
+        names = [fill(name, room) for name in differing(names)]
+    name_in = _NAME_IN + _LETTER_IN * max(len(line) for name in names for line in name.split("\n"))
+    if len(names) > ABOVE and not is_fixed:
         columns = math.ceil(len(names) / 40)
         drawn.set_size_inches(width_in + columns * name_in, max(height_in, _ROW_IN * len(names) / columns + 0.3))
         drawn.legend(handles, names, loc="outside right upper", ncols=columns)
         return
     columns = max(1, min(4, len(names), int(width_in / name_in)))
-    rows = math.ceil(len(names) / columns)
-    drawn.set_size_inches(width_in, height_in + _ROW_IN * (rows - 1))
+    lines = [name.count("\n") + 1 for name in names]
+    rows = [max(lines[first : first + columns]) for first in range(0, len(names), columns)]
+    drawn.set_size_inches(width_in, height_in + _ROW_IN * (sum(rows) - 1))
     # matplotlib fills a legend column by column.
     order = [index for column in range(columns) for index in range(column, len(names), columns)]
     drawn.legend(

@@ -10,8 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sojourn.figure.bars import arm_intervals, draw_bars
+from sojourn.figure.names import name_arms
 from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import (
+    TALLEST_IN,
     WIDTHS_IN,
     Look,
     Width,
@@ -19,7 +21,6 @@ from sojourn.figure.style import (
     legend,
     log_axis,
     looks_of,
-    name_ticks,
     name_y,
     note,
     own_times,
@@ -38,6 +39,10 @@ MOST_LINES = 24
 """Most lines in the figures that are drawn by default."""
 MOST_IN_A_PANEL = 8
 """Most lines in one panel; beyond, there is a panel per combination of the other keys' values."""
+
+
+_WIDEST_IN = 12.5
+"""Most of an overview whose width is not given."""
 
 
 class _Scale:
@@ -61,10 +66,10 @@ class _Scale:
             return found.value / SHOWN.get(found.unit, (1.0, ""))[0]
         return float(self._names.index(value))
 
-    def apply(self, axes: Axes) -> None:
+    def apply(self, axes: Axes, room_in: float) -> None:
         """Gives axes their scale, or their names."""
         if not self._is_numeric:
-            name_ticks(axes, self._names)
+            name_arms([axes], self._names, room_in)
             return
         positions = [self._position(name) for name in self._names]
         if wants_log(positions) and min(positions) > 0.0:
@@ -84,10 +89,6 @@ def _panel(axes: Axes, metric: Metric, way_after: str, results: Results, width_i
     unit = metric.axis_label.removeprefix(metric.words).strip(" []")
     shown = f"{metric.words}{way_after}" + (f" [{unit}]" if unit and metric.declared.scale is None else "")
     title(axes, "\n".join(filter(None, [shown, samples_note(results, metric)])), width_in)
-    name_ticks(axes, [arm.title for arm in results.arms])
-    axes.tick_params(axis="x", labelrotation=30)
-    for label in axes.get_xticklabels():
-        label.set_horizontalalignment("right")
 
 
 class Sweep(OfResults):
@@ -123,12 +124,13 @@ class Sweep(OfResults):
         scale = _Scale(key, list(swept), [arm.set[key] for arm in results.arms])
         disciplines = {name: line[0][0].discipline for of in panels.values() for name, line in of.items()}
         looks = dict(zip(disciplines, looks_of(list(disciplines.values())), strict=True))
-        columns = min(math.ceil(math.sqrt(len(panels))), 1 if width == "column" else 3)
+        most = 3 if width != "column" else 1 if len(panels) <= 4 else 2
+        columns = min(math.ceil(math.sqrt(len(panels))), most)
         rows = math.ceil(len(panels) / columns)
         with style():
             drawn = figure(width=width) if len(panels) == 1 else figure(2.6 * columns, 2.2 * rows + 0.6, width=width)
             if len(panels) > 1 and width is not None:
-                drawn.set_size_inches(WIDTHS_IN[width], 1.9 * rows + 0.6)
+                drawn.set_size_inches(WIDTHS_IN[width], min(1.9 * rows + 0.6, TALLEST_IN))
             all_axes = drawn.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
             for axes, (rest, lines) in zip(all_axes, panels.items(), strict=False):
                 for name, line in lines.items():
@@ -140,7 +142,7 @@ class Sweep(OfResults):
             for axes in all_axes[max(0, len(panels) - columns) : len(panels)]:
                 axes.xaxis.set_tick_params(labelbottom=True)  # the last of its column
             first = all_axes[0]
-            scale.apply(first)
+            scale.apply(first, drawn.get_figwidth() / columns - 0.7)
             if shown.declared.scale is None and wants_log(interval.middle for interval in intervals):
                 log_axis(first, "y")
             elif shown.declared.scale is not None:
@@ -176,12 +178,16 @@ class Sweep(OfResults):
             else [(metric_called(name, results), "down") for name in metrics]
         )
         arms = results.arms
-        columns = min(len(shown), 1 if width == "column" else 3)
+        panel_in = max(2.7, min(0.5 * len(arms) + 0.9, 6.0))
+        # An upright name takes a tenth of an inch, if its letters are small.
+        most = _WIDEST_IN / panel_in if width is None else WIDTHS_IN[width] / (0.75 + 0.1 * len(arms))
+        columns = min(len(shown), max(1, int(most)), 1 if width == "column" else 3)
         rows = math.ceil(len(shown) / columns)
-        panel_in = WIDTHS_IN[width] / columns if width is not None else max(2.7, 0.5 * len(arms) + 0.9)
+        panel_in = WIDTHS_IN[width] / columns if width is not None else panel_in
         with style():
-            drawn = figure(columns * panel_in, rows * 2.3 + 0.2)
-            all_axes = drawn.subplots(rows, columns, squeeze=False).ravel()
+            drawn = figure(columns * panel_in, rows * 2.1 + 0.4)
+            # Names stand below the last panel of a column.
+            all_axes = drawn.subplots(rows, columns, squeeze=False, sharex=True).ravel()
             look = self._looks
             for axes, (metric, queue) in zip(all_axes, shown, strict=False):
                 draw_bars(axes, arm_intervals(results, metric, queue), look, metric.declared.scale)
@@ -193,6 +199,12 @@ class Sweep(OfResults):
                 _panel(axes, metric, after, results, panel_in)
             for axes in all_axes[len(shown) :]:
                 axes.set_visible(False)
+            last = list(all_axes[max(0, len(shown) - columns) : len(shown)])
+            for axes in last:
+                axes.xaxis.set_tick_params(labelbottom=True)
+            name_arms(last, [arm.title for arm in arms], panel_in - 0.7, 1 if rows * columns == len(shown) else 2)
+            if width is not None:
+                drawn.set_figheight(min(drawn.get_figheight(), TALLEST_IN))
             notes = [left_out(results)] if metrics is None else []
             notes += dict.fromkeys(own_times(results, metric, queue) for metric, queue in shown)
             if explained := "; ".join(filter(None, notes)):
