@@ -15,6 +15,7 @@ from sojourn.figure.style import (
     Look,
     Width,
     figure,
+    from_zero,
     legend,
     log_axis,
     note,
@@ -196,5 +197,5 @@ class Distributions(OfResults):
                 axes.set_ylim(_floor(lows, highs), max(highs) * 1.15)
                 log_axis(axes, "y")
             else:
-                axes.set_ylim(bottom=0)
+                from_zero(axes)
             return drawn

@@ -161,6 +161,8 @@ def color_scale(values: FloatArray) -> Normalize:
     """A scale of colours for values: logarithmic as axes are; with zeros among wide values linear near zero."""
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    if low == high == 0.0:
+        return Normalize(0.0, 1.0)
     if low == high:
         return Normalize(low - abs(low) * 0.05 - 1e-9, high + abs(high) * 0.05 + 1e-9)
     if low >= 0.0 and wants_log(known.tolist()):

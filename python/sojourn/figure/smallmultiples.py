@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from sojourn import _core
 from sojourn.figure import panels
 from sojourn.figure.of_grid import OfGrid
-from sojourn.figure.style import Look, Width, legend, log_axis, looks, looks_of, style, wants_log
+from sojourn.figure.style import Look, Width, from_zero, legend, log_axis, looks, looks_of, style, wants_log
 from sojourn.figure.sweep import MOST_LINES
 from sojourn.frame.cells import LABEL, Axis, CellTable
 
@@ -73,7 +73,7 @@ class Lines(OfGrid):
                 for plot in plots:
                     log_axis(plot, "y")
             else:
-                plots[0].set_ylim(bottom=min(0.0, plots[0].get_ylim()[0]))
+                from_zero(plots[0])
             panels.name_panels(plots, found, panel_in)
             panels.name_axes(drawn, across.axis_label, shown.axis_label)
             if len(each.texts) > 1:

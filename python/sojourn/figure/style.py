@@ -361,6 +361,14 @@ def wants_log(values: Iterable[float]) -> bool:
     return len(known) > 1 and max(known) / min(known) > LOG_FROM
 
 
+def from_zero(axes: Axes) -> None:
+    """Begins a linear vertical axis at zero unless values are below it; with nothing but zeros it ends at one."""
+    shared = axes.get_shared_y_axes().get_siblings(axes)
+    ends = [end for one in shared for end in one.dataLim.intervaly if math.isfinite(end)]
+    if min(ends, default=0.0) >= 0.0:
+        axes.set_ylim(0.0, axes.get_ylim()[1] if max(ends, default=0.0) > 0.0 else 1.0)
+
+
 def plain_number(value: float, _known: int | None = None) -> str:
     """A tick's label without an exponent, as far as that is short."""
     return f"{value:g}"

@@ -18,6 +18,7 @@ from sojourn.figure.style import (
     Look,
     Width,
     figure,
+    from_zero,
     legend,
     log_axis,
     looks_of,
@@ -148,7 +149,7 @@ class Sweep(OfResults):
             elif shown.declared.scale is not None:
                 first.set_ylim(*shown.declared.scale)
             else:
-                first.set_ylim(bottom=min(0.0, first.get_ylim()[0]))
+                from_zero(first)
             repeated = any(interval.n > 1 for interval in intervals)
             spread = f"median of the repeats, band: its {CONFIDENCE:.0%} confidence interval" if repeated else ""
             explained = [where(results, shown, queue), samples_note(results, shown), spread]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
@@ -11,7 +11,19 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sojourn.figure.of_results import OfResults
-from sojourn.figure.style import Width, figure, legend, log_axis, looks_of, note, style, wants_log, way, where
+from sojourn.figure.style import (
+    Width,
+    figure,
+    from_zero,
+    legend,
+    log_axis,
+    looks_of,
+    note,
+    style,
+    wants_log,
+    way,
+    where,
+)
 from sojourn.frame import series
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.results import Arm, Direction, Results, Run
@@ -43,25 +55,37 @@ def _figure(
     with style():
         drawn = figure(width=width)
         axes = drawn.add_subplot()
-        typical = []
-        for arm, look in zip(results.arms, looks_of([arm.discipline for arm in results.arms]), strict=True):
-            t_s, values = _aligned(arm, read)
-            low, line, high = over_repeats(values * factor)
+        found = [_aligned(arm, read) for arm in results.arms]
+        bands = [over_repeats(values * factor) for _, values in found]
+        typical = [float(np.nanmedian(line)) if not np.isnan(line).all() else 0.0 for _, line, _ in bands]
+        is_log = wants_log(typical)
+        # An interval may end below zero, where no value can be.
+        floor = _floor(typical, bands) if is_log else 0.0
+        looks = looks_of([arm.discipline for arm in results.arms])
+        for arm, look, (t_s, values), band_of in zip(results.arms, looks, found, bands, strict=True):
+            low, line, high = (np.maximum(one, floor) for one in band_of)
             axes.plot(t_s, line, label=arm.title, color=look.color, linestyle=look.dashes)
-            typical.append(float(np.nanmedian(line)) if not np.isnan(line).all() else 0.0)
             if len(values) > 1:
                 axes.fill_between(t_s, low, high, color=look.color, alpha=0.15, linewidth=0)
         axes.set(xlabel="time [s]", ylabel=label)
-        if wants_log(typical):
-            top = axes.get_ylim()[1]
-            axes.set_ylim(max(min(value for value in typical if value > 0.0) / 10, top / 1e4), top)
+        below = ""
+        if is_log:
+            axes.set_ylim(floor, axes.get_ylim()[1])
             log_axis(axes, "y")
+            if any((line < floor).any() for _, line, _ in bands):
+                below = "at the lower end: that or less"
         else:
-            axes.set_ylim(bottom=0)
+            from_zero(axes)
         axes.margins(x=0)
-        note(axes, direction, band if any(len(arm.runs) > 1 for arm in results.arms) else "", *notes)
+        note(axes, direction, band if any(len(arm.runs) > 1 for arm in results.arms) else "", below, *notes)
         legend(drawn, axes)
         return drawn
+
+
+def _floor(typical: Sequence[float], bands: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> float:
+    """The lower end of a logarithmic axis: a tenth of the least typical value, at most four decades below the top."""
+    top = max(float(np.nanmax(high)) for _, _, high in bands if not np.isnan(high).all())
+    return max(min(value for value in typical if value > 0.0) / 10, top / 1e4)
 
 
 def _mean_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sojourn.figure.of_results import OfResults
-from sojourn.figure.style import COLORS, Width, figure, legend, style, title, wrapped
+from sojourn.figure.style import COLORS, Width, figure, from_zero, legend, style, title, wrapped
 from sojourn.figure.timeseries import NotRecordedError
 from sojourn.frame.arrow import numbers
 from sojourn.frame.results import Run
@@ -100,7 +100,7 @@ class WindowsOverTime(OfResults):
                     below.set_ylabel("Mbit/s", fontsize=9)
             for axes in drawn.axes:
                 # A first slow start may end far above all that follows.
-                axes.set_ylim(bottom=0.0)
+                from_zero(axes)
                 axes.margins(x=0)
             count = max(map(len, of_arms))
             left_out = [f"the first {MOST_FLOWS} of {count} flows"] if count > MOST_FLOWS else []
