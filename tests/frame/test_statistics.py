@@ -68,8 +68,10 @@ def test_nan_values_are_left_out():
 def test_few_repeats_are_said_not_to_reach_95_percent():
     # 1 - 2 * (1/2)^5 = 93.75 % for five, 96.875 % for six.
     assert coverage_limit(5) == pytest.approx(0.9375)
-    assert "93%" in interval_note(5)
-    assert "cannot" not in interval_note(6)
+    assert "93%" in interval_note(5, 5)
+    assert "cannot" not in interval_note(6, 6)
+    assert "median of 5 to 6 repeats" in interval_note(5, 6)
+    assert "(with 5 it cannot cover more than 93%)" in interval_note(5, 6)
 
 
 def test_pooling_weighs_runs_by_their_packets():

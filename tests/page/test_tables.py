@@ -508,3 +508,13 @@ def test_the_overview_has_quality_of_outcome_of_what_is_used():
     alone = overview_sheet(sj.run_text(link + bulk))
     assert alone is not None
     assert [heading for heading in alone.headings if "QoO" in heading] == ["bulk QoO 0–100"]
+
+
+def test_an_interrupted_table_says_how_many_repeats_its_rows_have():
+    whole = sj.run_text(EXPERIMENT, set={"experiment.repeat": 6})
+    kept = [run for run in whole.runs if (run.label, run.seed) != (whole.arms[1].label, whole.arms[1].runs[-1].seed)]
+    summary = {**whole.summary, "partial": True, "planned_runs": 12, "runs": [run.summary for run in kept]}
+    stopped = sj.Results(summary, kept)  # type: ignore[arg-type]
+    assert [len(arm.runs) for arm in stopped.arms] == [6, 5]
+    assert "median of 5 to 6 repeats" in " ".join(plain(results_table(stopped, width=160), 160).split())
+    assert "median difference over 5 seeds" in " ".join(plain(stopped.paired(stopped.arms[0].label)).split())

@@ -100,13 +100,16 @@ def coverage_limit(n: int) -> float:
     return 1.0 - 2.0 ** (1 - n) if n > 0 else 0.0
 
 
-def interval_note(repeats: int) -> str:
-    """The meaning of a table's numbers, for its caption."""
-    if repeats < 2:
+def interval_note(fewest: int, most: int) -> str:
+    """The meaning of a table's numbers, for its caption, with the fewest and the most repeats of a row."""
+    if most < 2:
         return "one run per row, so no interval"
-    note = f"median of {repeats} repeats, below it its {CONFIDENCE:.0%} bootstrap confidence interval"
-    if coverage_limit(repeats) < CONFIDENCE:
-        note += f" (with so few it cannot cover more than {math.floor(100 * coverage_limit(repeats))}%)"
+    times = f"{most}" if fewest == most else f"{fewest} to {most}"
+    note = f"median of {times} repeats, below it its {CONFIDENCE:.0%} bootstrap confidence interval"
+    limit = coverage_limit(max(fewest, 2))
+    if limit < CONFIDENCE:
+        few = "so few" if fewest == most else max(fewest, 2)
+        note += f" (with {few} it cannot cover more than {math.floor(100 * limit)}%)"
     return note
 
 

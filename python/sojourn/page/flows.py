@@ -34,7 +34,7 @@ def flows_sheet(results: Results) -> Sheet | None:
     if not rows:
         return None
     headings = ("queue", *swept, "traffic", *(_heading(name) for name in shown))
-    caption = f"median over the flows of a group; {interval_note(repeats_of(results))}"
+    caption = f"median over the flows of a group; {interval_note(*repeats_of(results))}"
     return Sheet("A flow of each group", caption, headings, tuple(rows), 2 + len(swept))
 
 

@@ -64,9 +64,9 @@ def paired_groups_sheet(results: Results, baseline: str) -> Sheet | None:
 
 
 def _caption(found: Sequence[Difference]) -> str:
-    repeats = max((one.interval.n for one in found), default=0)
-    caption = f"median difference over {repeats} seeds"
-    if repeats > 1:
+    counts = sorted({one.interval.n for one in found if one.interval.n}) or [0]
+    caption = f"median difference over {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds"
+    if counts[-1] > 1:
         caption += f", below it its {CONFIDENCE:.0%} bootstrap confidence interval"
     return caption + ("; * the interval excludes zero" if any(one.is_clear for one in found) else "")
 

@@ -21,7 +21,7 @@ def stations_sheet(results: Results) -> Sheet | None:
         return None
     caption = (
         "airtime: of frames and their acknowledgements; frames: per transmission; Mbit/s: of IP packets; retries and "
-        f"lost count the whole run; {interval_note(repeats_of(results))}"
+        f"lost count the whole run; {interval_note(*repeats_of(results))}"
     )
     headings = ("queue", *swept, "station", *(metric.heading for metric in declared("station")))
     return Sheet("Wi-Fi stations", caption, headings, tuple(rows), 2 + len(swept))

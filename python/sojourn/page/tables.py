@@ -167,7 +167,7 @@ def _all_tcp(arm: Arm, metrics: Sequence[Declared]) -> list[str]:
     return [f"all TCP ×{flows}", *cells]
 
 
-def _caption(metrics: Sequence[Metric], repeats: int) -> str:
+def _caption(metrics: Sequence[Metric], repeats: tuple[int, int]) -> str:
     """The meaning of the numbers in the present columns."""
     names = {metric.name for metric in metrics}
     times = [short for short in ("p50", "p95", "mean") if f"sojourn_{short}_ms" in names]
@@ -177,7 +177,7 @@ def _caption(metrics: Sequence[Metric], repeats: int) -> str:
     parts = [
         f"{', '.join(times)}: sojourn time" if times else "",
         f"{counted} count the whole run" if counts else "",
-        interval_note(repeats),
+        interval_note(*repeats),
     ]
     return "; ".join(filter(None, parts))
 
@@ -231,7 +231,7 @@ def groups_sheet(results: Results) -> Sheet | None:
     of_whole = {"lost_packets": "lost", "video_rate_bps": "video", "video_stalled_ms": "stalled"}
     counted = [words for name, words in of_whole.items() if name in known]
     whole = f"; {', '.join(counted)}: over the whole run" if counted else ""
-    caption = f"flows of a group together, after the warm-up{whole}; {interval_note(repeats_of(results))}"
+    caption = f"flows of a group together, after the warm-up{whole}; {interval_note(*repeats_of(results))}"
     return Sheet("Application-level figures", caption, headings, tuple(rows), 2 + len(swept))
 
 
@@ -254,7 +254,7 @@ def overview_sheet(results: Results) -> Sheet | None:
 
     headings = [heading(metric, queue) for metric, queue in shown]
     rows = [(*words_of(arm, swept), *(_cell(metric, arm, queue) for metric, queue in shown)) for arm in results.arms]
-    notes = ["delay: sojourn time", left_out(results), interval_note(repeats_of(results))]
+    notes = ["delay: sojourn time", left_out(results), interval_note(*repeats_of(results))]
     caption = "; ".join(filter(None, notes)) + above_capacity(results)
     return Sheet("At a glance", caption, ("queue", *swept, *headings), tuple(rows), 1 + len(swept))
 
@@ -295,7 +295,7 @@ def inner_sheet(results: Results) -> Sheet | None:
     words = ("queue", *swept, *([queue_heading(results)] if both else []), "inner queue")
     headings = (*words, *(metric.heading for metric in declared("inner_queue") if metric.name in shown))
     caption = (
-        f"p50, p95: sojourn time; packets, drops and marks count the whole run; {interval_note(repeats_of(results))}"
+        f"p50, p95: sojourn time; packets, drops and marks count the whole run; {interval_note(*repeats_of(results))}"
     )
     return Sheet("Inner queues", caption, headings, tuple(rows), len(words))
 
@@ -425,9 +425,10 @@ def words_of(arm: Arm, swept: Sequence[str]) -> tuple[str, ...]:
     return (arm.label, *(str(arm.set.get(key, "")) for key in swept))
 
 
-def repeats_of(results: Results) -> int:
-    """The largest number of repeats of an arm."""
-    return max((len(arm.runs) for arm in results.arms), default=0)
+def repeats_of(results: Results) -> tuple[int, int]:
+    """The smallest and the largest number of repeats of an arm; they differ if the experiment was interrupted."""
+    found = [len(arm.runs) for arm in results.arms] or [0]
+    return min(found), max(found)
 
 
 def plain(renderable: RenderableType, width: int = PLAIN_WIDTH) -> str:

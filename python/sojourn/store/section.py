@@ -60,7 +60,7 @@ def context(folder: Path) -> dict[str, Any]:
     """The template's variables for an experiment's results."""
     results = load(folder)
     summary = results.summary
-    repeats = repeats_of(results)
+    _, repeats = repeats_of(results)
     baseline = results.arms[0].label if results.arms else ""
     rivals = {arm.label for arm in results.arms} - {baseline}
     cells = len(results.by_cell())
@@ -118,7 +118,7 @@ def _facts(results: Results) -> dict[str, str]:
 
 def _runs(results: Results) -> str:
     """The number of runs, and what they are the product of."""
-    arms, repeats = len(results.arms), repeats_of(results)
+    arms, (_, repeats) = len(results.arms), repeats_of(results)
     queues = len({arm.label for arm in results.arms})
     cells = len(swept_keys(results)) and len({str(arm.set) for arm in results.arms})
     parts = [f"{queues} queue{'s' if queues > 1 else ''}"]
