@@ -84,6 +84,18 @@ def test_a_phone_shows_it_without_scrolling_sideways(
     assert titled(framed) == {"width": 390, "overflow": 0}
 
 
+def test_a_phone_has_an_overview_of_its_own(page: Path, tmp_path: Path):
+    tells = """<script>addEventListener("load", () => { const seen = document.querySelector("#overview img");
+      parent.document.title = JSON.stringify({ shown: seen.width, drawn: seen.naturalWidth }) })</script>"""
+    text = page.read_text(encoding="utf-8").replace("</body>", f"{tells}</body>")
+    framed = tmp_path / "phone.html"
+    framed.write_text(PHONE.format(page=escape(text)), encoding="utf-8")
+    seen = titled(framed)
+    # 96 pixels an inch: letters keep their 8 and 9 points.
+    assert seen["drawn"] == 336
+    assert seen["shown"] == seen["drawn"]
+
+
 def test_a_sweep_is_summed_up_first_and_its_page_is_bounded(sojourn: Cli, tmp_path: Path):
     rates = [f"{rate} Mbit/s" for rate in range(1, 41)]
     more = f'\n[sweep]\n"link.rate" = {json.dumps(rates)}\n'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from matplotlib.patches import Patch
 
 from sojourn.figure.airtime import COLLISIONS
 from sojourn.figure.of_results import OfResults
-from sojourn.figure.style import COLORS, Width, figure, legend, log_axis, style, title, wants_log
+from sojourn.figure.style import COLORS, WIDTHS_IN, Width, figure, legend, log_axis, style, title, wants_log
 from sojourn.figure.timeseries import NotRecordedError
 from sojourn.frame.results import Arm, Direction, Results, Run
 from sojourn.frame.statistics import pooled_curve
@@ -28,7 +29,7 @@ SHOWN_S = 0.2
 _WAITING = "#DDDDDD"
 # No station has a pattern, whatever its colour.
 _UNANSWERED: dict[str, Any] = {"facecolor": "white", "edgecolor": "#333333", "hatch": "xxxxx"}
-_PANEL_IN = 2.9
+_PANEL_IN, _LEAST_PANEL_IN = 2.9, 1.7
 _SHOWN = 0.999
 """The share up to which a distribution of latencies is drawn."""
 
@@ -128,11 +129,17 @@ class Air(OfResults):
         arms = self._results.arms[:MOST_PANELS]
         colors = dict(zip(stations(arms[0].runs[0], link), COLORS, strict=False))
         with style():
-            drawn = figure(max(4.2, 0.7 + _PANEL_IN * len(arms)), 3.2, width=width)
-            panels = np.atleast_1d(drawn.subplots(1, len(arms), sharex=True, sharey=True))
-            for arm, axes in zip(arms, panels, strict=True):
-                title(axes, arm.title, float(drawn.get_figwidth()) / len(arms))
-        return drawn, link, [(arm, axes, colors) for arm, axes in zip(arms, panels, strict=True)]
+            most = len(arms) if width is None else int(WIDTHS_IN[width] / _LEAST_PANEL_IN)
+            rows = math.ceil(len(arms) / most)
+            columns = math.ceil(len(arms) / rows)
+            drawn = figure(max(4.2, 0.7 + _PANEL_IN * len(arms)), 2.3 * rows + 0.9, width=width, rows=rows)
+            panels = drawn.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+            for axes in panels[len(arms) :]:
+                axes.set_visible(False)
+            for arm, axes in zip(arms, panels, strict=False):
+                title(axes, arm.title, float(drawn.get_figwidth()) / columns)
+                axes.xaxis.set_tick_params(labelbottom=True)
+        return drawn, link, [(arm, axes, colors) for arm, axes in zip(arms, panels, strict=False)]
 
     def _named(self, drawn: Figure, label: str, link: str) -> Figure:
         """A row of panels with the label of their common axis and a legend."""
@@ -158,7 +165,7 @@ class Air(OfResults):
         colors = dict(zip(stations(arms[0].runs[0], link), COLORS, strict=False))
         rows = [ACCESS_POINT, *colors]
         with style():
-            drawn = figure(7.2, 0.7 + len(arms) * (0.45 + 0.24 * len(rows)), width=width)
+            drawn = figure(7.2, 0.7 + len(arms) * (0.45 + 0.24 * len(rows)), width=width, rows=len(arms))
             panels = np.atleast_1d(drawn.subplots(len(arms), 1, sharex=True))
             first = from_s if from_s is not None else arms[0].runs[0].summary["simulated_s"] / 2 - for_s / 2
             for arm, axes in zip(arms, panels, strict=True):

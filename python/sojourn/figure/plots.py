@@ -35,7 +35,8 @@ class Drawing:
 
     name: str
     caption: str
-    draw: Callable[[], Figure]
+    draw: Callable[..., Figure]
+    """Takes ``width``, as its method."""
 
 
 class Plots(Air, Airtime, Bars, Distributions, Gains, Sweep, Tail, Timeseries, Tradeoff, WindowsOverTime):

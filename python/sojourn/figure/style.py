@@ -252,14 +252,17 @@ def content(drawn: Figure, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def figure(width_in: float = 5.2, height_in: float = 3.4, *, width: Width | None = None) -> Figure:
-    """An empty figure; ``width`` takes precedence over ``width_in``. Raises ValueError if the width is unknown."""
+def figure(width_in: float = 5.2, height_in: float = 3.4, *, width: Width | None = None, rows: int = 1) -> Figure:
+    """An empty figure for so many rows of axes; ``width`` takes precedence over ``width_in``.
+
+    Raises ValueError if the width is unknown.
+    """
     if width is None:
         return StyledFigure(figsize=(width_in, height_in))
     if width not in WIDTHS_IN:
         raise ValueError(f'width: got "{width}"; must be one of {", ".join(WIDTHS_IN)}')
     fixed_in = WIDTHS_IN[width]
-    drawn = StyledFigure(figsize=(fixed_in, max(2.3, min(height_in, fixed_in * 0.66))))
+    drawn = StyledFigure(figsize=(fixed_in, max(2.3, min(height_in, fixed_in * 0.66 if rows == 1 else TALLEST_IN))))
     drawn.is_fixed = True
     return drawn
 

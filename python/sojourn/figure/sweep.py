@@ -182,7 +182,7 @@ class Sweep(OfResults):
         panel_in = max(2.7, min(0.5 * len(arms) + 0.9, 6.0))
         # An upright name takes a tenth of an inch, if its letters are small.
         most = _WIDEST_IN / panel_in if width is None else WIDTHS_IN[width] / (0.75 + 0.1 * len(arms))
-        columns = min(len(shown), max(1, int(most)), 1 if width == "column" else 3)
+        columns = min(len(shown), max(1, int(most)), 1 if width == "column" and len(shown) <= 6 else 3)
         rows = math.ceil(len(shown) / columns)
         panel_in = WIDTHS_IN[width] / columns if width is not None else panel_in
         with style():

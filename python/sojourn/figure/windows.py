@@ -80,7 +80,7 @@ class WindowsOverTime(OfResults):
         paced = [any(not np.isnan(one.pacing_mbps).all() for one in found) for found in of_arms]
         with style():
             heights = [share for paces in paced for share in ([1.7, 1.1] if paces else [1.7])]
-            drawn = figure(7.2, 0.8 + sum(heights), width=width)
+            drawn = figure(7.2, 0.8 + sum(heights), width=width, rows=len(heights))
             ratios = {"height_ratios": heights}
             panels = iter(drawn.subplots(len(heights), 1, sharex=True, squeeze=False, gridspec_kw=ratios)[:, 0])
             for arm, found, paces in zip(arms, of_arms, paced, strict=True):

@@ -25,14 +25,25 @@ class Picture:
     caption: str
     source: str
     """A ``data:`` address, so that the identifiers of figures do not conflict."""
+    narrow: str = ""
+    """The same for a narrow screen, if it has a drawing of its own."""
 
 
-def picture(name: str, caption: str, read: Callable[[str], bytes]) -> Picture:
-    """A figure as vector graphics, or as pixels if it is large; ``read`` returns its ``svg`` or ``png``."""
+def picture(
+    name: str, caption: str, read: Callable[[str], bytes], narrow: Callable[[str], bytes] | None = None
+) -> Picture:
+    """A figure as vector graphics, or as pixels if it is large; ``read`` returns its ``svg`` or ``png``.
+
+    ``narrow`` returns those of a drawing for narrow screens.
+    """
+    return Picture(name, caption, _address(read), _address(narrow) if narrow is not None else "")
+
+
+def _address(read: Callable[[str], bytes]) -> str:
     kind, content = "svg+xml", read("svg")
     if len(content) > LARGEST_SVG:
         kind, content = "png", read("png")
-    return Picture(name, caption, f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}")
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def render(sections: Sequence[Mapping[str, Any]]) -> str:

@@ -50,6 +50,8 @@ class Gallery:
     pictures: Sequence[Picture]
 
 
+WIDE_IN = 5.3
+"""Wider figures have a drawing of their own for narrow screens."""
 MOST_ROWS = 100
 """Most rows of a table in the page."""
 PICTURES_SIZE = 1_000_000
@@ -230,8 +232,15 @@ def _galleries(results: Results, taken: int) -> list[Gallery]:
 
 
 def _size(pictures: Sequence[Picture]) -> int:
-    return sum(len(one.source) for one in pictures)
+    return sum(len(one.source) + len(one.narrow) for one in pictures)
 
 
 def _pictures(drawings: Iterable[Drawing], suffix: str = "") -> list[Picture]:
-    return [picture(f"{one.name}{suffix}", one.caption, partial(content, one.draw())) for one in drawings]
+    return [_picture(one, f"{one.name}{suffix}") for one in drawings]
+
+
+def _picture(drawing: Drawing, name: str) -> Picture:
+    drawn = drawing.draw()
+    # On a phone the letters of a wide figure would be too small.
+    narrow = partial(content, drawing.draw(width="column")) if drawn.get_figwidth() > WIDE_IN else None
+    return picture(name, drawing.caption, partial(content, drawn), narrow)
