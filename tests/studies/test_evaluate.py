@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from conftest import ROOT, Cli, visible
 from sojourn import _core
+from sojourn.frame.statistics import Interval, mean_interval
 from sojourn.studies.suites import Suite, evaluate, find
 from sojourn.studies.suites.relative import FAMILIES, by_family, relative_map
 from sojourn.studies.suites.runner import arms_of, plan
@@ -296,6 +297,28 @@ def test_rfc_7928_can_be_planned_for_every_discipline() -> None:
         planned = plan(arms_of(entry["name"], suite, ()), suite, quick=True)
         assert any(one.plan is not None for one in planned)
         assert all(one.plan is not None or one.reason for one in planned)
+
+
+def test_intervals_end_where_no_value_can_be() -> None:
+    metrics = find("rfc7928").content.metrics
+    assert metrics["loss_percent"].bounds == (0.0, 100.0)
+    assert metrics["jain"].bounds == metrics["loss_synchronization"].bounds == (0.0, 1.0)
+    assert metrics["voip_mos"].bounds == (1.0, 4.5)
+    assert metrics["voip_qoo"].bounds == (0.0, 100.0)
+    assert metrics["delay_mean_ms"].bounds == metrics["second_to_first"].bounds == (0.0, math.inf)
+    # A mean of 0.9 with a deviation of 0.14: Student's t for two values is 12.7.
+    wide = mean_interval([0.8, 1.0])
+    assert wide.high > 2.0
+    assert wide.within(*metrics["jain"].bounds) == Interval(wide.middle, 0.0, 1.0, 2)
+
+
+def test_no_interval_of_a_scorecard_is_outside_of_what_a_value_can_be(of_loads: dict[str, Line]) -> None:
+    metrics = find("rfc7928").content.metrics
+    for line in of_loads.values():
+        for score in line.scores:
+            low, high = metrics[score.name].bounds
+            for one in (score.value, score.reference, *score.against.values()):
+                assert math.isnan(one.middle) or low <= one.low <= one.high <= high, (line.name, score.name)
 
 
 LOADS = ("8.2.2", "8.2.3", "8.2.4")

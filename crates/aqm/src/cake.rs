@@ -328,7 +328,10 @@ fn config(settings: &Settings) -> Result<Config, SettingError> {
         }
     }
     if !(1..=MOST_QUEUES).contains(&config.queues) {
-        let message = format!("got {}; must be 1 to {MOST_QUEUES}", config.queues);
+        let message = format!(
+            "got {}; must be a whole number from 1 to {MOST_QUEUES}",
+            config.queues
+        );
         return Err(SettingError::new("queues", message));
     }
     let least = u64::from(settings.mtu) + PACKET_MEMORY;

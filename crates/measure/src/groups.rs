@@ -38,8 +38,9 @@ pub struct Group {
     pub mos: Option<f64>,
     /// Quality of Outcome (draft-ietf-ippm-qoo), if it is asked for: the least of the scores of the 99th and 99.9th
     /// percentile of the latency, of loss, and of the goodput per flow. Latency is the RTT, or the one-way delay of
-    /// datagrams with half of the base RTT, after the warm-up; loss is that of the datagrams after the warm-up, as for
-    /// `mos`, or the share that the queues dropped in the whole run. The requirements are keys of the traffic; the defaults
+    /// datagrams with half of the base RTT, after the warm-up. Loss is that of the datagrams after the warm-up, as for
+    /// `mos`; of pings the share of echo requests without a reply and of TCP that of its packets which queues dropped, both
+    /// over the whole run. The requirements are keys of the traffic; the defaults
     /// are the draft's example, 100 to 200 ms, 200 to 300 ms and 0.1 to 2 %.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub qoo: Option<f64>,

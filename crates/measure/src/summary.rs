@@ -135,7 +135,7 @@ fn flow_figures(flow: &scope::Flow, meter: &Meter, counts: FlowCounts) -> Flow {
 }
 
 /// Quality of Outcome of a group: by RTTs, or else by one-way delays, and the loss and goodput of its flows. The loss of a TCP
-/// flow is the share that queues dropped.
+/// flow is the share that queues dropped, that of a ping the share of requests without a reply, in the whole run.
 fn outcome(members: &[usize], scope: &Scope, flows: &[Flow], meters: &[&mut Meter]) -> Option<f64> {
     let of = &scope.flows[members[0]];
     let requirements = of.requirements?;

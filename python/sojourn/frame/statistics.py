@@ -26,6 +26,10 @@ class Interval:
     high: float
     n: int
 
+    def within(self, least: float, most: float) -> Interval:
+        """Its part in which the true value can be, which covers that as often (Mandelkern 2002, Stat. Sci.)."""
+        return Interval(self.middle, min(max(self.low, least), most), max(min(self.high, most), least), self.n)
+
 
 @lru_cache(maxsize=64)
 def resamples(n: int) -> npt.NDArray[np.int64]:

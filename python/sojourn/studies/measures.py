@@ -35,6 +35,11 @@ QUEUE_COLUMNS = frozenset(
 """The columns of the queue's series that a metric may use."""
 _OF_FLOWS = ("rtt_ms", "one_way_ms", "jitter_ms", "completion_ms", "page_load_ms", "frame_ms")
 """The distributions of flows."""
+SHARES = frozenset(
+    {"drop_rate", "goodput_share", "jain_goodput", "jain_drop_share", "loss_synchronization", "utilization"}
+    | {"airtime_share"}
+)
+"""The sources that are from zero to one."""
 DROP_REASONS = frozenset({"aqm", "deterministic", "overflow", "unknown"})
 _OF_RUNS = declared("run", "direction", "queue")
 

@@ -81,11 +81,11 @@ def _scores(evaluation: Evaluation, one: Planned, runs: Sequence[Measured]) -> I
             name,
             name if metric.label is None else metric.label,
             metric.unit,
-            mean_interval(list(own.values())),
-            mean_interval(list(base.values())),
+            mean_interval(list(own.values())).within(*metric.bounds),
+            mean_interval(list(base.values())).within(*metric.bounds),
             compared([own[seed] - base[seed] for seed in own if seed in base], metric.better),
             {
-                arm.queue: mean_interval(list(of[arm.queue].values()))
+                arm.queue: mean_interval(list(of[arm.queue].values())).within(*metric.bounds)
                 for arm in evaluation.arms
                 if arm.role == AGAINST and of[arm.queue]
             },

@@ -14,13 +14,17 @@ import msgspec
 from sojourn._core import ExperimentError
 from sojourn.files import bounded, typed
 from sojourn.files.typed import Strict, must_be
+from sojourn.frame.registry import declared
 from sojourn.frame.results import Run
-from sojourn.studies.measures import Measure, is_statistic
+from sojourn.studies.measures import SHARES, Measure, is_statistic
 from sojourn.studies.recipe import Metric
 from sojourn.studies.suites import controls
 
 Better = Literal["higher", "lower", ""]
 Weight = Literal["must", "should", "may"]
+
+
+_SCALES = {one.name: one.scale for one in declared("group") if one.scale is not None}
 
 
 class Shown(Metric, frozen=True, kw_only=True):
@@ -36,6 +40,19 @@ class Shown(Metric, frozen=True, kw_only=True):
         super().__post_init__()
         if not is_statistic(self.statistic):
             raise ValueError(f'statistic: got "{self.statistic}"; must be mean, max, p95 or the like')
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Between what a value can be: a share ends at one, a score with its scale; nothing measured is below zero."""
+        factor = self.number()
+        if self.plus or factor <= 0.0:
+            return -math.inf, math.inf
+        if self.over_traffic is not None:
+            return 0.0, math.inf
+        if self.at_least is not None and self.tell in (None, "share"):
+            return 0.0, 1.0
+        low, high = (0.0, 1.0) if self.source in SHARES else _SCALES.get(self.source, (0.0, math.inf))
+        return low * factor, high * factor
 
     def value(self, run: Run, name: str) -> float:
         """The metric of a run; NaN if the run does not have it."""

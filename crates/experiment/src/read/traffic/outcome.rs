@@ -19,7 +19,7 @@ keys! {
         qoo_p99 = Maybe(Latencies), Words("100..200 ms");
         /// The same for the 99.9th percentile.
         qoo_p99_9 = Maybe(Latencies), Words("200..300 ms");
-        /// The same for the share of packets lost.
+        /// The same for the share of packets lost: 0 to 100 %.
         qoo_loss = Maybe(Losses), Words("0.1..2 %");
         /// The goodput of a flow without which it does not work.
         qoo_rate = Maybe(Speed), Words("none");
@@ -77,7 +77,7 @@ impl Form for Losses {
     }
 
     fn accepts(&self) -> String {
-        "a range like \"0.1..2 %\" that ends above its beginning".into()
+        "two shares from 0 to 100 %, the second above the first, like \"0.1..2 %\"".into()
     }
 
     fn schema(&self, _: &Names) -> Json {
