@@ -209,6 +209,10 @@ class RunSpec:
         """The packets that the traffic sends, estimated, without acknowledgements."""
 
     @property
+    def queued_packets(self) -> float:
+        """The packets that enter queues, estimated, one per queue and with acknowledgements."""
+
+    @property
     def duration_s(self) -> float:
         """Simulated duration in seconds."""
 

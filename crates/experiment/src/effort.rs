@@ -18,6 +18,8 @@ const RUN: f64 = 10_000.0;
 const FLOW: f64 = 1_000.0;
 /// A datagram: nothing acknowledges it.
 const DATAGRAM: f64 = 0.5;
+/// Acknowledgements per segment: of every second (RFC 5681).
+const ACKNOWLEDGEMENTS: f64 = 0.5;
 /// A connection of PackMime, in addition to its segments.
 const CONNECTION: f64 = 70.0;
 /// A packet over Wi-Fi, in addition.
@@ -60,6 +62,13 @@ pub(crate) fn packets(experiment: &Experiment) -> f64 {
     carried(experiment).map(|(_, packets)| packets).sum()
 }
 
+/// The packets that enter queues in a run, one per queue, with acknowledgements.
+pub(crate) fn queued_packets(experiment: &Experiment) -> f64 {
+    carried(experiment)
+        .map(|(stream, packets)| packets * stream.queued_per_packet)
+        .sum()
+}
+
 /// The streams of a run with the packets that each sends.
 fn carried(experiment: &Experiment) -> impl Iterator<Item = (Stream, f64)> {
     let seconds = experiment.duration.as_secs_f64();
@@ -86,6 +95,8 @@ struct Stream {
     packet_cost: f64,
     /// New connections per second of each, of PackMime.
     connections_per_sec: f64,
+    /// How often one of its packets enters a queue, with its share of an acknowledgement.
+    queued_per_packet: f64,
     /// What it passes, as indices of [`capacities`].
     indices: Vec<usize>,
 }
@@ -104,6 +115,11 @@ fn streams(experiment: &Experiment, traffic: &Traffic) -> impl Iterator<Item = S
     let cells = cells.filter_map(|hop| links[hop.link].wifi.as_ref());
     let over_wifi: f64 = cells.map(cost_over).sum();
     let alone = traffic.kind.tcp().map_or(DATAGRAM, |_| 1.0);
+    let answers = traffic.kind.tcp().map_or(0.0, |_| ACKNOWLEDGEMENTS);
+    let queues = |way| {
+        let hops = traffic.route.hops(way).into_iter();
+        hops.filter(|hop| is_queued(links, *hop)).count() as f64
+    };
     let connections_per_sec = match &traffic.kind {
         Kind::Web(web) => match web.browsing {
             Browsing::PackMime(rate) => rate,
@@ -121,6 +137,7 @@ fn streams(experiment: &Experiment, traffic: &Traffic) -> impl Iterator<Item = S
             packet_bytes,
             packet_cost: alone + over_wifi,
             connections_per_sec,
+            queued_per_packet: queues(*way) + answers * queues(way.reversed()),
             indices: hops.filter_map(|hop| index(links, hop)).collect(),
         }
     })
@@ -288,6 +305,10 @@ mod tests {
 
     /// The cost of ten seconds beyond that of the run and of `flows` flows.
     fn beyond(flows: f64, link: &str, traffic: &str) -> f64 {
+        effort(&experiment(link, traffic)) - RUN - FLOW * flows
+    }
+
+    fn experiment(link: &str, traffic: &str) -> Experiment {
         let names = Names {
             disciplines: vec![DisciplineKeys {
                 name: "pfifo".into(),
@@ -303,7 +324,20 @@ mod tests {
             text: &text,
         };
         let plan = read(source, &[], &names).unwrap_or_else(|error| panic!("{error}"));
-        effort(&plan.cells[0].experiment) - RUN - FLOW * flows
+        Experiment::clone(&plan.cells[0].experiment)
+    }
+
+    #[test]
+    fn acknowledgements_enter_the_queues_of_the_way_back() {
+        let queued = |link: &str| {
+            let experiment = experiment(link, "kind = 'bulk'\nrtt = '20 ms'");
+            queued_packets(&experiment) / packets(&experiment)
+        };
+        near(queued(LINK), 1.0);
+        near(
+            queued("[link]\nrate = '12 Mbit/s'\nup = { rate = '5 Mbit/s' }"),
+            1.5,
+        );
     }
 
     fn near(got: f64, expected: f64) {

@@ -10,7 +10,7 @@ use sojourn_units::{Capacity, TextFile, Trace, Value};
 
 use crate::context::Context;
 use crate::document::{self, path_segment};
-use crate::effort::{effort, packets};
+use crate::effort::{effort, packets, queued_packets};
 use crate::entry::Entry;
 use crate::error::{Origin, ReadError};
 use crate::form::Form;
@@ -91,6 +91,11 @@ impl RunSpec {
     /// The packets that the traffic sends, estimated, without acknowledgements.
     pub fn packets(&self) -> f64 {
         packets(&self.experiment)
+    }
+
+    /// The packets that enter queues, estimated, one per queue and with acknowledgements: rows of a table of packets.
+    pub fn queued_packets(&self) -> f64 {
+        queued_packets(&self.experiment)
     }
 
     /// The run as one object that [`RunSpec::read`] reads: its experiment with every default and this arm only, the

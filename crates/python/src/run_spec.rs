@@ -173,6 +173,12 @@ impl RunSpec {
         self.inner.packets()
     }
 
+    /// The packets that enter queues, estimated, one per queue and with acknowledgements.
+    #[getter]
+    fn queued_packets(&self) -> f64 {
+        self.inner.queued_packets()
+    }
+
     /// Runs it in the simulator; other threads continue meanwhile.
     fn run(&self, py: Python<'_>, monitor: &Monitor) -> PyResult<Run> {
         let failure = own::Failure::default();
