@@ -11,6 +11,8 @@ import pytest
 
 from conftest import visible
 from sojourn import ExperimentError
+from sojourn.cli.outcome import stop_reason
+from sojourn.files import whole
 from sojourn.files.manifest import FILE, Manifest, OutputError
 from sojourn.files.storage import Staging, file_name, prepare
 from sojourn.files.workspace import Workspace
@@ -64,6 +66,18 @@ def test_a_failure_removes_every_file_and_keeps_what_was_there(tmp_path):
         staging.add_text("a.txt", "new")
         staging.add("b.txt", fail)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_full_disk_names_the_file_that_it_has_no_room_for(tmp_path, monkeypatch):
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError) as caught:
+        whole.write(tmp_path / "store" / "part.parquet", b"rows")
+    told = stop_reason(caught.value, "1 of 2 runs are in the store").message
+    assert told == f"{tmp_path / 'store' / 'part.parquet'}: No space left on device; 1 of 2 runs are in the store"
+    assert not list((tmp_path / "store").iterdir())
 
 
 def test_an_existing_file_is_no_output_directory(tmp_path):

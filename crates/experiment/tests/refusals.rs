@@ -145,6 +145,8 @@ fn a_bad_value_is_named_with_its_line() {
         (r#"kind = "bulk""#,
             "kind = \"onoff\"\ntransport = \"tcp\"\nrate = \"1 Mbit/s\"\npacket = \"1500 B\"\nsend_buffer = \"1499 B\"",
             r#"20: traffic.0.send_buffer: got "1499 B"; must be at least a write, packet ("1500 B")"#.into()),
+        (r#"kind = "bulk""#, "kind = \"bulk\"\nqoo_loss = \"1..101 %\"",
+            r#"17: traffic.0.qoo_loss: got "1..101 %"; must be two shares from 0 to 100 %, the second above the first, like "0.1..2 %""#.into()),
         (r#"kind = "bulk""#, "kind = \"ping\"\ninterval = \"0 s\"", format!(
             "17: traffic.0.interval: got \"0 s\"; must be {}", time.replace("time", "time above zero"),
         )),

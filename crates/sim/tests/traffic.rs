@@ -88,6 +88,30 @@ stop = '5 s'",
     assert_eq!(run.groups[0].qoo, Some(100.0));
 }
 
+/// The loss of pings is that of the whole run, the warm-up included: of the requests that are done, without a reply.
+#[test]
+fn the_outcome_of_pings_counts_requests_without_a_reply() {
+    let run = common::text(
+        "experiment = { duration = '20 s', warmup = '10 s' }
+link = { rate = '1 Mbit/s' }
+queue = [{ aqm = 'pfifo', limit = '10 packets' }]
+[[traffic]]
+kind = 'ping'
+interval = '20 ms'
+rtt = '20 ms'
+qoo_loss = '0..50 %'
+[[traffic]]
+kind = 'cbr'
+rate = '2 Mbit/s'
+rtt = '20 ms'
+stop = '5 s'",
+    )
+    .remove(0);
+    let lost = flow(&run, 0).lost_packets.unwrap() as f64;
+    assert!(lost > 50.0, "{lost}");
+    near(run.groups[0].qoo.unwrap(), 100.0 * (1.0 - lost / 1000.0 / 0.5), 1.0);
+}
+
 #[test]
 fn a_game_sends_its_states_down_and_its_moves_up() {
     let run = idle("kind = 'game'\nrtt = '40 ms'");

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sojourn.files import whole
+
 BEAT_S = 2.0
 """Interval at which a worker touches its claims."""
 LEASE_S = 10.0
@@ -68,7 +70,8 @@ class Claims:
             dead.unlink()
         # Creating a hard link is atomic and fails if the name exists, even on network file systems.
         mine = path.with_name(f".claim-{uuid.uuid4().hex}")
-        mine.write_text(owner)
+        with whole.naming(path):
+            mine.write_text(owner)
         try:
             os.link(mine, path)
         except FileExistsError:
