@@ -271,6 +271,11 @@ def test_doctor_tells_what_is_there(sojourn: Cli):
     assert "sim" in sojourn("doctor").stdout
 
 
+@pytest.mark.parametrize("command", ["link", "study", "kernel"])
+def test_the_help_of_a_group_of_commands_has_no_options_that_install(sojourn: Cli, command: str):
+    assert "--install-completion" not in sojourn(command, "--help").stdout
+
+
 def test_help_and_version_are_no_errors(sojourn: Cli):
     for arguments in ((), ("--help",), ("--version",), ("run", "--help"), ("study", "run", "--help")):
         result = sojourn(*arguments)

@@ -16,7 +16,7 @@ from sojourn.cli.shown import show
 from sojourn.linux.build import build as made
 from sojourn.linux.kernel import built, cached, outdated, own
 
-app = typer.Typer(help="List and build the kernels of the Linux backend.", no_args_is_help=True)
+app = typer.Typer(help="List and build the kernels of the Linux backend.", no_args_is_help=True, add_completion=False)
 
 
 @app.command("list")

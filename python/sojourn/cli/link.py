@@ -15,7 +15,7 @@ from sojourn.cli.writing import write
 from sojourn.lines import course, formats, tree
 from sojourn.lines.given import time_s
 
-app = typer.Typer(help="Links from recordings and files of other programs.", no_args_is_help=True)
+app = typer.Typer(help="Links from recordings and files of other programs.", no_args_is_help=True, add_completion=False)
 
 
 @app.callback()

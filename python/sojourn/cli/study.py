@@ -54,7 +54,9 @@ from sojourn.studies.runner import (
 )
 from sojourn.studies.variants import Tried
 
-app = typer.Typer(help="Published studies, re-run and compared with what was published.", no_args_is_help=False)
+app = typer.Typer(
+    help="Published studies, re-run and compared with what was published.", no_args_is_help=False, add_completion=False
+)
 
 
 @app.command("list")

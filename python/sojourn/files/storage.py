@@ -50,13 +50,22 @@ def reserved(directory: Path | None, names: Iterable[str] = ()) -> Iterator[None
     if directory is None:
         yield
         return
+    with not_left_empty(directory):
+        prepare(directory, names)
+        workspace = Workspace.make(directory, for_runs=True)
+        try:
+            yield
+        finally:
+            workspace.remove()
+
+
+@contextlib.contextmanager
+def not_left_empty(directory: Path) -> Iterator[None]:
+    """At the end removes a directory that was made within the context, if nothing is in it."""
     is_new = not directory.exists()
-    prepare(directory, names)
-    workspace = Workspace.make(directory, for_runs=True)
     try:
         yield
     finally:
-        workspace.remove()
         if is_new:
             with contextlib.suppress(OSError):
                 directory.rmdir()  # only if nothing was written

@@ -10,7 +10,7 @@ from pathlib import Path
 from sojourn import _core
 from sojourn.figure.filenames import FIGURES, FORMATS, OF_QUEUE, OVER
 from sojourn.files.manifest import Manifest, OutputError
-from sojourn.files.storage import Staging, prepare, why
+from sojourn.files.storage import Staging, not_left_empty, prepare, why
 from sojourn.frame.results import IF_ASKED_FOR, Results, Run
 from sojourn.runs.backends import Backend
 from sojourn.schema import DIRECTIONS
@@ -80,36 +80,37 @@ def run_into(
     ``resume``, it contains runs of another experiment. Raises Unsaved if the results could not be written, or the user
     interrupted the saving.
     """
-    prepare(directory, files_of(plan, directory))
-    header = Header(_core.version, plan.name, plan_key(plan, backend), len(plan.jobs))
-    if resume and (there := _complete(directory, header)) is not None:
-        say(f"all {len(there.runs)} runs are already in {directory}")
-        _draw_missing(there, directory, figures)
-        return Saved(there)
-    others = LeftBehind(directory, for_runs=True)
-    try:
-        journal = others.take(header) if resume else None
-        if journal is not None:
-            say(f"{journal.kept} of {header.runs} runs are already finished")
-        elif count := others.runs_of(header.key):
-            say(
-                f"note: {count} of {header.runs} runs were finished before and are run again; "
-                f"stop this and use --resume to continue from them"
-            )
-        journal = journal or Journal.start(directory.absolute(), header)
-    except BaseException:
-        others.close(remove=False)
-        raise
-    saved: Saved | None = None
-    try:
-        saved = _run_and_save(directory, header, run, journal, figures, baseline)
-    finally:
-        is_whole = saved is not None and saved.stopped_by is None
-        journal.close(keep=not is_whole)
-        others.close(remove=saved is not None and bool(saved.results.runs))
-    if journal.failed is not None:
-        say(f"note: finished runs could not be kept for --resume: {why(journal.failed)}")
-    return saved
+    with not_left_empty(directory):
+        prepare(directory, files_of(plan, directory))
+        header = Header(_core.version, plan.name, plan_key(plan, backend), len(plan.jobs))
+        if resume and (there := _complete(directory, header)) is not None:
+            say(f"all {len(there.runs)} runs are already in {directory}")
+            _draw_missing(there, directory, figures)
+            return Saved(there)
+        others = LeftBehind(directory, for_runs=True)
+        try:
+            journal = others.take(header) if resume else None
+            if journal is not None:
+                say(f"{journal.kept} of {header.runs} runs are already finished")
+            elif count := others.runs_of(header.key):
+                say(
+                    f"note: {count} of {header.runs} runs were finished before and are run again; "
+                    f"stop this and use --resume to continue from them"
+                )
+            journal = journal or Journal.start(directory.absolute(), header)
+        except BaseException:
+            others.close(remove=False)
+            raise
+        saved: Saved | None = None
+        try:
+            saved = _run_and_save(directory, header, run, journal, figures, baseline)
+        finally:
+            is_whole = saved is not None and saved.stopped_by is None
+            journal.close(keep=not is_whole)
+            others.close(remove=saved is not None and bool(saved.results.runs))
+        if journal.failed is not None:
+            say(f"note: finished runs could not be kept for --resume: {why(journal.failed)}")
+        return saved
 
 
 def _draw_missing(results: Results, directory: Path, formats: Sequence[str]) -> None:
