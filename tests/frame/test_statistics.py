@@ -10,7 +10,7 @@ import pytest
 
 from sojourn.frame.groups import shown_groups
 from sojourn.frame.metrics import metric_called
-from sojourn.frame.statistics import coverage_limit, interval_note, median_interval, pooled_curve, quantiles
+from sojourn.frame.statistics import Interval, coverage_limit, interval_note, median_interval, pooled_curve, quantiles
 from sojourn.page.tables import interval_text
 from sojourn.schema import Distribution, Run
 from sojourn.studies.measures import Values
@@ -72,6 +72,12 @@ def test_few_repeats_are_said_not_to_reach_95_percent():
     assert "cannot" not in interval_note(6, 6)
     assert "median of 5 to 6 repeats" in interval_note(5, 6)
     assert "(with 5 it cannot cover more than 93%)" in interval_note(5, 6)
+
+
+def test_a_value_of_zero_has_the_digits_of_its_interval():
+    assert interval_text(Interval(0.0, 0.0, 0.0034, 6), 2) == "0.0000\n0.0000–0.0034"
+    assert interval_text(Interval(0.0, 0.0, 0.0, 6), 2) == "0.00\n0.00–0.00"
+    assert interval_text(Interval(0.0, 0.0, 154.6, 6), 2) == "0\n0–155"
 
 
 def test_pooling_weighs_runs_by_their_packets():

@@ -452,10 +452,12 @@ def interval_text(interval: Interval, digits: int) -> str:
     """
     if math.isnan(interval.middle):
         return "–"
-    if interval.middle >= 10.0:
-        digits = min(digits, 1 if interval.middle < 100.0 else 0)
-    elif digits > 0 and 0.0 < interval.middle < 0.095:
+    # A value of zero has the digits of its interval.
+    scale = interval.middle or max(abs(interval.low), abs(interval.high))
+    if scale >= 10.0:
+        digits = min(digits, 1 if scale < 100.0 else 0)
+    elif digits > 0 and 0.0 < scale < 0.095:
         # A small value must not be shown as zero: use two significant digits.
-        digits = 1 - math.floor(math.log10(interval.middle))
+        digits = 1 - math.floor(math.log10(scale))
     text = fixed(interval.middle, digits)
     return text if interval.n < 2 else f"{text}\n{fixed(interval.low, digits)}–{fixed(interval.high, digits)}"
