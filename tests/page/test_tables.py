@@ -510,6 +510,14 @@ def test_the_overview_has_quality_of_outcome_of_what_is_used():
     assert [heading for heading in alone.headings if "QoO" in heading] == ["bulk QoO 0–100"]
 
 
+def test_a_label_breaks_between_its_words():
+    label = "dualpi2 nqb=true queue_protection=true"
+    text = EXPERIMENT.replace('aqm = "codel"', f'label = "{label}"\naqm = "codel"', 1)
+    results = sj.run_text(text, set={"experiment.repeat": 4})
+    shown = plain(results.paired(results.arms[0].label), 120)
+    assert "queue_protection=true" in shown
+
+
 def test_an_interrupted_table_says_how_many_repeats_its_rows_have():
     whole = sj.run_text(EXPERIMENT, set={"experiment.repeat": 6})
     kept = [run for run in whole.runs if (run.label, run.seed) != (whole.arms[1].label, whole.arms[1].runs[-1].seed)]

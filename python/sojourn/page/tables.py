@@ -373,7 +373,9 @@ def natural_width(sheet: Sheet) -> int:
 def as_table(sheet: Sheet, *, narrow: bool = False) -> Table:
     """A sheet for a terminal; if ``narrow``, breaks the headings of swept keys at their dots, and their values."""
     table = titled(sheet.title, sheet.caption)
-    table.add_column(sheet.headings[0], overflow="fold", min_width=8)
+    # A label breaks between its words.
+    words = [word for row in sheet.rows for word in row[0].split()]
+    table.add_column(sheet.headings[0], overflow="fold", min_width=min(max(map(len, words), default=8), 24))
     for heading in sheet.headings[1 : sheet.words]:
         broken = heading.replace(".", ".\n") if narrow else heading
         table.add_column(
