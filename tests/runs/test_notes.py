@@ -94,3 +94,18 @@ def test_a_word_that_looks_like_a_number_needs_no_quotes(value: str) -> None:
     assert notes(bulk, f'aqm = "codel", variant = {value}') == []
     plan = BASE.format(queue='aqm = "codel"', traffic=bulk)
     _core.Plan.read_text(plan, "test.toml", [("queue.0.variant", value), ("experiment.kernel", "7.3")])
+
+
+def test_every_arm_with_a_bandwidth_of_its_own_is_named_in_both_directions() -> None:
+    text = """
+    experiment = { duration = "2 s" }
+    link = { rate = "40 Mbit/s", up = { rate = "10 Mbit/s" } }
+    queue = [
+        { aqm = "cake", bandwidth = "38 Mbit/s", up = { bandwidth = "9.5 Mbit/s" } },
+        { aqm = "cake", bandwidth = "38 Mbit/s", queues = 4, up = { bandwidth = "9.5 Mbit/s" } },
+    ]
+    traffic = [{ kind = "bulk", rtt = "20 ms" }]
+    """
+    found = _core.Plan.read_text(text, "test.toml", []).notes
+    whose = [(note.partition(":")[0], "(link.up)" in note) for note in found if "its own bandwidth" in note]
+    assert whose == [("cake", False), ("cake", True), ("cake queues=4", False), ("cake queues=4", True)]

@@ -103,7 +103,7 @@ fn first_arrival(experiment: &Experiment, traffic: &Traffic) -> Duration {
 /// Links whose discipline has a lower rate of its own.
 fn shaped_below(experiment: &Experiment) -> Vec<String> {
     let mut notes = Vec::new();
-    for queue in 0..experiment.queues.len() {
+    for (queue, under_test) in experiment.queues.iter().enumerate() {
         for egress in derived::queues(experiment, queue) {
             let Some(bandwidth) = own_bandwidth(&egress.arm.aqm, &egress.arm.settings) else {
                 continue;
@@ -111,7 +111,8 @@ fn shaped_below(experiment: &Experiment) -> Vec<String> {
             let rate = egress.capacity.nominal();
             if bandwidth < rate {
                 let label = match egress.owner {
-                    Owner::Comparison | Owner::ComparisonUp => egress.arm.label.as_str(),
+                    // The other direction's part of an arm has no label of its own.
+                    Owner::Comparison | Owner::ComparisonUp => under_test.label.as_str(),
                     Owner::Link | Owner::Up => egress.arm.aqm.as_str(),
                 };
                 notes.push(format!(
