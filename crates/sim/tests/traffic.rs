@@ -109,7 +109,11 @@ stop = '5 s'",
     .remove(0);
     let lost = flow(&run, 0).lost_packets.unwrap() as f64;
     assert!(lost > 50.0, "{lost}");
-    near(run.groups[0].qoo.unwrap(), 100.0 * (1.0 - lost / 1000.0 / 0.5), 1.0);
+    near(
+        run.groups[0].qoo.unwrap(),
+        100.0 * (1.0 - lost / 1000.0 / 0.5),
+        1.0,
+    );
 }
 
 #[test]
