@@ -25,8 +25,8 @@ import contextlib, ctypes, io, json, sys
 from pathlib import Path
 from sojourn.cli.app import status
 import sojourn.linux.host
-# With its table, which needs more packages than summary.json.
-sys.argv = ["sojourn", "run", sys.argv[1]]
+# With its table and an option that is a number, which need more packages than summary.json and texts.
+sys.argv = ["sojourn", "run", sys.argv[1], "--jobs", "2"]
 with contextlib.redirect_stdout(io.StringIO()):
     assert status() == 0
 maps = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line}

@@ -221,8 +221,7 @@ impl Endpoint {
             return false;
         }
         self.receiver.note_timestamp(segment);
-        let timeout = || self.sender.timeout();
-        self.receiver.on_expected(segment, now, timeout);
+        self.receiver.on_expected(segment, now, &self.sender);
         true
     }
 
@@ -298,8 +297,7 @@ impl Endpoint {
         self.receiver.note_timestamp(segment);
         self.sender.on_ack(segment, now);
         if segment.sequence_len() > 0 {
-            let timeout = || self.sender.timeout();
-            self.receiver.on_data(segment, ecn, now, timeout);
+            self.receiver.on_data(segment, ecn, now, &self.sender);
         } else {
             self.receiver.on_empty(segment, ecn);
         }

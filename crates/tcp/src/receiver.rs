@@ -48,6 +48,14 @@ const MARKS_PER_ACK: u32 = 2;
 /// TCP_SACK_BLOCKS_EXPECTED).
 const BLOCKS_EXPECTED: usize = 2;
 
+/// The local sender's estimates. The receiving half takes them for the peer's.
+pub trait Estimates {
+    /// The retransmission timeout, backed off.
+    fn timeout(&self) -> Duration;
+    /// The smoothed RTT; `None` before the first sample.
+    fn smoothed_rtt(&self) -> Option<Duration>;
+}
+
 /// The receiving half of a connection.
 #[derive(Debug)]
 pub struct Receiver {
@@ -292,28 +300,21 @@ impl Receiver {
 
     /// The short way of [`Receiver::on_data`], if [`Receiver::is_plain`] and [`Receiver::expects`] hold.
     #[inline(always)]
-    pub fn on_expected(&mut self, segment: &Segment, now: Time, timeout: impl Fn() -> Duration) {
+    pub fn on_expected(&mut self, segment: &Segment, now: Time, local: &impl Estimates) {
         self.repeats = false;
-        self.adapt_delay(now, timeout);
+        self.adapt_delay(now, || local.timeout());
         self.take_offer(segment, true, now);
         let before = self.next;
         self.next = before + u32::from(segment.len);
         self.received += u64::from(segment.len);
         self.window.delivered(before, self.next, now);
         let read_ends = self.may_end_write(segment) && self.on_end_of_write(segment);
-        self.schedule_ack(read_ends, now);
+        self.schedule_ack(read_ends, now, local);
     }
 
-    /// Processes a segment with payload or FIN that arrived with the codepoint `ecn`. `timeout` is the local sender's
-    /// retransmission timeout, as an estimate of the peer's.
+    /// Processes a segment with payload or FIN that arrived with the codepoint `ecn`.
     #[inline(always)]
-    pub fn on_data(
-        &mut self,
-        segment: &Segment,
-        ecn: Arrival,
-        now: Time,
-        timeout: impl Fn() -> Duration,
-    ) {
+    pub fn on_data(&mut self, segment: &Segment, ecn: Arrival, now: Time, local: &impl Estimates) {
         self.repeats = false;
         if self.feedback != Feedback::None {
             cold_path();
@@ -330,7 +331,7 @@ impl Receiver {
             return;
         }
         if !seq.after(self.next) {
-            self.adapt_delay(now, timeout);
+            self.adapt_delay(now, || local.timeout());
         }
         self.on_arrival(segment, ecn, now);
         if segment.flags.contains(Flags::FIN) {
@@ -351,7 +352,7 @@ impl Receiver {
             self.take_in_order(segment, now);
             read_ends = self.may_end_write(segment) && self.on_end_of_write(segment);
         }
-        self.schedule_ack(read_ends, now);
+        self.schedule_ack(read_ends, now, local);
     }
 
     /// Processes the ECN codepoint of a segment.
@@ -543,7 +544,7 @@ impl Receiver {
     /// segment) and quick mode allow no delay. Without quick mode an acknowledgement waits until the application reads,
     /// after all that arrives now, if it would offer less before, or if the end of a write makes it due (`read_ends`).
     #[inline(always)]
-    fn schedule_ack(&mut self, read_ends: bool, now: Time) {
+    fn schedule_ack(&mut self, read_ends: bool, now: Time, local: &impl Estimates) {
         let quick = self.quick > 0 && !self.interactive;
         let is_much = self.next.since(self.acknowledged) > self.held_back;
         if self.ack_now || quick || (is_much && self.keeps_window(now)) {
@@ -553,14 +554,19 @@ impl Receiver {
                 cold_path();
                 self.ack_by = now;
             }
-            let due = self
-                .clock
-                .expiry(now, self.delay.min(self.window.longest_delay()));
+            let delay = if self.delay > DELAY_MIN {
+                // Linux's tcp_send_delayed_ack: the round trip is that of what this end sent, not that of its window.
+                let round_trip = local.smoothed_rtt().unwrap_or(DELAY_MAX);
+                self.delay.min(round_trip.max(DELAY_MIN))
+            } else {
+                self.delay
+            };
+            let due = self.clock.expiry(now, delay.min(self.window.delay_max()));
             let due = self.deadline.min(due);
             self.deadline = due;
             self.running_until = due;
         } else {
-            self.compress(now);
+            self.compress(now, local);
         }
     }
 
@@ -573,7 +579,7 @@ impl Receiver {
     }
 
     /// Delays acknowledgements of out-of-order data by at most a millisecond, except the first three, as Linux.
-    fn compress(&mut self, now: Time) {
+    fn compress(&mut self, now: Time, local: &impl Estimates) {
         if self.duplicates_at != self.next {
             self.duplicates_at = self.next;
             self.duplicates_sent = 0;
@@ -588,7 +594,11 @@ impl Receiver {
         }
         self.compressed += 1;
         if self.ack_by == Time::MAX {
-            let share = self.window.round_trip() * self.compress_percent / 100;
+            let round_trip = self.window.round_trip();
+            let round_trip = local
+                .smoothed_rtt()
+                .map_or(round_trip, |sent| sent.min(round_trip));
+            let share = round_trip * self.compress_percent / 100;
             let due = now + COMPRESS_DELAY.min(share) + self.compress_slack;
             self.ack_by = if self.running_until > now {
                 due.min(self.running_until)

@@ -38,10 +38,30 @@ fn data(n: u32) -> Segment {
     }
 }
 
+/// What the sending half would say.
+struct Local {
+    timeout: Duration,
+    smoothed: Option<Duration>,
+}
+
+const UNMEASURED: Local = Local {
+    timeout: INITIAL_RTO,
+    smoothed: None,
+};
+
+impl Estimates for Local {
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+    fn smoothed_rtt(&self) -> Option<Duration> {
+        self.smoothed
+    }
+}
+
 impl Receiver {
     /// Takes a segment with the first retransmission timeout.
     fn take(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
-        self.on_data(segment, ecn, now, || INITIAL_RTO);
+        self.on_data(segment, ecn, now, &UNMEASURED);
     }
 }
 
@@ -52,9 +72,11 @@ fn arrive(receiver: &mut Receiver, n: u32, now_ms: u64) -> bool {
 
 /// The same with this retransmission timeout.
 fn arrive_with(timeout: Duration, receiver: &mut Receiver, n: u32, now_ms: u64) -> bool {
-    receiver.on_data(&data(n), Arrival::Ect, Time::from_millis(now_ms), || {
-        timeout
-    });
+    let local = Local {
+        timeout,
+        smoothed: None,
+    };
+    receiver.on_data(&data(n), Arrival::Ect, Time::from_millis(now_ms), &local);
     let at_once = receiver.wants_ack();
     if at_once {
         acknowledge_at(receiver, Time::from_millis(now_ms));
@@ -261,7 +283,10 @@ fn gaps_and_delays_are_in_ticks() {
             &data(first + 1),
             Arrival::Ect,
             Time::from_micros(now_us),
-            || timeout,
+            &Local {
+                timeout,
+                smoothed: None,
+            },
         );
         assert_eq!(receiver.wants_ack(), is_quick);
     }
@@ -270,6 +295,24 @@ fn gaps_and_delays_are_in_ticks() {
     receiver.delay = Duration::from_millis(52);
     receiver.take(&data(first), Arrival::Ect, Time::from_millis(1));
     assert_eq!(receiver.delay, Duration::from_millis(44));
+}
+
+/// Observed on 6.12: after a delay that was too short the next is as long as the round trip of the handshake, in whole ticks (13
+/// of 50.0 ms, 15 of 58.6 ms), whatever the round trips of the window are; and no longer than 200 ms without one.
+#[test]
+fn a_doubled_delay_is_no_longer_than_the_round_trip_of_what_was_sent() {
+    for (smoothed, ticks) in [(Some(50_000), 13), (Some(58_611), 15), (None, 20)] {
+        let (mut receiver, first) = settled();
+        receiver.clock = Clock::Jiffies;
+        receiver.delay = Duration::from_millis(80);
+        let local = Local {
+            timeout: INITIAL_RTO,
+            smoothed: smoothed.map(Duration::from_micros),
+        };
+        let now = Time::from_millis(301);
+        receiver.on_data(&data(first), Arrival::Ect, now, &local);
+        assert_eq!(receiver.due(), Time::from_millis(300 + 4 * (ticks + 1)));
+    }
 }
 
 /// Only in-order arrivals end a gap: 301 ms pass until the hole is filled.

@@ -2,8 +2,8 @@
 
 use sojourn_units::{Duration, Time, cold_path};
 
+use super::DELAY_MAX;
 use super::memory::{OVERHEAD_6_3, Unread, is_more_than_a_buffer, overhead};
-use super::{DELAY_MAX, DELAY_MIN};
 use crate::config::{Config, JIFFY, Kernel};
 use crate::segment::Segment;
 use crate::seq::Seq;
@@ -133,9 +133,9 @@ impl ReceiveWindow {
             self.round_trip_8 as u64 >> 3
         })
     }
-    /// The longest delay of an acknowledgement now: the round trip, between [`DELAY_MIN`] and `delay_max` (as Linux).
-    pub(super) fn longest_delay(&self) -> Duration {
-        self.round_trip().max(DELAY_MIN).min(self.delay_max)
+    /// The longest delay of an acknowledgement.
+    pub(super) const fn delay_max(&self) -> Duration {
+        self.delay_max
     }
 
     /// The window to advertise with `next` acknowledged, while data is `waiting` behind a hole.

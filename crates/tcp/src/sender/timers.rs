@@ -8,6 +8,7 @@ use super::due::Due;
 use super::recovery::{Facts, State};
 use super::{Sender, Sending};
 use crate::config::Recovery;
+use crate::receiver::Estimates;
 use crate::segment::{Flags, Segment};
 use crate::seq::Seq;
 
@@ -74,6 +75,17 @@ pub(super) struct Probe {
     end: Seq,
     /// The probe retransmitted old data.
     pub(super) resent: bool,
+}
+
+impl Estimates for Sender {
+    #[inline(always)]
+    fn timeout(&self) -> Duration {
+        Self::timeout(self)
+    }
+    #[inline(always)]
+    fn smoothed_rtt(&self) -> Option<Duration> {
+        Self::smoothed_rtt(self)
+    }
 }
 
 impl Sender {
