@@ -135,7 +135,9 @@ def compare_plan(queues: Sequence[str], **options: object) -> _core.Plan:
     if not queues:
         raise _core.ExperimentError("compare: got no queue; must name at least one discipline, see sojourn list aqm")
     try:
-        return _core.Plan.read_text(experiment_text(queues, options), "compare", overrides_for_queues(queues))
+        # Bytes of a command line that are no text have no place in one either.
+        text = experiment_text(queues, options).encode(errors="replace").decode()
+        return _core.Plan.read_text(text, "compare", overrides_for_queues(queues))
     except _core.ExperimentError as error:
         raise _core.ExperimentError(as_in_compare(str(error), queues)) from None
 

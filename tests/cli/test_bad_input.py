@@ -131,3 +131,8 @@ def test_a_kernel_that_is_not_there(sojourn: Cli, experiment: Path):
 @pytest.mark.parametrize("given", ["0", "-3", "two", "1.5"])
 def test_a_wrong_number_is_told_what_was_given(sojourn: Cli, experiment: Path, given):
     wrong(sojourn("run", experiment, "--jobs", given), "--jobs", f"'{given}'")
+
+
+def test_bytes_that_are_no_text_are_no_discipline(sojourn: Cli):
+    """Python keeps such bytes of a command line as surrogates, which no text may have."""
+    wrong(sojourn("compare", "\udcff", "--rate", "10 Mbit/s", "--rtt", "40 ms"), "compare", "queue.0.aqm", '"?"')
