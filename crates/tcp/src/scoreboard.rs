@@ -49,6 +49,8 @@ struct Sent {
     /// A retransmission of it is in flight.
     resent: bool,
     ever_resent: bool,
+    /// It ends a write: every transmission carries PSH.
+    pushed: bool,
 }
 
 /// A ring of twice the size or more, with the entries of these indices.
@@ -264,6 +266,12 @@ impl Scoreboard {
         };
         self.keep(index, stamp);
         self.end = self.end.wrapping_add(1);
+    }
+
+    /// The last segment ends a write: every transmission carries PSH.
+    #[inline(always)]
+    pub fn push_ends(&mut self) {
+        self.at_mut(self.end.wrapping_sub(1)).pushed = true;
     }
 
     /// Adds so many segments of `len` from `seq` on, sent at the instant of the last one, without stamps.
@@ -601,6 +609,11 @@ impl Scoreboard {
         self.stamp_resent(index, stamp);
         let newest = self.at(index);
         Some((newest.seq, newest.len))
+    }
+
+    /// True if the segment retransmitted last ends a write.
+    pub fn resent_pushed(&self) -> bool {
+        (self.resends.back()).is_some_and(|(index, _)| self.at(*index).pushed)
     }
 
     fn stamp_resent(&mut self, index: u32, stamp: Stamp) {

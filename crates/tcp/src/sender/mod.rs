@@ -521,6 +521,9 @@ impl Sender {
         }
         self.burst -= segments;
         self.buffer -= segments;
+        if self.ends_write() {
+            self.scoreboard.push_ends();
+        }
         self.next += bytes;
         self.sent += u64::from(bytes);
         self.sent_since_judged += segments;
@@ -625,11 +628,13 @@ impl Sender {
         self.scoreboard.push(seq, space, stamp);
         let burst = self.gso.then_some(self.burst + 1);
         self.after_sending(len, burst, now);
-        let ends_write =
-            self.buffer == 0 && self.burst == 0 && self.gso && self.buffers.ends_write();
+        let pushed = len > 0 && (self.unsent == 0 || self.ends_write());
+        if pushed {
+            self.scoreboard.push_ends();
+        }
         let mut flags = Flags::default()
             .with_if(Flags::FIN, fin)
-            .with_if(Flags::PSH, len > 0 && (self.unsent == 0 || ends_write));
+            .with_if(Flags::PSH, pushed);
         // RFC 3168 §6.1.2: CWR goes with the first new data after a reduction.
         if len > 0 && std::mem::take(&mut self.confirm_reduction) {
             flags = flags.with(Flags::CWR);
@@ -640,13 +645,23 @@ impl Sender {
         Some(Sending::New)
     }
 
+    /// True if the last segment is that of a write of the application.
+    #[inline(always)]
+    fn ends_write(&self) -> bool {
+        self.buffer == 0 && self.burst == 0 && self.gso && self.buffers.ends_write()
+    }
+
+    /// PSH that ended a write is sent again, unlike that of a burst (Linux 6.1 and 6.12: TCP_SKB_CB's flags are kept,
+    /// those of the copy that leaves are not).
     fn resend(&mut self, segment: &mut Segment, seq: Seq, space: u32, now: Time) -> Sending {
         self.retransmits += 1;
         self.after_sending(space, Some(1), now);
         let fin = self.fin == Fin::Sent && seq + space == self.next;
         segment.seq = seq;
         segment.len = (space - u32::from(fin)) as u16;
-        segment.flags = Flags::default().with_if(Flags::FIN, fin);
+        segment.flags = Flags::default()
+            .with_if(Flags::FIN, fin)
+            .with_if(Flags::PSH, self.scoreboard.resent_pushed());
         Sending::Retransmission
     }
 
