@@ -390,7 +390,7 @@ impl Receiver {
                     self.delay = self.clock.half(self.delay) + DELAY_MIN / 2;
                 } else if gap < self.delay {
                     self.delay = (self.clock.half(self.delay) + gap).min(DELAY_MAX);
-                } else if gap > self.clock.kept(timeout()) {
+                } else if gap > timeout() {
                     self.raise_quick(MAX_QUICK);
                 }
             }

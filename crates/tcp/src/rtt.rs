@@ -6,6 +6,7 @@
 
 use sojourn_units::{Duration, Time};
 
+use crate::config::Clock;
 use crate::seq::Seq;
 
 /// RFC 6298 §2.1: RTO before the first measurement.
@@ -40,12 +41,15 @@ pub struct RttEstimator {
     /// SND.NXT when the round began.
     round_end: Seq,
     min: MinFilter,
+    /// The timeout is kept in its units.
+    clock: Clock,
 }
 
 impl RttEstimator {
     /// Linux's estimator, without samples. `rto_min` is the floor of the variance term.
-    pub fn new(rto_min: Duration) -> Self {
+    pub fn new(rto_min: Duration, clock: Clock) -> Self {
         Self {
+            clock,
             variance_floor: rto_min.as_micros() as i64,
             timeout_floor: 0,
             slow_path_up_to: 0,
@@ -60,12 +64,12 @@ impl RttEstimator {
     }
 
     /// RFC 6298's estimator, without samples. `rto_min` is the floor of the timeout.
-    pub fn rfc6298(rto_min: Duration) -> Self {
+    pub fn rfc6298(rto_min: Duration, clock: Clock) -> Self {
         Self {
             variance_floor: 0,
             timeout_floor: rto_min.as_micros() as i64,
             slow_path_up_to: i64::MAX,
-            ..Self::new(Duration::ZERO)
+            ..Self::new(Duration::ZERO, clock)
         }
     }
 
@@ -149,7 +153,8 @@ impl RttEstimator {
         if self.srtt_8 == 0 {
             return self.initial;
         }
-        Duration::from_micros(((self.srtt_8 >> 3) + self.rttvar_4) as u64).min(MAX_RTO)
+        let timeout = Duration::from_micros(((self.srtt_8 >> 3) + self.rttvar_4) as u64);
+        self.clock.kept(timeout).min(MAX_RTO)
     }
 
     /// The timeout doubled `backoff` times (RFC 6298 §5.5), at most 120 s.
@@ -209,7 +214,7 @@ mod tests {
     use super::*;
 
     fn estimator() -> RttEstimator {
-        RttEstimator::new(Duration::from_millis(200))
+        RttEstimator::new(Duration::from_millis(200), Clock::Exact)
     }
 
     #[test]
@@ -241,6 +246,16 @@ mod tests {
         rtt.sample(Duration::from_millis(180), Time::ZERO, Seq(10), Seq(100));
         assert_eq!(rtt.smoothed(), Some(Duration::from_millis(110)));
         assert_eq!(rtt.min(), Some(Duration::from_millis(100)));
+    }
+
+    /// Linux keeps the timeout in ticks (usecs_to_jiffies in __tcp_set_rto) and doubles these: 79 + 200 ms are 70 ticks of
+    /// 4 ms, doubled twice 280, where 1116 ms would be 279.
+    #[test]
+    fn ticks_are_doubled() {
+        let mut rtt = RttEstimator::new(Duration::from_millis(200), Clock::Jiffies);
+        rtt.sample(Duration::from_millis(79), Time::ZERO, Seq(0), Seq(100));
+        assert_eq!(rtt.rto(), Duration::from_millis(280));
+        assert_eq!(rtt.backed_off_rto(2), Duration::from_millis(1120));
     }
 
     /// RFC 6298 §5.5 and Linux's ceiling of 120 s.

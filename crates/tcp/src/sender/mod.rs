@@ -229,8 +229,8 @@ impl Sender {
             buffers: Buffers::default(),
             defers: false,
             rtt: match config.recovery {
-                Recovery::Rack => RttEstimator::new(config.rto_min),
-                Recovery::Rfc6675 => RttEstimator::rfc6298(config.rto_min),
+                Recovery::Rack => RttEstimator::new(config.rto_min, config.clock),
+                Recovery::Rfc6675 => RttEstimator::rfc6298(config.rto_min, config.clock),
             },
             state: State::Open,
             recovery_point: first,

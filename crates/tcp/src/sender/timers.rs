@@ -408,7 +408,7 @@ impl Sender {
     #[cold]
     #[inline(never)]
     pub(super) fn restart(&mut self, now: Time) {
-        let idle = now.saturating_since(self.last_sent);
+        let idle = self.clock.between(self.last_sent, now);
         if self.delivered == 0 || self.last_sent == Time::ZERO {
             return;
         }
@@ -431,7 +431,7 @@ impl Sender {
 
     /// Reduces a window that was not filled for an RTO half way to the part used (RFC 7661 §4.4.3 as in Linux).
     pub(super) fn shrink_unused(&mut self, now: Time) {
-        if now.saturating_since(self.filled_at) < self.rtt.rto()
+        if self.clock.between(self.filled_at, now) < self.rtt.rto()
             || self.state != State::Open
             || self.capabilities.governs_window
             || self.capabilities.keeps_unused

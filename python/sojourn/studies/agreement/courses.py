@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SAME_NS = 100_000
 """Times that differ by no more are the same: a kernel counts in units of 64 ns, and reading its clock takes time."""
+TIED_NS = 1_000
+"""Arrivals that are no further apart are of one instant, whose order a list of departures and drops does not tell."""
 HANDSHAKE_BYTES = 80
 """More than a packet of a handshake has. A bulk flow connects before it starts on Linux, here when it starts."""
 _DROPPED = FATES["marked"] + 1
@@ -107,9 +109,16 @@ def courses(run: Run, queue: str) -> dict[int, Course]:
         numbers(table, name).astype(np.int64) for name in ("time_ns", "sojourn_ns", "bytes", "fate", "flow")
     )
     arrived = left - sojourn
-    order = np.argsort(arrived, kind="stable")
-    columns = np.stack([arrived, sojourn, size, np.minimum(fate, _DROPPED)])[:, order]
-    return {int(one): Course(queue, int(one), columns[:, flow[order] == one]) for one in np.unique(flow)}
+    columns = np.stack([arrived, sojourn, size, np.minimum(fate, _DROPPED)])
+    return {int(one): Course(queue, int(one), _in_order(columns[:, flow == one])) for one in np.unique(flow)}
+
+
+def _in_order(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """In order of arrival; of one instant those that were dropped are last, the others as they left."""
+    columns = columns[:, np.argsort(columns[0], kind="stable")]
+    arrived, sojourn, _, fate = columns
+    instant = np.cumsum(np.diff(arrived, prepend=arrived[:1]) > TIED_NS)
+    return columns[:, np.lexsort((arrived + sojourn, fate == _DROPPED, instant))]
 
 
 def parting(reference: Run, other: Run, queues: Sequence[str]) -> Parting | None:
