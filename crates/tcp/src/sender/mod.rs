@@ -621,7 +621,8 @@ impl Sender {
         let space = len + u32::from(fin);
         self.next += space;
         self.sent += u64::from(len);
-        if self.scoreboard.is_empty() || self.alarm.is_none() || self.runs(Alarm::Probe) {
+        let begins = self.scoreboard.is_empty() || self.alarm.is_none();
+        if begins || self.runs(Alarm::Probe) || self.may_probe() {
             self.arm = timers::Arm::NewData;
         }
         let stamp = self.stamp(now);

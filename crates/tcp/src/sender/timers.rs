@@ -60,7 +60,7 @@ pub(super) enum Arm {
     Leave,
     /// Data was acknowledged (RFC 6298 §5.3, RFC 8985 §7.2).
     Acknowledged,
-    /// New data was sent while no retransmission timer ran.
+    /// New data was sent while no retransmission timer ran, or while a probe may be sent.
     NewData,
     /// The oldest segment was retransmitted.
     Retransmit,
@@ -346,14 +346,19 @@ impl Sender {
         due.saturating_since(now).max(Duration::from_micros(1))
     }
 
+    /// True if a tail loss probe may be sent for what is outstanding: nothing is thought lost.
+    #[inline(always)]
+    pub(super) fn may_probe(&self) -> bool {
+        let no_doubt =
+            matches!(self.state, State::Open | State::Cwr) && self.scoreboard.sacked() == 0;
+        no_doubt && self.sack && self.recovery == Recovery::Rack
+    }
+
     /// Arms a tail loss probe after two smoothed RTTs (RFC 8985 §7.2), or at the retransmission timeout if that is earlier.
     /// Returns false if this state allows no probe.
     #[inline(always)]
     fn arm_probe(&mut self, arm: Arm, now: Time) -> bool {
-        let no_doubt =
-            matches!(self.state, State::Open | State::Cwr) && self.scoreboard.sacked() == 0;
-        let has_probes = self.sack && self.recovery == Recovery::Rack;
-        if !no_doubt || !has_probes || self.scoreboard.is_empty() {
+        if !self.may_probe() || self.scoreboard.is_empty() {
             return false;
         }
         // The timeout counts from the last transmission of the oldest segment, or from now.
