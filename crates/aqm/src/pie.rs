@@ -133,7 +133,7 @@ impl Config {
             variant: Variant::Linux,
             alpha: 2.0,
             beta: 20.0,
-            first_update: linux::first_update(Self::rfc8033(mtu).tupdate),
+            first_update: linux::first_update(Self::rfc8033(mtu).tupdate, Duration::ZERO),
             derandomize: true,
             cap: true,
             ..Self::rfc8033(mtu)
@@ -349,7 +349,7 @@ pub(crate) fn config(
     config.check(&default)?;
     Ok(Config {
         first_update: match config.variant {
-            Variant::Linux => linux::first_update(config.tupdate),
+            Variant::Linux => linux::first_update(config.tupdate, settings.age),
             Variant::Rfc8033 | Variant::Draft2013 => config.tupdate,
         },
         ecn: settings.ecn_or(default.ecn)?,

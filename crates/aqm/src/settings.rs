@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
-use sojourn_units::{Rate, Value};
+use sojourn_units::{Duration, Rate, Value};
 
 use crate::key::{Key, SettingError};
 use crate::limit::Limit;
@@ -20,6 +20,8 @@ pub struct Settings {
     pub mtu: u32,
     /// The most that the discipline may hold; `None` for its own default.
     pub limit: Option<Limit>,
+    /// How long before the start the discipline was set up. Its own timer runs since then.
+    pub age: Duration,
     /// The keys given, each once.
     pub values: Vec<(String, Value)>,
     in_use: RefCell<Vec<(String, Value)>>,
@@ -32,6 +34,7 @@ impl Settings {
             rate,
             mtu,
             limit: None,
+            age: Duration::ZERO,
             values: Vec::new(),
             in_use: RefCell::new(Vec::new()),
         }

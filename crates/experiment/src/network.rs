@@ -8,10 +8,13 @@ use sojourn_aqm::{Catalogue, Discipline, Limit, Packet, SettingError, Settings};
 use sojourn_path::link::BoxedQdisc;
 use sojourn_path::{Impair, LinkConfig, Stage, htb};
 use sojourn_traffic::streams::{self, Stream};
-use sojourn_units::Time;
+use sojourn_units::{Duration, Time};
 
 use crate::derived::{self, Egress};
 use crate::model::{self, Capacity, Experiment, Hop, Link, Queue, Route, Traffic, Way};
+
+/// A queue was set up at most so long before the start.
+const OLDEST: Duration = Duration::from_secs(3600);
 
 /// Why a run cannot be built or changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,7 +60,9 @@ pub fn links<P: Packet + Send + 'static>(
     let link = |egress: &Egress<'_>| {
         let discipline = discipline(egress.arm, catalogue)?;
         let build = |egress: &Egress<'_>| {
-            let built = discipline.build(&settings(experiment, egress));
+            let mut settings = settings(experiment, egress);
+            settings.age = age(egress, seed);
+            let built = discipline.build(&settings);
             built.map_err(at(egress, queue))
         };
         let classes = derived::classes(experiment, egress);
@@ -100,12 +105,23 @@ pub fn at(egress: &Egress<'_>, queue: usize) -> impl Fn(SettingError) -> RunErro
     }
 }
 
-fn config(experiment: &Experiment, egress: &Egress<'_>, seed: u64) -> LinkConfig {
+/// The name of a queue's stream of random numbers.
+fn stream_of(egress: &Egress<'_>) -> String {
     let way = egress.hop.way.name();
-    let stream = match egress.link.nodes {
+    match egress.link.nodes {
         None => format!("queue/{way}"),
         Some(_) => format!("queue/{}/{way}", egress.link.name),
-    };
+    }
+}
+
+/// How long before the start a queue was set up: no timer of a router is in step with a sender.
+fn age(egress: &Egress<'_>, seed: u64) -> Duration {
+    let mut draws = Stream::new(seed, &format!("{}/set-up", stream_of(egress)));
+    Duration::from_nanos(draws.below(OLDEST.as_nanos()))
+}
+
+fn config(experiment: &Experiment, egress: &Egress<'_>, seed: u64) -> LinkConfig {
+    let stream = stream_of(egress);
     let mut config = LinkConfig::new(egress.capacity.clone());
     config.burst = egress.link.burst;
     config.overhead = egress.link.overhead;

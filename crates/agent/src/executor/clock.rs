@@ -7,7 +7,9 @@ use super::{Context, Failure};
 
 /// Timers of the kernel above 252 ms expire with every eighth tick of 4 ms, above 2 s with every 64th; these are counted
 /// from 300 s before the clock's zero (INITIAL_JIFFIES).
-const TICKS_NS: u64 = 64 * 4_000_000;
+pub const TICKS_NS: u64 = 64 * TICK_NS;
+/// A tick of a kernel with 250 of them a second.
+pub const TICK_NS: u64 = 4_000_000;
 const TICKS_BEFORE_NS: u64 = 300_000_000_000;
 
 /// Counts from the start of a run. Reading it is a call of the kernel, which costs more than all else that is done for

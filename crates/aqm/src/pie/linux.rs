@@ -56,12 +56,14 @@ const fn period(tupdate: Duration) -> Duration {
     Duration::from_nanos(JIFFY.as_nanos() * jiffies)
 }
 
-/// The time of the first update. The kernel's first update is 500 ms after set-up, but on Linux a discipline is set up
-/// long before the first packet. So updates run from the start, at the instants that a set-up at time 0 gives.
-pub(super) const fn first_update(tupdate: Duration) -> Duration {
+/// The time of the first update of a discipline that was set up `age` before the start, at a tick. The kernel's first
+/// update is 500 ms after set-up, but on Linux a discipline is set up long before the first packet. So updates run from
+/// the start, even if `age` is less.
+pub(super) const fn first_update(tupdate: Duration, age: Duration) -> Duration {
     let period = period(tupdate).as_nanos();
-    let phase = SET_UP.as_nanos() % period;
-    Duration::from_nanos(if phase == 0 { period } else { phase })
+    let passed = age.as_nanos() / JIFFY.as_nanos() * JIFFY.as_nanos() % period;
+    let first = (SET_UP.as_nanos() + period - passed) % period;
+    Duration::from_nanos(if first == 0 { period } else { first })
 }
 
 impl Linux {

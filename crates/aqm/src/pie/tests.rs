@@ -311,15 +311,20 @@ fn linux_rounds_the_update_period_up_to_ticks_and_adds_one() {
     }
 }
 
-/// Updates are at the instants of a discipline set up at time 0, and run from the start.
+/// Updates run from the start, at the instants that follow from the set-up: with periods of 20 and 36 ms, 500 ms are 25
+/// periods, and 13 and 32 ms. Each of the nine phases of 36 ms is as likely as the others.
 #[test]
 fn linux_updates_from_the_beginning() {
-    // 500 ms are 25 periods of 20 ms, and 13 of 36 ms and 32 ms.
-    for (tupdate_ms, first_ms) in [(15, 20), (30, 32)] {
-        let first = linux::first_update(Duration::from_millis(tupdate_ms));
-        assert_eq!(first, Duration::from_millis(first_ms));
+    let ms = Duration::from_millis;
+    for (tupdate_ms, age_ms, first_ms) in [(15, 0, 20), (30, 0, 32), (30, 4, 28), (30, 36, 32)] {
+        let first = linux::first_update(ms(tupdate_ms), ms(age_ms));
+        assert_eq!(first, ms(first_ms));
     }
-    assert_eq!(Config::linux(MTU).first_update, Duration::from_millis(20));
+    let firsts: Vec<_> = (0..9)
+        .map(|ticks| linux::first_update(ms(30), ms(4 * ticks)).as_nanos() / 1_000_000)
+        .collect();
+    assert_eq!(firsts, [32, 28, 24, 20, 16, 12, 8, 4, 36]);
+    assert_eq!(Config::linux(MTU).first_update, ms(20));
 }
 
 #[test]
