@@ -327,12 +327,12 @@ impl<P: Packet> Aqm<P> for CoDel {
         now: Time,
         _env: &mut Environment<P>,
     ) -> Verdict {
-        let whole_sojourn = now.saturating_since(packet.enqueued());
+        let whole_sojourn = || now.saturating_since(packet.enqueued());
         let shift = self.config.variant.shift();
         let ticks = (now.as_nanos() >> shift) as i64;
         let sojourn = match &mut self.marked_service {
             Some(service) => {
-                let unmarked = service.unmarked(whole_sojourn, self.config.interval);
+                let unmarked = service.unmarked(whole_sojourn(), self.config.interval);
                 (unmarked.as_nanos() >> shift) as i64
             }
             None => ticks - (packet.enqueued().as_nanos() >> shift) as i64,
@@ -349,7 +349,7 @@ impl<P: Packet> Aqm<P> for CoDel {
                 Selector::All => packet.ecn().is_capable(),
                 Selector::Ect1 => packet.ecn() == Ecn::Ect1,
             };
-            if whole_sojourn > threshold && verdict == Verdict::Pass && is_meant {
+            if whole_sojourn() > threshold && verdict == Verdict::Pass && is_meant {
                 verdict = Verdict::Mark;
             }
         }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Time, Value};
 
-use crate::aqm::{Aqm, Verdict};
+use crate::aqm::Aqm;
 use crate::classify::{Classifier, Hashing};
 use crate::environment::{DropReason, Environment};
 use crate::key::{Key, SettingError};
@@ -185,11 +185,6 @@ impl<P: Packet, A: Aqm<P>> Fair<P, A> {
         self.next_timer = timers.min();
     }
 
-    fn note_timer(&mut self, at: u32) {
-        let timer = self.flows[at as usize].aqm.next_timer();
-        self.next_timer = earliest(self.next_timer, timer);
-    }
-
     fn queue_of(&mut self, packet: &P, env: &mut Environment<P>) -> u32 {
         let flows = &self.flows;
         let is_idle = |at: u32| flows[at as usize].state == State::Idle;
@@ -254,14 +249,12 @@ impl<P: Packet, A: Aqm<P>> Fair<P, A> {
         Some(())
     }
 
-    /// Appends a queue to the new list with a quantum of credit, unless it is in a list.
+    /// Appends a queue that is in no list to the new list, with a quantum of credit.
     fn activate(&mut self, at: u32) {
         let flow = &mut self.flows[at as usize];
-        if flow.state == State::Idle {
-            flow.state = State::New;
-            flow.deficit = self.config.quantum as i64;
-            self.new.push_back(&mut self.flows, at);
-        }
+        flow.state = State::New;
+        flow.deficit = self.config.quantum as i64;
+        self.new.push_back(&mut self.flows, at);
     }
 
     fn leave_list(&mut self, at: u32) {
@@ -305,17 +298,14 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
             return env.drop(packet, DropReason::Overflow);
         }
         let verdict = flow.aqm.on_enqueue(&packet, backlog, now, env);
-        match verdict.for_packet(&packet) {
-            Verdict::Drop(reason) => {
-                self.note_timer(at);
-                return env.drop(packet, reason);
-            }
-            Verdict::Mark => env.mark(&mut packet),
-            Verdict::Pass => {}
-        }
+        self.next_timer = earliest(self.next_timer, flow.aqm.next_timer());
+        let Some(packet) = env.carry_out(verdict, packet) else {
+            return;
+        };
         self.pool.push_back(&mut flow.queue, packet);
-        self.activate(at);
-        self.note_timer(at);
+        if flow.state == State::Idle {
+            self.activate(at);
+        }
         if let Overflow::Fattest { batch } = self.config.overflow {
             while self.is_over_limit() && self.drop_from_fattest(batch, env).is_some() {}
         }
@@ -350,7 +340,7 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
                 continue;
             };
             flow.deficit -= i64::from(packet.bytes());
-            self.note_timer(at);
+            self.next_timer = earliest(self.next_timer, flow.aqm.next_timer());
             return Some(packet);
         }
     }

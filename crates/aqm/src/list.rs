@@ -101,8 +101,13 @@ impl List {
     /// Moves the first element to the end.
     pub fn rotate<T: Linked>(&mut self, elements: &mut [T]) {
         if let Some(at) = self.front().filter(|at| *at != self.tail) {
-            self.pop_front(elements);
-            self.push_back(elements, at);
+            let moved = Link {
+                previous: self.tail,
+                next: NIL,
+            };
+            self.head = core::mem::replace(elements[at as usize].link(), moved).next;
+            elements[self.tail as usize].link().next = at;
+            self.tail = at;
         }
     }
 
@@ -118,6 +123,32 @@ impl List {
             Some(next) => elements[next as usize].link().previous = previous,
             None => self.tail = previous,
         }
+    }
+}
+
+/// Elements in no list, of which the one put in last is taken out first.
+#[derive(Debug)]
+pub struct Stack {
+    top: u32,
+}
+
+impl Stack {
+    /// A stack without elements.
+    pub const EMPTY: Self = Self { top: NIL };
+
+    /// Puts element `at` in, which must be in no list.
+    #[inline]
+    pub fn push<T: Linked>(&mut self, elements: &mut [T], at: u32) {
+        elements[at as usize].link().next = self.top;
+        self.top = at;
+    }
+
+    /// Takes an element out.
+    #[inline]
+    pub fn pop<T: Linked>(&mut self, elements: &mut [T]) -> Option<u32> {
+        let at = present(self.top)?;
+        self.top = elements[at as usize].link().next;
+        Some(at)
     }
 }
 

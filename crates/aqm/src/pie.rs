@@ -228,6 +228,7 @@ impl Pie {
 }
 
 impl<P: Packet> Aqm<P> for Pie {
+    #[inline(always)]
     fn on_enqueue(
         &mut self,
         packet: &P,
@@ -236,12 +237,8 @@ impl<P: Packet> Aqm<P> for Pie {
         env: &mut Environment<P>,
     ) -> Verdict {
         let hit = match &mut self.control {
-            Control::Float(float) => {
-                float.drop_early(packet.bytes(), backlog, &mut || env.uniform())
-            }
-            Control::Linux(linux) => {
-                linux.drop_early(packet.bytes(), backlog, &mut || env.random_u64())
-            }
+            Control::Float(float) => float.drop_early(packet.bytes(), backlog, || env.uniform()),
+            Control::Linux(linux) => linux.drop_early(packet.bytes(), backlog, || env.random_u64()),
         };
         if !hit {
             return Verdict::Pass;

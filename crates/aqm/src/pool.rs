@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use sojourn_units::Time;
 
-use crate::aqm::{Aqm, Backlog, Verdict};
+use crate::aqm::{Aqm, Backlog};
 use crate::environment::Environment;
-use crate::list::{Link, Linked, List};
+use crate::list::{Link, Linked, List, Stack};
 use crate::packet::{Packet, ce_bytes};
 
 /// One FIFO of packets in a [`Pool`].
@@ -77,8 +77,8 @@ impl<P> Linked for Node<P> {
 /// The packets of all queues of a discipline.
 pub struct Pool<P> {
     nodes: Vec<Node<P>>,
-    /// Free nodes; the one freed last is reused first.
-    free: Vec<u32>,
+    /// Free nodes.
+    free: Stack,
     packets: u64,
     bytes: u64,
 }
@@ -88,7 +88,7 @@ impl<P: Packet> Pool<P> {
     pub const fn new() -> Self {
         Self {
             nodes: Vec::new(),
-            free: Vec::new(),
+            free: Stack::EMPTY,
             packets: 0,
             bytes: 0,
         }
@@ -132,22 +132,17 @@ impl<P: Packet> Pool<P> {
         while let Some(mut packet) = self.pop_front(queue) {
             see(&mut packet);
             let verdict = aqm.on_dequeue(&packet, self.backlog(queue, scope), now, env);
-            match verdict.for_packet(&packet) {
-                Verdict::Drop(reason) => {
-                    env.drop(packet, reason);
-                    continue;
-                }
-                Verdict::Mark => env.mark(&mut packet),
-                Verdict::Pass => {}
+            let passed = env.carry_out(verdict, packet);
+            if passed.is_some() {
+                return passed;
             }
-            return Some(packet);
         }
         aqm.on_empty(now);
         None
     }
 
     /// Appends a packet to a queue.
-    #[inline]
+    #[inline(always)]
     pub fn push_back(&mut self, queue: &mut Queue, packet: P) {
         self.count_in(queue, &packet);
         let at = self.store(packet);
@@ -184,7 +179,7 @@ impl<P: Packet> Pool<P> {
     #[inline]
     fn take(&mut self, queue: &mut Queue, at: u32) -> Option<P> {
         let packet = self.nodes[at as usize].packet.take()?;
-        self.free.push(at);
+        self.free.push(&mut self.nodes, at);
         let bytes = u64::from(packet.bytes());
         self.packets -= 1;
         self.bytes -= bytes;
@@ -213,22 +208,23 @@ impl<P: Packet> Pool<P> {
         queue.ce_bytes += ce_bytes(packet);
     }
 
-    #[inline]
+    #[inline(always)]
     fn store(&mut self, packet: P) -> u32 {
-        if let Some(at) = self.free.pop() {
-            self.nodes[at as usize].packet = Some(packet);
-            at
-        } else {
-            self.nodes.push(Node {
-                link: Link::ALONE,
-                packet: Some(packet),
-            });
-            // Reserve room for all nodes, so that emptying a queue does not allocate.
-            if self.free.capacity() < self.nodes.capacity() {
-                self.free.reserve_exact(self.nodes.capacity());
-            }
-            (self.nodes.len() - 1) as u32
-        }
+        let Some(at) = self.free.pop(&mut self.nodes) else {
+            return self.store_in_new(packet);
+        };
+        self.nodes[at as usize].packet = Some(packet);
+        at
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn store_in_new(&mut self, packet: P) -> u32 {
+        self.nodes.push(Node {
+            link: Link::ALONE,
+            packet: Some(packet),
+        });
+        (self.nodes.len() - 1) as u32
     }
 }
 

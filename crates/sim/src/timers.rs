@@ -9,7 +9,7 @@ const BLOCK: usize = 8;
 /// at which one may have expired.
 #[derive(Debug)]
 pub struct Timers {
-    /// The deadlines of each flow's hosts; [`Time::MAX`]: none.
+    /// The deadlines of each flow's hosts, whole blocks; [`Time::MAX`]: none.
     due: Vec<[Time; 2]>,
     /// A binary tree of lower bounds: node n has the lesser bound of nodes 2n and 2n + 1, the leaves those of the blocks
     /// of flows. Node 1 is the root.
@@ -24,9 +24,10 @@ impl Timers {
     /// Timers for the two hosts of each of `flows` flows. The owners of flow n are 2n, its sending host, and 2n + 1,
     /// its receiving host.
     pub fn new(flows: usize) -> Self {
-        let leaves = flows.div_ceil(BLOCK).next_power_of_two();
+        let blocks = flows.div_ceil(BLOCK);
+        let leaves = blocks.next_power_of_two();
         Self {
-            due: vec![[Time::MAX; 2]; flows],
+            due: vec![[Time::MAX; 2]; blocks * BLOCK],
             bounds: vec![Time::MAX; 2 * leaves],
             leaves,
             next: Time::MAX,
@@ -72,14 +73,14 @@ impl Timers {
             }
         }
         let begin = (node - self.leaves) * BLOCK;
-        let end = (begin + BLOCK).min(self.due.len());
-        let deadlines = self.due.get_mut(begin..end)?.as_flattened_mut();
+        let block = self.due.get_mut(begin..)?.first_chunk_mut::<BLOCK>()?;
+        let deadlines = block.as_flattened_mut();
         // None is before its bound, so the first that has come is the least.
         let come = deadlines.iter().position(|due| *due <= now);
         if let Some(first) = come {
             deadlines[first] = Time::MAX;
         }
-        self.bounds[node] = first_of(deadlines).1;
+        self.bounds[node] = deadlines.iter().copied().fold(Time::MAX, Time::min);
         while node > 1 {
             node /= 2;
             self.bounds[node] = self.bounds[2 * node].min(self.bounds[2 * node + 1]);
@@ -87,17 +88,6 @@ impl Timers {
         self.next = self.bounds[1];
         come.map(|first| (2 * begin + first) as u32)
     }
-}
-
-/// The index of the least of some instants, of several the first, and that instant.
-fn first_of(all: &[Time]) -> (usize, Time) {
-    let mut first = (0, Time::MAX);
-    for (index, &due) in all.iter().enumerate() {
-        if due < first.1 {
-            first = (index, due);
-        }
-    }
-    first
 }
 
 impl Default for Timers {

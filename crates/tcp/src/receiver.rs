@@ -10,7 +10,7 @@ mod window;
 
 use sojourn_units::{Duration, Time, cold_path};
 
-use crate::config::{Clock, Config, Kernel};
+use crate::config::{Clock, Config, JIFFY, Kernel};
 use crate::ecn::{self, Arrival, Feedback};
 use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
@@ -24,6 +24,8 @@ pub use window::SYN_WINDOW;
 
 /// The shortest delay of an acknowledgement (Linux's TCP_ATO_MIN and TCP_DELACK_MIN).
 const DELAY_MIN: Duration = Duration::from_millis(40);
+/// Arrivals within this time are at most half of the least delay apart by any clock.
+const CLOSE: Duration = Duration::from_nanos(20_000_000 - JIFFY);
 /// The longest delay of an acknowledgement (Linux's TCP_DELACK_MAX).
 const DELAY_MAX: Duration = Duration::from_millis(200);
 /// Acknowledgements sent at once when a connection begins (Linux's TCP_MAX_QUICKACKS).
@@ -384,6 +386,8 @@ impl Receiver {
                 self.raise_quick(MAX_QUICK);
                 self.delay = DELAY_MIN;
             }
+            // Arrivals so close leave the least delay as it is.
+            Some(last) if self.delay == DELAY_MIN && now - last <= CLOSE => {}
             Some(last) => {
                 let gap = self.clock.between(last, now);
                 if gap <= DELAY_MIN / 2 {

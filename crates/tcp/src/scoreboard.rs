@@ -375,26 +375,30 @@ impl Scoreboard {
     /// nothing if less than one segment is acknowledged.
     #[inline(always)]
     pub fn acknowledge_clean(&mut self, ack: Seq, now: Time) -> Option<InOrder> {
-        let first = self.first;
-        let first_sent_at = self.at(first).sent_at;
-        let (mut last_sent_at, mut last_end) = (first_sent_at, ack);
-        while self.first != self.end {
-            let segment = self.at(self.first);
-            let end = segment.end();
-            if end.after(ack) {
-                if self.first == first {
-                    return None;
-                }
-                self.trim(ack);
+        let mut last = self.at(self.first);
+        if last.end().after(ack) {
+            return None;
+        }
+        let first_sent_at = last.sent_at;
+        let mut next = self.first.wrapping_add(1);
+        while next != self.end {
+            let segment = self.at(next);
+            if segment.end().after(ack) {
                 break;
             }
-            (last_sent_at, last_end) = (segment.sent_at, end);
-            self.first = self.first.wrapping_add(1);
+            last = segment;
+            next = next.wrapping_add(1);
+        }
+        let (last_sent_at, last_end) = (last.sent_at, last.end());
+        let segments = next.wrapping_sub(self.first);
+        self.first = next;
+        if last_end != ack {
+            self.trim(ack);
         }
         self.note_delivery(last_sent_at, last_end, now);
         self.forget_acknowledged();
         Some(InOrder {
-            segments: self.first.wrapping_sub(first),
+            segments,
             first_sent_at,
             last_sent_at,
         })

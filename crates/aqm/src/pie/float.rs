@@ -88,11 +88,12 @@ impl Float {
     }
 
     /// True if an arriving packet of `bytes` is to be dropped or marked.
+    #[inline(always)]
     pub(super) fn drop_early(
         &mut self,
         bytes: u32,
         backlog: Backlog,
-        uniform: &mut dyn FnMut() -> f64,
+        uniform: impl FnOnce() -> f64,
     ) -> bool {
         if !self.active && !self.wakes(backlog) {
             return false;

@@ -113,11 +113,12 @@ impl Linux {
     }
 
     /// True if an arriving packet of `bytes` is to be dropped or marked.
+    #[inline(always)]
     pub(super) fn drop_early(
         &mut self,
         bytes: u32,
         backlog: Backlog,
-        random: &mut dyn FnMut() -> u64,
+        random: impl FnOnce() -> u64,
     ) -> bool {
         let calm = self.qdelay < self.target / 2 && self.prob < MAX_PROB / 5;
         if self.burst_time > 0 || calm || backlog.bytes < 2 * self.mtu {
