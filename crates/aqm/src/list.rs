@@ -100,7 +100,8 @@ impl List {
 
     /// Moves the first element to the end.
     pub fn rotate<T: Linked>(&mut self, elements: &mut [T]) {
-        if let Some(at) = self.front().filter(|at| *at != self.tail) {
+        let at = self.head;
+        if at != self.tail {
             let moved = Link {
                 previous: self.tail,
                 next: NIL,

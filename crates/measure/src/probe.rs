@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sojourn_units::{Duration, Hop, Time};
+use sojourn_units::{Duration, Hop, Time, cold_path};
 
 use crate::delays::{Delays, Precision};
 use crate::loss_events::{LossEvents, ResponsiveFlows};
@@ -322,7 +322,7 @@ impl QueueProbe {
         }
     }
 
-    #[cold]
+    #[inline(always)]
     fn note_departure(&mut self, packet: &impl Packet, now: Time) {
         let is_marked = packet.is_marked();
         if let Some(inner) = self.inner.get_mut(usize::from(packet.inner_queue())) {
@@ -330,6 +330,7 @@ impl QueueProbe {
             inner.marked += u64::from(is_marked);
         }
         if self.notes_each {
+            cold_path();
             let fate = if is_marked {
                 Happened::Marked
             } else {
@@ -422,6 +423,8 @@ impl QueueProbe {
         named.collect()
     }
 
+    #[cold]
+    #[inline(never)]
     fn record(&mut self, packet: &impl Packet, now: Time, fate: Happened) {
         if let Some(events) = &mut self.events {
             events.push(event(packet, now, fate));
