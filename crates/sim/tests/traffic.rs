@@ -64,24 +64,29 @@ fn datagrams_that_wait_at_the_end_are_not_lost() {
     assert!(lost.dropped_packets > lost.bottleneck_packets * 9 / 20);
 }
 
-/// A call of which a third is lost before the warm-up ends, and nothing after it: its scores are of what came after.
-#[test]
-fn scores_are_of_what_came_after_the_warm_up() {
-    let run = common::text(
-        "experiment = { duration = '20 s', warmup = '10 s' }
-link = { rate = '1 Mbit/s' }
-queue = [{ aqm = 'pfifo', limit = '10 packets' }]
-record = { qoo = true }
+/// Traffic whose link has too much to carry for 5 s, before the warm-up ends.
+fn overloaded_at_first(traffic: &str) -> RunResult {
+    common::text(&format!(
+        "experiment = {{ duration = '20 s', warmup = '10 s' }}
+link = {{ rate = '1 Mbit/s' }}
+queue = [{{ aqm = 'pfifo', limit = '10 packets' }}]
+record = {{ qoo = true }}
 [[traffic]]
-kind = 'voip'
 rtt = '20 ms'
+{traffic}
 [[traffic]]
 kind = 'cbr'
 rate = '2 Mbit/s'
 rtt = '20 ms'
-stop = '5 s'",
-    )
-    .remove(0);
+stop = '5 s'"
+    ))
+    .remove(0)
+}
+
+/// A call of which a third is lost before the warm-up ends, and nothing after it: its scores are of what came after.
+#[test]
+fn scores_are_of_what_came_after_the_warm_up() {
+    let run = overloaded_at_first("kind = 'voip'");
     let call = flow(&run, 0);
     assert!(call.lost_packets.unwrap() > 50, "{:?}", call.lost_packets);
     near(call.mos.unwrap(), 4.4, 0.05);
@@ -91,22 +96,7 @@ stop = '5 s'",
 /// The loss of pings is that of the whole run, the warm-up included: of the requests that are done, without a reply.
 #[test]
 fn the_outcome_of_pings_counts_requests_without_a_reply() {
-    let run = common::text(
-        "experiment = { duration = '20 s', warmup = '10 s' }
-link = { rate = '1 Mbit/s' }
-queue = [{ aqm = 'pfifo', limit = '10 packets' }]
-[[traffic]]
-kind = 'ping'
-interval = '20 ms'
-rtt = '20 ms'
-qoo_loss = '0..50 %'
-[[traffic]]
-kind = 'cbr'
-rate = '2 Mbit/s'
-rtt = '20 ms'
-stop = '5 s'",
-    )
-    .remove(0);
+    let run = overloaded_at_first("kind = 'ping'\ninterval = '20 ms'\nqoo_loss = '0..50 %'");
     let lost = flow(&run, 0).lost_packets.unwrap() as f64;
     assert!(lost > 50.0, "{lost}");
     near(
