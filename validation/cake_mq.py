@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import struct
 import subprocess
@@ -22,6 +21,7 @@ import numpy as np
 from cake_queues import BESIDE_SEEDS, UNRESPONSIVE, divided, shares
 
 import sojourn as sj
+from sojourn.linux import user_mode
 from sojourn.linux.kernel import Kernel, built, is_of
 
 HERE = Path(__file__).parent
@@ -102,11 +102,9 @@ def run(
             encoding="utf-8",
         )
         first.chmod(0o755)
-        words = f"mem=1024M time-travel=inf-cpu seccomp=auto root=/dev/root rootfstype=hostfs rw hostfs=/ init={first}"
-        words += f" uml_dir={folder}/ con=null con0=null,fd:1 console=tty0 quiet loglevel=2 panic=-1"
-        hardware = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX_Fast_Unaligned_Load,-AVX512F,-AVX512BW,-AVX512VL"
-        command = [str(kernel.image), *words.split(), "time-travel-start=1704067200000000000", hardware]
-        said = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, env=os.environ)
+        files = ("root=/dev/root", "rootfstype=hostfs", "rw", "hostfs=/", f"init={first}")
+        command = user_mode.command(kernel, folder, files)
+        said = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, cwd=folder)
         left = case.with_suffix(".left")
         if not left.exists():
             raise RuntimeError(f"the guest made nothing: {said.stdout.decode(errors='replace')[-2000:]}")

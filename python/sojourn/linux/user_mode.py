@@ -27,6 +27,8 @@ PATIENCE_S = 10.0
 """Wall time that a guest gets to power itself off, once its recording is there."""
 INITRD = "initrd"
 """The name of the agent's file system in the folder of results."""
+_AGENT = (f"initrd={INITRD}", "hostfs=/proc/self/cwd")
+"""The agent's file systems. The folder's name is the same in every run; newer kernels do not take a relative one."""
 _IN_MEMORY = Path("/dev/shm")
 """Where the guest's memory is kept, as a file: on a disk it would be written there."""
 
@@ -41,7 +43,7 @@ def run(kernel: Kernel, initrd: Path, monitor: _core.Monitor, options: Sequence[
         (folder / INITRD).symlink_to(initrd.resolve())
         # Its console is a file. A pipe interrupts the guest at instants that the host decides; then it starts other
         # processes of its own, each of which draws random numbers.
-        process = guest.start_in(folder, programs.ending_with_us([*_command(kernel, folder), *options]))
+        process = guest.start_in(folder, programs.ending_with_us([*command(kernel, folder, _AGENT), *options]))
         with process:
             console = guest.Console(monitor)
             try:
@@ -59,10 +61,10 @@ def run(kernel: Kernel, initrd: Path, monitor: _core.Monitor, options: Sequence[
                     os.killpg(process.pid, signal.SIGKILL)
 
 
-def _command(kernel: Kernel, results: Path) -> list[str]:
-    """The words that start a guest in its folder of results. Those for the kernel are the same in every run.
+def command(kernel: Kernel, results: Path, files: Sequence[str]) -> list[str]:
+    """The words that start a guest in its folder of results; ``files`` are those for its file systems.
 
-    Its generator of random numbers mixes them in.
+    Those for the kernel are the same in every run: its generator of random numbers mixes them in.
     """
     return [
         "env",
@@ -73,9 +75,7 @@ def _command(kernel: Kernel, results: Path) -> list[str]:
         # Run processes without ptrace if the kernel (6.16 and later) and the host can: a run takes half of the time.
         "seccomp=auto",
         f"time-travel-start={START_NS}",
-        f"initrd={INITRD}",
-        # A name that is the same in every run; newer kernels do not take a relative one.
-        "hostfs=/proc/self/cwd",
+        *files,
         # Its control folder, which would be below HOME: there may be none, and a killed machine leaves it.
         "uml_dir=./",
         "con=null",
