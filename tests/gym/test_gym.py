@@ -95,7 +95,7 @@ def test_a_wrong_name_is_told_the_right_ones():
         ),
         ({"observe": ["down.delay"]}, 'observe: got "down.delay"; must be one of down.packets'),
         ({"queue": "pi"}, 'queue: got "pi"; must be one of policy, pie, codel'),
-        ({"interval": "0 ms"}, "interval: got '0 ms'; must be a time above zero"),
+        ({"interval": "0 ms"}, 'interval: got "0 ms"; must be a time above 0'),
     ):
         with pytest.raises(sj.ExperimentError) as refused:
             AQM(FILE, **given)

@@ -21,11 +21,11 @@ from sojourn.cli.progress import Display
 from sojourn.cli.shown import show
 from sojourn.cli.writing import write
 from sojourn.files import extras
+from sojourn.frame.given import rate_bps, time_s
 from sojourn.frame.rounding import fixed
 from sojourn.frame.statistics import Interval
 from sojourn.lines import formats, household, typed
 from sojourn.lines.advice import MEASURES, Advice, advise
-from sojourn.lines.given import rate_bps, time_s
 
 
 def command(

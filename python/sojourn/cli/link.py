@@ -12,8 +12,8 @@ import typer
 from sojourn import _core
 from sojourn.cli.outcome import FAILED, Stopped
 from sojourn.cli.writing import write
+from sojourn.frame.given import time_s
 from sojourn.lines import course, formats, tree
-from sojourn.lines.given import time_s
 
 app = typer.Typer(help="Links from recordings and files of other programs.", no_args_is_help=True, add_completion=False)
 

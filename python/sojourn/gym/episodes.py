@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sojourn import _core
-from sojourn.frame.swept import quantity
+from sojourn.frame.given import time_s
 from sojourn.runs.plan import plan
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -76,7 +76,7 @@ class Episodes:
 
     def __post_init__(self) -> None:
         """Raises ExperimentError if a key, a number, the queue or the interval does not exist."""
-        self.interval_s = _seconds(self.interval)
+        self.interval_s = time_s("interval", self.interval)
         for name, names in (("act", self.act), ("observe", self.observe)):
             if isinstance(names, str):
                 raise _core.ExperimentError(f'{name}: got "{names}"; must be a list of names')
@@ -115,11 +115,3 @@ class Episodes:
     def rewarded(self, numbers: Floats) -> Any:
         """The reward of a step after which these numbers were seen."""
         return (self.reward or power)(Seen(self.names, numbers))
-
-
-def _seconds(span: str | float) -> float:
-    found = quantity(span)
-    seconds = found.value / 1e3 if found is not None and found.unit == "ms" else span
-    if not isinstance(seconds, int | float) or not seconds > 0:
-        raise _core.ExperimentError(f'interval: got {span!r}; must be a time above zero like "15 ms", or seconds')
-    return float(seconds)

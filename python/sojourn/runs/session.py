@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sojourn import _core
+from sojourn.frame.given import time_s
 from sojourn.frame.results import Results
 from sojourn.frame.swept import as_in_file
 from sojourn.runs.execution import as_run
@@ -287,8 +288,8 @@ class Session:
         """
         from sojourn.figure import live
 
-        every_s = _seconds("every", every)
-        window_s = None if window is None else _seconds("window", window)
+        every_s = time_s("every", every)
+        window_s = None if window is None else time_s("window", window)
         if (self.end_s - self.now_s) / every_s > live.MOST_FRAMES:
             least = (self.end_s - self.now_s) / live.MOST_FRAMES
             raise _core.ExperimentError(
@@ -302,10 +303,3 @@ class Session:
             run = as_run(self._session.finish())
             self._results = Results.of([run], experiment=self.spec.name)
         return self._results
-
-
-def _seconds(name: str, given: str) -> float:
-    found = _core.quantity(given)
-    if found is None or found[1] != "ms" or found[0] <= 0:
-        raise _core.ExperimentError(f'{name}: got "{given}"; must be a time above 0 like "100 ms"')
-    return found[0] / 1000
