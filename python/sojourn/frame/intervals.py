@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from sojourn.frame.statistics import CONFIDENCE, FloatArray, resamples
+from sojourn.frame.statistics import CONFIDENCE, FloatArray, median_pairs
 
 _AT_ONCE = 20_000_000
 """Most numbers in memory while the intervals of some cells are determined."""
@@ -28,9 +27,6 @@ def median_intervals(values: FloatArray, cell_of: npt.NDArray[np.int64], cells: 
     """The median of each cell with its 95 % percentile-bootstrap interval.
 
     ``cell_of`` names the cell of each value. NaN values are ignored.
-
-    A median of a resample is the mean of two of the sorted values, of the same two in every cell with as many values.
-    So the resamples are drawn once per number of values, and counted.
     """
     known = ~np.isnan(values)
     values, cell_of = values[known], cell_of[known]
@@ -41,7 +37,7 @@ def median_intervals(values: FloatArray, cell_of: npt.NDArray[np.int64], cells: 
     first = np.concatenate([[0], np.cumsum(n)[:-1]])
     for count in np.unique(n[n > 0]):
         members = np.flatnonzero(n == count)
-        step = max(1, _AT_ONCE // len(_pairs(int(count))[0]))
+        step = max(1, _AT_ONCE // len(median_pairs(int(count))[0]))
         for begin in range(0, len(members), step):
             some = members[begin : begin + step]
             sample = ordered[first[some][:, None] + np.arange(count)]
@@ -61,7 +57,7 @@ def ranges(found: Intervals, values: FloatArray, cell_of: npt.NDArray[np.int64])
 
 def _ends(sample: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
     """The interval of each row of sorted values."""
-    below, above, times = _pairs(count)
+    below, above, times = median_pairs(count)
     medians = (sample[:, below] + sample[:, above]) / 2.0
     order = np.argsort(medians, axis=1, kind="stable")
     medians = np.take_along_axis(medians, order, axis=1)
@@ -79,15 +75,3 @@ def _at(medians: FloatArray, upto: npt.NDArray[np.int64], level: float) -> Float
     ends = [medians[rows, (upto <= at).sum(axis=1)] for at in (before, before + 1)]
     result: FloatArray = ends[0] + (ends[1] - ends[0]) * (position - before)
     return result
-
-
-@lru_cache(maxsize=64)
-def _pairs(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The indices of the two sorted values whose mean is a resample's median, and how often each pair occurs."""
-    if count == 1:
-        one = np.zeros(1, dtype=np.int64)
-        return one, one, one + 2
-    ranks = np.sort(resamples(count), axis=1)
-    middle = ranks[:, [(count - 1) // 2, count // 2]]
-    pairs, times = np.unique(middle, axis=0, return_counts=True)
-    return pairs[:, 0], pairs[:, 1], times.astype(np.int64)

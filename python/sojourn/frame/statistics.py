@@ -32,10 +32,20 @@ class Interval:
 
 
 @lru_cache(maxsize=64)
-def resamples(n: int) -> npt.NDArray[np.int64]:
-    """The indices drawn by each bootstrap resample of ``n`` values."""
+def median_pairs(n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The indices of the two of ``n`` sorted values whose mean is a bootstrap resample's median; how often each occurs.
+
+    They do not depend on the values, so the resamples are drawn once per number of values.
+    """
+    if n == 1:
+        one = np.zeros(1, dtype=np.int64)
+        return one, one, one + 2
     # A fixed seed: the same runs have the same interval on every machine.
-    return np.random.default_rng(20120506).integers(0, n, size=(_RESAMPLES, n))
+    drawn = np.random.default_rng(20120506).integers(0, n, size=(_RESAMPLES, n))
+    middle = [(n - 1) // 2, n // 2]
+    drawn.partition(middle, axis=1)
+    pairs, times = np.unique(drawn[:, middle], axis=0, return_counts=True)
+    return pairs[:, 0], pairs[:, 1], times.astype(np.int64)
 
 
 def median_interval(values: Sequence[float]) -> Interval:
@@ -50,7 +60,8 @@ def median_interval(values: Sequence[float]) -> Interval:
     middle = (numbers[(len(numbers) - 1) // 2] + numbers[len(numbers) // 2]) / 2.0
     if numbers[0] == numbers[-1]:
         return Interval(middle, middle, middle, len(numbers))
-    medians = np.median(np.asarray(numbers)[resamples(len(numbers))], axis=1)
+    below, above, times = median_pairs(len(numbers))
+    medians = np.repeat((np.asarray(numbers)[below] + np.asarray(numbers)[above]) / 2.0, times)
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(medians, [tail, 1.0 - tail])
     return Interval(middle, float(low), float(high), len(numbers))

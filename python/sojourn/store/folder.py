@@ -14,21 +14,16 @@ from sojourn.files import bounded, typed
 from sojourn.files.bounded import LARGEST_RESULTS
 from sojourn.files.manifest import Manifest
 from sojourn.files.storage import Staging
-from sojourn.frame.arrow import RUN_COLUMNS
 from sojourn.frame.csvfile import csv_text
-from sojourn.frame.later import pa, pq
+from sojourn.frame.later import pa
 from sojourn.frame.pairs import difference_rows
 from sojourn.frame.results import Recorded, Results, Run
-from sojourn.store.tablefiles import FILES, TABLE_FILES, TableFiles, kind_of
+from sojourn.store.tablefiles import FILES, TABLE_FILES, TableFiles, TableRows, kind_of
 
 SMALL_FILES = ("summary.json", "summary.csv", "differences.csv", "experiment.json")
 """The most important files of an experiment."""
-
-
 BY = "results"
 """The writers, in the list of our files, of an experiment's files and of files made from them."""
-
-
 MADE_OF_RESULTS = (BY, "report", "csv", "parquet", "flent", "events")
 
 
@@ -80,13 +75,10 @@ def load(directory: str | Path) -> Results:
     is_ours = _listed(folder)
     summary = _read_summary(folder / "summary.json")
 
-    def reader(index: int) -> Callable[[Recorded], pa.Table | None]:
-        def read_table(name: Recorded) -> pa.Table | None:
-            if name == "completions":
-                return None
-            return _load_table(folder / TABLE_FILES[name], index) if is_ours(TABLE_FILES[name]) else None
+    tables = {name: TableRows(folder / file) for name, file in TABLE_FILES.items() if is_ours(file)}
 
-        return read_table
+    def reader(index: int) -> Callable[[Recorded], pa.Table | None]:
+        return lambda name: None if name == "completions" or name not in tables else _load_table(tables[name], index)
 
     resolved = folder / "experiment.json"
     return Results(
@@ -151,16 +143,16 @@ def _load_files(folder: Path, run: int, is_ours: Callable[[str], bool]) -> dict[
     return found
 
 
-def _load_table(path: Path, run: int) -> pa.Table | None:
-    if not path.exists():
+def _load_table(rows: TableRows, run: int) -> pa.Table | None:
+    if not rows.path.exists():
         return None
     try:
-        table = pq.read_table(path, filters=[("run", "=", run)]).drop_columns(RUN_COLUMNS)
-        if not table.num_rows and pq.read_metadata(path).num_rows:
-            return None  # only others recorded it
-    except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, OSError) as error:
+        table = rows.of_run(run)
+    except (ValueError, KeyError, pa.ArrowNotImplementedError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
-        raise ExperimentError(f"{path}: the results are damaged: {' '.join(str(error).split())[:200]}") from None
+        raise ExperimentError(f"{rows.path}: the results are damaged: {' '.join(str(error).split())[:200]}") from None
+    if table is None:
+        return None
     of_others = [name for name in table.column_names if table.num_rows and table[name].null_count == table.num_rows]
     return table.drop_columns(of_others)

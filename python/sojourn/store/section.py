@@ -68,6 +68,15 @@ def context(folder: Path) -> dict[str, Any]:
     cells = len(results.by_cell())
     overview = _pictures(results.plot.overviews())
     galleries = _galleries(results, _size(overview))
+    is_paired = rivals and repeats > 1
+    sheets = (
+        results_sheet(results),
+        paired_sheet(results, baseline) if is_paired else None,
+        groups_sheet(results),
+        paired_groups_sheet(results, baseline) if is_paired else None,
+        stations_sheet(results),
+        inner_sheet(results),
+    )
     return {
         "template": "experiment.html",
         "title": summary["experiment"],
@@ -78,18 +87,7 @@ def context(folder: Path) -> dict[str, Any]:
         else "",
         "glance": _bounded(overview_sheet(results)),
         "overview": overview,
-        "sheets": [
-            sheet
-            for sheet in (
-                _bounded(results_sheet(results)),
-                _bounded(paired_sheet(results, baseline)) if rivals and repeats > 1 else None,
-                _bounded(groups_sheet(results)),
-                _bounded(paired_groups_sheet(results, baseline)) if rivals and repeats > 1 else None,
-                _bounded(stations_sheet(results)),
-                _bounded(inner_sheet(results)),
-            )
-            if sheet is not None
-        ],
+        "sheets": [_bounded(sheet) for sheet in sheets if sheet is not None],
         "flows": _bounded(flows_sheet(results), where="all flows are in summary.json"),
         "galleries": galleries,
         "cells_left_out": cells - len(galleries),
@@ -126,11 +124,8 @@ def _runs(results: Results) -> str:
     parts = [f"{queues} queue{'s' if queues > 1 else ''}"]
     parts += [f"{cells} combinations of swept values"] if cells else []
     times = f"{repeats} repeats" if len(results.runs) == arms * repeats else f"up to {repeats} repeats"
-    return (
-        f"{len(results.runs)}: {' × '.join(parts)}, {times} each"
-        if repeats > 1
-        else f"{len(results.runs)}: {' × '.join(parts)}"
-    )
+    text = f"{len(results.runs)}: {' × '.join(parts)}"
+    return f"{text}, {times} each" if repeats > 1 else text
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -118,8 +118,7 @@ class _Tables:
     def _files(self, index: int, hash_: str) -> dict[str, bytes]:
         tables = [files.again(partial(self._of_run, index, hash_, kind)) for kind in FILES]
         rows = [row for table in tables if table is not None for row in table.to_pylist()]
-        # A capture of an older version has no name.
-        return {row.get("name", FILES["capture"]): row["content"] for row in rows}
+        return {row["name"]: row["content"] for row in rows}
 
 
 class _Rows:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.arrow import RUN_COLUMNS, with_run_columns
-from sojourn.frame.later import pa, pq
+from sojourn.frame.later import np, npt, pa, pc, pq
 from sojourn.frame.results import Recorded, Run, TableName
 
 TABLE_FILES: dict[TableName, str] = {
@@ -145,14 +145,57 @@ def _write_together(tables: list[pa.Table], path: Path) -> None:
     pq.write_table(pa.concat_tables(tables, promote_options="default"), path)
 
 
+class TableRows:
+    """The rows of a complete file, the first of these paths that exists.
+
+    What its end says of the row groups grows with the runs: it is read once, not again for each run.
+    """
+
+    def __init__(self, *paths: Path) -> None:
+        self._paths = paths
+        self._end: tuple[tuple[int, ...], pq.FileMetaData, npt.NDArray[np.float64]] | None = None
+        """Of which content it is, the end, and the first and last run of each row group."""
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return next((path for path in self._paths if path.exists()), self._paths[-1])
+
+    def of_run(self, run: int) -> pa.Table | None:
+        """The rows of the run with this index, without the columns that name it; None if only others recorded any."""
+        with self.opened() as (file, (first, last)):
+            groups = np.flatnonzero((first <= run) & (run <= last)).tolist()
+            table = file.read_row_groups(groups).filter(pc.field("run") == run).drop_columns(RUN_COLUMNS)
+            return table if table.num_rows or not file.metadata.num_rows else None
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[pq.ParquetFile, npt.NDArray[np.float64]]]:
+        """The file, and the first and the last run of each row group."""
+        path = self.path
+        status = path.stat()
+        content = (status.st_ino, status.st_size, status.st_mtime_ns)
+        known = self._end if self._end is not None and self._end[0] == content else None
+        with pq.ParquetFile(path, metadata=known and known[1]) as file:
+            if known is None:
+                known = self._end = (content, file.metadata, _runs_of(file.metadata))
+            yield file, known[2]
+
+
+def _runs_of(end: pq.FileMetaData) -> npt.NDArray[np.float64]:
+    """The first and the last run of each row group, as two rows; any run, if the file does not tell."""
+    column = end.schema.names.index("run")
+    known = [end.row_group(group).column(column).statistics for group in range(end.num_row_groups)]
+    runs = [(of.min, of.max) if of is not None and of.has_min_max else (-np.inf, np.inf) for of in known]
+    return np.array(runs, np.float64).reshape(-1, 2).T
+
+
 class _File:
     """One Parquet file with a row group per run."""
 
     def __init__(self, staging: Staging, name: str) -> None:
         self._temporary, self.final = staging.reserve(name)
         self._writer: pq.ParquetWriter | None = None
-        self._metadata: pq.FileMetaData | None = None
-        """What the end of the complete file says of all its row groups: long to read again for each of many."""
+        self._rows = TableRows(self._temporary, self.final)
         self._groups = 0
 
     def append(self, table: pa.Table) -> int:
@@ -165,9 +208,7 @@ class _File:
 
     def read(self, group: int) -> pa.Table:
         """Reads a row group back, without the columns that name the run."""
-        path = self._temporary if self._temporary.exists() else self.final
-        with pq.ParquetFile(path, metadata=self._metadata) as file:
-            self._metadata = file.metadata
+        with self._rows.opened() as (file, _):
             return file.read_row_group(group).drop_columns(RUN_COLUMNS)
 
     def close(self) -> None:
