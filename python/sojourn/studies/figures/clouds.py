@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from sojourn.figure import tradeoff
 from sojourn.figure.style import plain_number
-from sojourn.figure.tradeoff import one_sigma_ellipse
 from sojourn.studies.figures.panel import Panel
 from sojourn.studies.figures.words import with_unit
 from sojourn.studies.measures import quantile_level
@@ -18,11 +18,7 @@ def draw_ellipse(panel: Panel) -> None:
     for scheme, look in panel.looks.items():
         cells = panel.cells(scheme)
         sample = np.column_stack([panel.of_runs(metric, "mean", cells) for metric in (spec.x, panel.metric)])
-        axes.plot(*sample.T, ".", color=look.color, markersize=3, alpha=0.6)
-        if len(sample) > 2:
-            contour = one_sigma_ellipse(np.column_stack([np.log(sample[:, 0]), sample[:, 1]]))
-            axes.fill(np.exp(contour[:, 0]), contour[:, 1], facecolor=look.color + "33", edgecolor=look.color)
-        axes.plot(*np.median(sample, axis=0), "o", color=look.color, markersize=6)
+        tradeoff.draw_ellipse(axes, sample, look.color, is_log=True)
     _logarithmic(panel)
     axes.invert_xaxis()
     axes.set_xlabel(f"{with_unit(panel.grid.measures[spec.x])}, less to the right")
