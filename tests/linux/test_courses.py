@@ -134,3 +134,19 @@ def test_a_course_that_ends_differs_there(results):
     assert found is not None
     assert found.flow == 0
     assert found.second is None
+
+
+def test_a_drop_of_the_same_instant_has_no_order(results):
+    """A list of departures and drops does not tell whether the packet that found no room came first or last of a burst."""
+
+    def dropped(after_ns: int) -> Change:
+        def change(columns: dict[str, Any]) -> None:
+            drop, other = of_flow(columns, 0)[100:102]
+            columns["time_ns"][drop] = columns["time_ns"][other] - columns["sojourn_ns"][other] + after_ns
+            columns["sojourn_ns"][drop] = 0
+            columns["fate"][drop] = 3
+
+        return change
+
+    at_once, just_after = changed(results, dropped(0)), changed(results, dropped(300))
+    assert parting(at_once.runs[0], just_after.runs[0], results.queues) is None
