@@ -510,3 +510,15 @@ proptest! {
         }
     }
 }
+
+/// By no clock are close arrivals so far apart that they would change the least delay.
+#[test]
+fn close_arrivals_leave_the_least_delay() {
+    for clock in [Clock::Exact, Clock::Jiffies] {
+        assert_eq!(clock.half(DELAY_MIN) + DELAY_MIN / 2, DELAY_MIN);
+        for micros in 0..4_000 {
+            let last = Time::from_micros(micros);
+            assert!(clock.between(last, last + CLOSE) <= DELAY_MIN / 2);
+        }
+    }
+}
