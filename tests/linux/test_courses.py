@@ -137,7 +137,7 @@ def test_a_course_that_ends_differs_there(results):
 
 
 def test_a_drop_of_the_same_instant_has_no_order(results):
-    """A list of departures and drops does not tell whether the packet that found no room came first or last of a burst."""
+    """A list of departures and drops does not tell which packet of a burst found no room."""
 
     def dropped(after_ns: int) -> Change:
         def change(columns: dict[str, Any]) -> None:
