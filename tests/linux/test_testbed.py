@@ -127,6 +127,7 @@ def test_a_file_runs_as_on_one_machine_and_leaves_the_hosts_as_they_were(bed: te
     before = bed.state()
     status, out, errors = run(bed, "--json")
     settled(bed, before)
+    assert out, errors
     results = json.loads(out)
     (summary,) = results["runs"]
     # A machine that shares its processors is late; nothing else may be wrong.
