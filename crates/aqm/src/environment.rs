@@ -60,6 +60,7 @@ impl<P: Packet> Environment<P> {
         self.signal(verdict, packet)
     }
 
+    /// Marks or drops a packet.
     #[inline(never)]
     fn signal(&mut self, verdict: Verdict, mut packet: P) -> Option<P> {
         match verdict.for_packet(&packet) {

@@ -127,7 +127,7 @@ impl List {
     }
 }
 
-/// Elements in no list, of which the one put in last is taken out first.
+/// A stack of elements that are in no list.
 #[derive(Debug)]
 pub struct Stack {
     top: u32,

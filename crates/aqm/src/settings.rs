@@ -20,7 +20,7 @@ pub struct Settings {
     pub mtu: u32,
     /// The most that the discipline may hold; `None` for its own default.
     pub limit: Option<Limit>,
-    /// How long before the start the discipline was set up. Its own timer runs since then.
+    /// How long before the start the discipline was set up; 0 unless a caller sets it. PIE's timer in Linux runs since then.
     pub age: Duration,
     /// The keys given, each once.
     pub values: Vec<(String, Value)>,

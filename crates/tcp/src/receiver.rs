@@ -25,7 +25,7 @@ pub use window::SYN_WINDOW;
 /// The shortest delay of an acknowledgement (Linux's TCP_ATO_MIN and TCP_DELACK_MIN).
 const DELAY_MIN: Duration = Duration::from_millis(40);
 /// Arrivals within this time are at most half of the least delay apart by any clock.
-const CLOSE: Duration = Duration::from_nanos(20_000_000 - JIFFY);
+const CLOSE: Duration = Duration::from_nanos(DELAY_MIN.as_nanos() / 2 - JIFFY);
 /// The longest delay of an acknowledgement (Linux's TCP_DELACK_MAX).
 const DELAY_MAX: Duration = Duration::from_millis(200);
 /// Acknowledgements sent at once when a connection begins (Linux's TCP_MAX_QUICKACKS).

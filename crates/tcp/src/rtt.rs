@@ -41,7 +41,7 @@ pub struct RttEstimator {
     /// SND.NXT when the round began.
     round_end: Seq,
     min: MinFilter,
-    /// The timeout is kept in its units.
+    /// The timeout is a whole number of its ticks.
     clock: Clock,
 }
 

@@ -148,7 +148,7 @@ def _load_table(rows: TableRows, run: int) -> pa.Table | None:
         return None
     try:
         table = rows.of_run(run)
-    except (ValueError, KeyError, pa.ArrowNotImplementedError, OSError) as error:
+    except (pa.ArrowInvalid, KeyError, pa.ArrowNotImplementedError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
         raise ExperimentError(f"{rows.path}: the results are damaged: {' '.join(str(error).split())[:200]}") from None

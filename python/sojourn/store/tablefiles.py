@@ -183,7 +183,9 @@ class TableRows:
 
 def _runs_of(end: pq.FileMetaData) -> npt.NDArray[np.float64]:
     """The first and the last run of each row group, as two rows; any run, if the file does not tell."""
-    column = end.schema.names.index("run")
+    column = end.schema.to_arrow_schema().get_field_index("run")
+    if column < 0:
+        raise pa.ArrowInvalid("no column of runs")
     known = [end.row_group(group).column(column).statistics for group in range(end.num_row_groups)]
     runs = [(of.min, of.max) if of is not None and of.has_min_max else (-np.inf, np.inf) for of in known]
     return np.array(runs, np.float64).reshape(-1, 2).T

@@ -5,11 +5,11 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::{Context, Failure};
 
-/// Timers of the kernel above 252 ms expire with every eighth tick of 4 ms, above 2 s with every 64th; these are counted
+/// A tick of the kernel's timers, of which there are 250 a second.
+pub const JIFFY_NS: u64 = 4_000_000;
+/// Timers of the kernel above 252 ms expire with every eighth tick, above 2 s with every 64th; these are counted
 /// from 300 s before the clock's zero (INITIAL_JIFFIES).
-pub const TICKS_NS: u64 = 64 * TICK_NS;
-/// A tick of a kernel with 250 of them a second.
-pub const TICK_NS: u64 = 4_000_000;
+pub const ROUND_NS: u64 = 64 * JIFFY_NS;
 const TICKS_BEFORE_NS: u64 = 300_000_000_000;
 
 /// Counts from the start of a run. Reading it is a call of the kernel, which costs more than all else that is done for
@@ -43,8 +43,8 @@ pub fn monotonic() -> Result<u64, Failure> {
 /// where the simulator's are.
 pub const fn on_a_tick(ns: u64) -> u64 {
     // Counted from earlier by whole rounds: the kernel's count of ticks is negative at first.
-    let ahead = TICKS_NS - TICKS_BEFORE_NS % TICKS_NS;
-    (ns + ahead).next_multiple_of(TICKS_NS) - ahead
+    let ahead = ROUND_NS - TICKS_BEFORE_NS % ROUND_NS;
+    (ns + ahead).next_multiple_of(ROUND_NS) - ahead
 }
 
 #[cfg(test)]

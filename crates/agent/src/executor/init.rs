@@ -19,7 +19,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::unistd::pause;
 
-use super::clock::{TICK_NS, TICKS_NS};
+use super::clock::{JIFFY_NS, ROUND_NS};
 use super::link::Link;
 use super::setup::load_module;
 use super::{Context, Failure, execute, radio};
@@ -177,8 +177,8 @@ fn connect_once() -> Result<(), Failure> {
 
 /// Makes the kernel's random numbers depend on the seed only: a machine with virtual time has no other source of
 /// randomness. The bytes written join the pool; the generator takes a new seed from it when its last one is over a
-/// second old (crng_reseed). Then a random number of ticks passes, so that the timers of disciplines, which run since their
-/// set-up, are in step with the run only by chance.
+/// second old (crng_reseed). Then it waits for a random number of ticks: the timer
+/// of PIE runs since the set-up, and shall not be in step with the run.
 fn seed_randomness(seed: u64) -> Result<(), Failure> {
     fs::write("/dev/urandom", seed.to_le_bytes()).context(|| "seeding the kernel".into())?;
     sleep(RESEED);
@@ -188,7 +188,7 @@ fn seed_randomness(seed: u64) -> Result<(), Failure> {
         .read_exact(&mut drawn)
         .context(|| "seeding the kernel".into())?;
     sleep(Duration::from_nanos(
-        u64::from(drawn[0]) * TICK_NS % TICKS_NS,
+        u64::from(drawn[0]) * JIFFY_NS % ROUND_NS,
     ));
     Ok(())
 }

@@ -274,6 +274,15 @@ mod tests {
         assert_eq!(sent(&mut sender, START), bursts.concat());
     }
 
+    /// The first segment leaves before the first buffer is full, so the buffer gets another: 65 are left. Observed on 6.1.192
+    /// and 6.12.117 with an initial window of one segment.
+    #[test]
+    fn the_first_buffer_is_filled_up_by_what_has_left() {
+        let mut sender = sender(Duration::from_millis(100), 1);
+        assert_eq!(sent(&mut sender, START), [false]);
+        assert_eq!(sender.buffer, 65);
+    }
+
     /// The 33rd burst takes a segment of the second buffer. The 64 segments left in it are 32 more bursts.
     #[test]
     fn since_6_10_a_burst_continues_with_the_next_buffer() {

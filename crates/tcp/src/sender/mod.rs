@@ -646,7 +646,7 @@ impl Sender {
         Some(Sending::New)
     }
 
-    /// True if the last segment is that of a write of the application.
+    /// True if the last segment sent is the last of a write of the application.
     #[inline(always)]
     fn ends_write(&self) -> bool {
         self.buffer == 0 && self.burst == 0 && self.gso && self.buffers.ends_write()
