@@ -10,6 +10,12 @@ use crate::packet::{FlowKey, Packet};
 /// Queues per set: the associativity of CAKE's hash.
 pub const WAYS: u32 = 8;
 
+/// Flows whose hashes are kept by their numbers.
+const SLOTS: usize = 256;
+
+/// Of a packet that does not know its flow's.
+const NO_NUMBER: u64 = u64::MAX;
+
 choice! {
     /// How the hash of a flow selects a queue.
     pub enum Hashing {
@@ -29,6 +35,8 @@ pub struct Classifier {
     salt: Option<u64>,
     /// The last flow and its hash: packets of a flow often follow each other.
     last: Option<(FlowKey, u32)>,
+    /// The hashes of flows by [`Packet::flow_number`], each in the slot that its number selects; empty before the first.
+    numbered: Vec<(u64, u32)>,
     /// The full hash of the last flow in each queue; empty with plain hashing.
     tags: Vec<u32>,
 }
@@ -45,6 +53,7 @@ impl Classifier {
             queues,
             salt: None,
             last: None,
+            numbered: Vec::new(),
             tags,
         }
     }
@@ -53,11 +62,48 @@ impl Classifier {
     pub fn perturb(&mut self) {
         self.salt = None;
         self.last = None;
+        self.numbered.clear();
     }
 
-    /// The queue for a flow, or the `bucket` that is known to be its queue. `is_idle` tells whether a queue is empty and
-    /// inactive.
+    /// The queue for a packet: by its flow, unless its bucket is known. `is_idle` tells whether a queue is empty and inactive.
+    #[inline]
     pub fn queue_of<P: Packet>(
+        &mut self,
+        packet: &P,
+        is_idle: impl Fn(u32) -> bool,
+        env: &mut Environment<P>,
+    ) -> u32 {
+        if let Some(bucket) = packet.bucket() {
+            return bucket % self.queues;
+        }
+        let number = packet.flow_number().unwrap_or(NO_NUMBER);
+        match self.numbered.get(number as usize % SLOTS) {
+            Some((known, hash)) if *known == number && number != NO_NUMBER => {
+                self.queue_of_hash(*hash, is_idle)
+            }
+            _ => self.queue_of_new(packet, number, is_idle, env),
+        }
+    }
+
+    /// As [`Classifier::queue_of`], of a flow whose hash is not known by its number.
+    #[inline(never)]
+    fn queue_of_new<P: Packet>(
+        &mut self,
+        packet: &P,
+        number: u64,
+        is_idle: impl Fn(u32) -> bool,
+        env: &mut Environment<P>,
+    ) -> u32 {
+        let hash = self.hash(&packet.flow(), env);
+        if number != NO_NUMBER {
+            self.numbered.resize(SLOTS, (NO_NUMBER, 0));
+            self.numbered[number as usize % SLOTS] = (number, hash);
+        }
+        self.queue_of_hash(hash, is_idle)
+    }
+
+    /// As [`Classifier::queue_of`], by a key that was made of the flow's.
+    pub fn queue_of_key<P: Packet>(
         &mut self,
         flow: &FlowKey,
         bucket: Option<u32>,
@@ -67,7 +113,12 @@ impl Classifier {
         if let Some(bucket) = bucket {
             return bucket % self.queues;
         }
-        let hash = match self.last {
+        let hash = self.hash(flow, env);
+        self.queue_of_hash(hash, is_idle)
+    }
+
+    fn hash<P: Packet>(&mut self, flow: &FlowKey, env: &mut Environment<P>) -> u32 {
+        match self.last {
             Some((last, hash)) if last == *flow => hash,
             _ => {
                 let salt = *self.salt.get_or_insert_with(|| env.random_u64());
@@ -75,7 +126,11 @@ impl Classifier {
                 self.last = Some((*flow, hash));
                 hash
             }
-        };
+        }
+    }
+
+    #[inline]
+    fn queue_of_hash(&mut self, hash: u32, is_idle: impl Fn(u32) -> bool) -> u32 {
         // hash · queues / 2^32: as uniform as a remainder, without a division.
         let direct = ((u64::from(hash) * u64::from(self.queues)) >> 32) as u32;
         match self.hashing {
@@ -103,8 +158,57 @@ impl Classifier {
 mod tests {
     use alloc::vec::Vec;
 
+    use proptest::prelude::*;
+    use sojourn_units::Time;
+
     use super::*;
-    use crate::Datagram;
+    use crate::{Datagram, Ecn};
+
+    /// A packet of the flow with its number, which it knows or not.
+    struct Numbered(u32, bool);
+
+    impl Packet for Numbered {
+        fn bytes(&self) -> u32 {
+            100
+        }
+        fn ecn(&self) -> Ecn {
+            Ecn::NotEct
+        }
+        fn set_ce(&mut self) {}
+        fn enqueued(&self) -> Time {
+            Time::ZERO
+        }
+        fn set_enqueued(&mut self, _: Time) {}
+        fn flow(&self) -> FlowKey {
+            FlowKey::numbered(self.0)
+        }
+        fn flow_number(&self) -> Option<u64> {
+            self.1.then_some(self.0.into())
+        }
+    }
+
+    proptest! {
+        /// Flows share slots of numbers; the salt changes now and then, and some packets know no number.
+        #[test]
+        fn a_flow_that_is_known_by_its_number_has_the_queue_of_its_hash(
+            arrivals in prop::collection::vec((0_u32..1000, prop::bool::weighted(0.05), prop::bool::weighted(0.9)), 1..400),
+            hashing in prop::sample::select(vec![Hashing::Plain, Hashing::SetAssociative]),
+        ) {
+            let queues = [true, false].map(|are_known| {
+                let mut env = Environment::<Numbered>::new(1);
+                let mut classifier = Classifier::new(hashing, 64);
+                let mut queue_of = |(flow, perturbs, knows): &(u32, bool, bool)| {
+                    if *perturbs {
+                        classifier.perturb();
+                    }
+                    let packet = Numbered(flow * 64, *knows && are_known);
+                    classifier.queue_of(&packet, |at| at % 3 == 0, &mut env)
+                };
+                arrivals.iter().map(&mut queue_of).collect::<Vec<u32>>()
+            });
+            prop_assert_eq!(&queues[0], &queues[1]);
+        }
+    }
 
     /// The queues of flows 0 to `flows` - 1, if none becomes idle again.
     fn queues(hashing: Hashing, queues: u32, flows: u32, seed: u64) -> Vec<u32> {
@@ -114,7 +218,8 @@ mod tests {
         (0..flows)
             .map(|flow| {
                 let is_idle = |at: u32| !taken[at as usize];
-                let queue = classifier.queue_of(&FlowKey::numbered(flow), None, is_idle, &mut env);
+                let queue =
+                    classifier.queue_of_key(&FlowKey::numbered(flow), None, is_idle, &mut env);
                 taken[queue as usize] = true;
                 queue
             })
@@ -156,7 +261,7 @@ mod tests {
             let mut env = Environment::<Datagram<u64>>::new(1);
             let mut classifier = Classifier::new(hashing, 1024);
             let mut queue_of = |classifier: &mut Classifier, flow| {
-                classifier.queue_of(&FlowKey::numbered(flow), None, |_| false, &mut env)
+                classifier.queue_of_key(&FlowKey::numbered(flow), None, |_| false, &mut env)
             };
             let before: Vec<u32> = (0..8).map(|flow| queue_of(&mut classifier, flow)).collect();
             let again: Vec<u32> = (0..8).map(|flow| queue_of(&mut classifier, flow)).collect();

@@ -188,8 +188,7 @@ impl<P: Packet, A: Aqm<P>> Fair<P, A> {
     fn queue_of(&mut self, packet: &P, env: &mut Environment<P>) -> u32 {
         let flows = &self.flows;
         let is_idle = |at: u32| flows[at as usize].state == State::Idle;
-        self.classifier
-            .queue_of(&packet.flow(), packet.bucket(), is_idle, env)
+        self.classifier.queue_of(packet, is_idle, env)
     }
 
     fn has_room(&self, packet: &P) -> bool {

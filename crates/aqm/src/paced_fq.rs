@@ -194,9 +194,7 @@ impl<P: Packet> Qdisc<P> for PacedFq<P> {
         }
         let flows = &self.flows;
         let is_idle = |at: u32| matches!(flows[at as usize].state, State::Detached(_));
-        let at = self
-            .classifier
-            .queue_of(&packet.flow(), packet.bucket(), is_idle, env);
+        let at = self.classifier.queue_of(&packet, is_idle, env);
         let flow = &mut self.flows[at as usize];
         if u64::from(flow.queue.packets()) >= self.config.flow_limit {
             return env.drop(packet, DropReason::Overflow);

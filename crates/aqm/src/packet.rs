@@ -151,6 +151,11 @@ pub trait Packet {
     fn set_enqueued(&mut self, now: Time);
     /// The flow that the packet belongs to.
     fn flow(&self) -> FlowKey;
+    /// A number that no packet of another [`Packet::flow`] has, if the packet knows one: disciplines then look up hashes
+    /// of flows that they have seen. Nothing else depends on it.
+    fn flow_number(&self) -> Option<u64> {
+        None
+    }
     /// The queue that the flow's hash selects, if it is known: in a recording. Disciplines that hash flows use it, modulo
     /// their number of queues.
     fn bucket(&self) -> Option<u32> {

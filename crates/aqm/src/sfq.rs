@@ -171,8 +171,7 @@ impl<P: Packet, A: Aqm<P>> Sfq<P, A> {
     }
 
     fn bucket_of(&mut self, packet: &P, env: &mut Environment<P>) -> u32 {
-        self.classifier
-            .queue_of(&packet.flow(), packet.bucket(), |_| true, env)
+        self.classifier.queue_of(packet, |_| true, env)
     }
 
     /// True if the queue must drop a packet before one of `bytes` can be added.

@@ -290,6 +290,15 @@ impl Packet for SimPacket {
         }
     }
 
+    /// From what the key is made of, the hosts aside, which are those of the flow.
+    #[inline]
+    fn flow_number(&self) -> Option<u64> {
+        let connection = u64::from(self.connection);
+        let number = u64::from(self.flow) ^ connection << 35;
+        let way = u64::from(self.returning) << 34 | (self.kind as u64) << 32;
+        (connection < 1 << 28).then_some(number ^ way)
+    }
+
     fn ack(&self) -> Option<AckView> {
         self.carried().and_then(pure_ack)
     }
@@ -346,8 +355,10 @@ impl SimPacket {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use proptest::prelude::*;
     use sojourn_tcp::seq::Seq;
+
+    use super::*;
 
     const THERE: Membership = Membership {
         flow: 3,
@@ -356,6 +367,40 @@ mod tests {
         dscp: 0,
         returning: false,
     };
+
+    /// Flows and connections of a run: a flow has its hosts.
+    fn any_packet() -> impl Strategy<Value = SimPacket> {
+        let kind = prop::sample::select(vec![
+            Kind::Segment,
+            Kind::Datagram,
+            Kind::Echo,
+            Kind::UdpEcho,
+        ]);
+        let number = prop_oneof![0_u32..4, any::<u32>()];
+        (number.clone(), number, any::<bool>(), kind).prop_map(
+            |(flow, connection, returning, kind)| {
+                let of = Membership {
+                    flow,
+                    hosts: [flow, !flow],
+                    connection,
+                    returning,
+                    ..THERE
+                };
+                let mut packet = SimPacket::blank();
+                packet.address(of, kind, 1500, Ecn::NotEct, Time::ZERO);
+                packet
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn packets_of_different_flows_have_different_numbers(first in any_packet(), second in any_packet()) {
+            let numbers = [first.flow_number(), second.flow_number()];
+            let are_alike = numbers[0].is_some() && numbers[0] == numbers[1];
+            prop_assert!(!are_alike || Packet::flow(&first) == Packet::flow(&second));
+        }
+    }
 
     fn carrying(segment: Segment) -> SimPacket {
         SimPacket::with_segment(THERE, segment, 14)

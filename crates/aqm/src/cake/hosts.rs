@@ -100,7 +100,7 @@ impl Table {
     fn place_of<P: Packet>(&mut self, host: &FlowKey, env: &mut Environment<P>) -> u32 {
         let bulk_flows = &self.bulk_flows;
         let is_free = |at: u32| bulk_flows[at as usize] == 0;
-        self.classifier.queue_of(host, None, is_free, env)
+        self.classifier.queue_of_key(host, None, is_free, env)
     }
 }
 

@@ -225,7 +225,7 @@ impl Tin {
         let is_idle = |at: u32| flows[at as usize].set == Set::Idle;
         let at = self
             .classifier
-            .queue_of(&key, packet.bucket(), is_idle, env);
+            .queue_of_key(&key, packet.bucket(), is_idle, env);
         let known = &self.flows[at as usize];
         if known.flow != flow || matches!(known.set, Set::Idle | Set::Decaying) {
             self.take_over(at, flow, env);
