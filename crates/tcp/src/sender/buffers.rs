@@ -81,9 +81,10 @@ impl Buffers {
 
 /// The length of a buffer filled now, in segments of `mss` bytes: it holds at most half of the largest window that the
 /// peer has offered (Linux's tcp_bound_to_half_wnd).
-pub(super) fn whole(kernel: Kernel, largest_offer: u32, mss: u32) -> u32 {
+/// `exchanged`: a request was answered before the data.
+pub(super) fn whole(kernel: Kernel, exchanged: bool, largest_offer: u32, mss: u32) -> u32 {
     // A SYN cannot offer more, but since 6.12 the answer to the request did.
-    let offer = if kernel >= Kernel::V6_12 && largest_offer == SYN_WINDOW {
+    let offer = if kernel >= Kernel::V6_12 && exchanged && largest_offer == SYN_WINDOW {
         u32::MAX
     } else {
         largest_offer
@@ -131,10 +132,12 @@ mod tests {
 
     #[test]
     fn a_buffer_is_at_most_half_of_the_largest_window() {
-        assert_eq!(whole(Kernel::V6_1, 65_535, 1448), 22);
-        assert_eq!(whole(Kernel::V6_1, 3 << 20, 1448), 45);
-        assert_eq!(whole(Kernel::V7_3, 65_535, 1448), 45);
-        assert_eq!(whole(Kernel::V7_3, 20_000, 1000), 10);
-        assert_eq!(whole(Kernel::V6_1, 1000, 1448), 1);
+        assert_eq!(whole(Kernel::V6_1, true, 65_535, 1448), 22);
+        assert_eq!(whole(Kernel::V6_1, true, 3 << 20, 1448), 45);
+        assert_eq!(whole(Kernel::V6_12, true, 65_535, 1448), 45);
+        assert_eq!(whole(Kernel::V6_12, false, 65_535, 1448), 22);
+        assert_eq!(whole(Kernel::V7_3, true, 65_535, 1448), 45);
+        assert_eq!(whole(Kernel::V7_3, true, 20_000, 1000), 10);
+        assert_eq!(whole(Kernel::V6_1, true, 1000, 1448), 1);
     }
 }

@@ -85,7 +85,7 @@ impl Sender {
     #[cold]
     #[inline(never)]
     fn begin_buffer(&mut self) {
-        let whole = buffers::whole(self.kernel, self.largest_offer, self.mss);
+        let whole = buffers::whole(self.kernel, self.exchanged, self.largest_offer, self.mss);
         let at_once = self.window.cwnd;
         self.buffer = self.buffers.begin(whole, self.mss, at_once);
     }

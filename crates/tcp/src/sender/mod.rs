@@ -120,6 +120,8 @@ pub struct Sender {
     /// Segments left in the current send buffer, and the next buffers.
     buffer: u32,
     buffers: Buffers,
+    /// A request was answered before the data.
+    exchanged: bool,
     /// Data that fits in the window is deferred until it fills a burst.
     defers: bool,
     rtt: RttEstimator,
@@ -227,6 +229,7 @@ impl Sender {
             burst: 0,
             buffer: 0,
             buffers: Buffers::default(),
+            exchanged: false,
             defers: false,
             rtt: match config.recovery {
                 Recovery::Rack => RttEstimator::new(config.rto_min, config.clock),
@@ -293,6 +296,7 @@ impl Sender {
         if self.capabilities.paces {
             self.pacer.set_rate(self.control.pacing_rate(), now);
         }
+        self.exchanged = exchange;
         self.edge = self.una + peer_window;
         self.note_offer(peer_window);
         self.delivered_at = now;
