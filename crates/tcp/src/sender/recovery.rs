@@ -463,11 +463,12 @@ impl Sender {
         }
     }
 
-    /// A timeout does not mark segments as lost if they were sent within this time.
+    /// A timeout does not mark segments as lost if they were sent within this time. Linux keeps RACK's RTT with SACK only
+    /// (tcp_clean_rtx_queue): without, an acknowledgement may deliver what was sent long ago.
     fn spared_by_timeout(&self) -> Duration {
         match self.recovery {
-            Recovery::Rack => self.scoreboard.rack_rtt(),
-            Recovery::Rfc6675 => Duration::ZERO,
+            Recovery::Rack if self.sack => self.scoreboard.rack_rtt(),
+            Recovery::Rack | Recovery::Rfc6675 => Duration::ZERO,
         }
     }
 
