@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sojourn import _core
-from sojourn.frame.results import Results, Run
+from sojourn.frame.results import Results
 from sojourn.runs.backends import Backend, backend_of
 from sojourn.runs.comparison import as_in_compare, experiment_text, overrides_for_queues
 from sojourn.runs.execution import Report
-from sojourn.runs.executors import MakeExecutor, executor_by_name
+from sojourn.runs.executors import MakeExecutor, executor_of
 from sojourn.runs.plan import override_pairs, read_plan
 from sojourn.runs.precision import Precision, Rounds
-from sojourn.store import Store
-from sojourn.store.batches import make_batch
-from sojourn.store.journal import Finished
+from sojourn.store.runner import Runner
 
 
 def run(
@@ -58,8 +55,8 @@ def run(
         A run failed.
     """
     plan = read_plan(file, override_pairs(set or {}), backend=backend)
-    precision = None if until is None else Precision.parse(until)
-    return _finished(*run_plan(plan, jobs=jobs, backend=backend, executor=executor, until=precision, report=report))
+    rounds = None if until is None else Rounds(plan, Precision.parse(until))
+    return Runner(backend_of(backend), executor_of(executor), jobs, report=report).results(plan, rounds)
 
 
 def run_text(
@@ -72,7 +69,7 @@ def run_text(
 ) -> Results:
     """Runs an experiment given as TOML text; otherwise like ``run``. ``name`` replaces the file name in messages."""
     plan = _core.Plan.read_text(text, name, override_pairs(set or {}))
-    return _finished(*run_plan(plan, jobs=jobs, report=report))
+    return Runner(jobs=jobs, report=report).results(plan)
 
 
 def compare(
@@ -127,7 +124,7 @@ def compare(
         repeat=repeat,
         seed=seed,
     )
-    return _finished(*run_plan(plan, jobs=jobs, report=report))
+    return Runner(jobs=jobs, report=report).results(plan)
 
 
 def compare_plan(queues: Sequence[str], **options: object) -> _core.Plan:
@@ -140,84 +137,3 @@ def compare_plan(queues: Sequence[str], **options: object) -> _core.Plan:
         return _core.Plan.read_text(text, "compare", overrides_for_queues(queues))
     except _core.ExperimentError as error:
         raise _core.ExperimentError(as_in_compare(str(error), queues)) from None
-
-
-def run_plan(
-    plan: _core.Plan,
-    *,
-    jobs: int | None = None,
-    backend: str | Backend = "sim",
-    executor: str | MakeExecutor = "threads",
-    until: Precision | None = None,
-    report: Report | None = None,
-    keep: Callable[[Run], Run] | None = None,
-    journal: Finished | None = None,
-    store: Store | None = None,
-) -> tuple[Results, BaseException | None]:
-    """Runs a plan. Returns its results and the reason for an early stop, if any: the results are then partial.
-
-    With ``until`` it makes only as many repeats as necessary; the plan's number is the maximum.
-
-    ``keep`` is called with each run as soon as it and those before it are finished; its return value replaces the run.
-    ``journal`` receives each run as soon as it is finished; runs already in it are not repeated.
-    ``store`` provides runs that need not be made, and keeps the others.
-    """
-    runs: list[Run] = []
-    where = backend_of(backend)
-    make = executor_by_name(executor) if isinstance(executor, str) else executor
-    stored = {} if journal is None else journal.stored
-    rounds = None if until is None else Rounds(plan, until)
-    stopped_by = None
-    planned = 0
-    for indices in rounds or [range(len(plan))]:
-        planned += len(indices)
-        known = deque(number for number, index in enumerate(indices) if index in stored)
-        missing = [number for number, index in enumerate(indices) if index not in stored]
-
-        def hand_over(index: int, run: Run) -> None:
-            runs.append(run if keep is None else keep(run))
-            if rounds is not None:
-                rounds.take(index, runs[-1])
-
-        def hand_over_known(before: int, indices: Sequence[int] = indices, known: deque[int] = known) -> None:
-            while known and known[0] < before:
-                index = indices[known.popleft()]
-                hand_over(index, stored.pop(index))
-
-        def finish(number: int, run: Run, indices: Sequence[int] = indices, missing: list[int] = missing) -> Run:
-            if journal is not None:
-                journal.add(indices[missing[number]], run)
-            return run
-
-        def take(number: int, run: Run, indices: Sequence[int] = indices, missing: list[int] = missing) -> None:
-            hand_over_known(missing[number])
-            hand_over(indices[missing[number]], run)
-
-        to_run = [plan[indices[number]] for number in missing]
-        stopped_by = make_batch(
-            plan.name,
-            to_run,
-            take,
-            finish=finish,
-            backend=where,
-            executor=make,
-            jobs=jobs,
-            store=store,
-            report=report,
-        )
-        hand_over_known(len(indices))
-        if stopped_by is not None:
-            break
-    results = Results.of(runs, experiment=plan.name, backend=where.name, resolved_json=plan.resolved_json())
-    if until is not None and rounds is not None:
-        results.summary["until"] = {"metric": until.metric.name, "share": until.share, "missed": rounds.missed()}
-    if len(runs) < planned:
-        results.summary["partial"] = True
-        results.summary["planned_runs"] = planned
-    return results, stopped_by
-
-
-def _finished(results: Results, stopped_by: BaseException | None) -> Results:
-    if stopped_by is not None:
-        raise stopped_by
-    return results

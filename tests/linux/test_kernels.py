@@ -16,6 +16,7 @@ from sojourn.cli import agree as command
 from sojourn.cli.app import status
 from sojourn.linux import Linux, LinuxError, doctor, kernel
 from sojourn.linux.kernel import SIMULATED, simulated
+from sojourn.store.runner import Runner
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 __all__ = ["no_kernels"]
@@ -84,13 +85,13 @@ def test_the_status_tells_whether_kernels_agree(agree, kernels: tuple[str, ...],
 
 def test_until_decided_makes_only_what_is_missing(agree, capsys: pytest.CaptureFixture[str], monkeypatch):
     made = []
-    run_plan = command.run_plan
+    run_plan = Runner.run_plan
 
-    def noted(plan, **options):
+    def noted(runner, plan, **options):
         made.append(len(plan) - len(options["journal"].stored))
-        return run_plan(plan, **options)
+        return run_plan(runner, plan, **options)
 
-    monkeypatch.setattr(command, "run_plan", noted)
+    monkeypatch.setattr(Runner, "run_plan", noted)
     first = ("--set", "experiment.repeat=2", "--until", "decided", "--json")
     assert agree("old-codel", "new-pfifo", more=first) == 1
     said = capsys.readouterr()

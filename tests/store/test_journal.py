@@ -13,8 +13,7 @@ from sojourn.files.manifest import OutputError
 from sojourn.frame.results import Run
 from sojourn.runs.backends import Simulator
 from sojourn.runs.plan import read_plan
-from sojourn.store.journal import LINES, TABLES, Header, Journal, LeftBehind
-from sojourn.store.keys import plan_key
+from sojourn.store.journal import LINES, TABLES, Header, Journal, LeftBehind, plan_key
 
 HEADER = Header("1", "two flows", "key", 3)
 

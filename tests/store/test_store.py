@@ -12,8 +12,8 @@ import pytest
 from conftest import Cli
 from sojourn import _core
 from sojourn.store import Store, work
-from sojourn.store.batches import make
 from sojourn.store.run_list import RunList
+from sojourn.store.runner import Runner
 from store.conftest import EXPERIMENT, RUNS, contents, planned
 
 
@@ -192,9 +192,9 @@ def test_sweep_and_run_share_their_runs(file: Path, tmp_path: Path, record: str,
     swept, listed = Store.make(tmp_path / "swept"), Store.make(tmp_path / "listed")
     plan = swept.add(file, [], sweep, 4)
     assert work.work(plan, {}, jobs=1) is None
-    made, _ = make(listed, "listed", specs, jobs=1)
+    made, _ = Runner(jobs=1).stored(listed, "listed", specs)
     monkeypatch.setattr(work, "as_run", lambda _: pytest.fail("made again"))
-    read, stopped_by = make(swept, "listed", specs, jobs=1)
+    read, stopped_by = Runner(jobs=1).stored(swept, "listed", specs)
     assert (len(read), stopped_by) == (RUNS, None)
     for index, run in made.items():
         assert read[index].summary == run.summary

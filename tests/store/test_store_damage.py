@@ -15,8 +15,8 @@ from conftest import Cli
 from sojourn import _core
 from sojourn.runs.executors import Outcome
 from sojourn.store import Store, work
-from sojourn.store.batches import make
 from sojourn.store.planning import mend
+from sojourn.store.runner import Runner
 from sojourn.store.status import status
 from sojourn.store.work import Batches
 from store.conftest import EXPERIMENT, RUNS, contents, planned
@@ -245,11 +245,11 @@ def test_a_damaged_table_of_listed_runs_is_named_and_its_runs_made_again(file: P
     said: list[str] = []
     store = Store.make(tmp_path / "store", say=said.append)
     specs = list(_core.Plan.read_file(str(file), []))
-    before, _ = make(store, "listed", specs, jobs=1)
+    before, _ = Runner(jobs=1).stored(store, "listed", specs)
     histogram = before[0].histogram()
     damaged = sorted((tmp_path / "store" / "recorded").glob("*/histogram/*.parquet"))[0]
     damaged.write_bytes(damaged.read_bytes()[:-9])
-    after, stopped_by = make(store, "listed", specs, jobs=1)
+    after, stopped_by = Runner(jobs=1).stored(store, "listed", specs)
     assert stopped_by is None
     assert said == [f"{damaged}: damaged; its runs are repeated"]
     assert after[0].histogram() == histogram

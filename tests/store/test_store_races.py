@@ -17,12 +17,12 @@ import pytest
 
 from sojourn import RunError, _core
 from sojourn.store import Store, files, work
-from sojourn.store.batches import make
 from sojourn.store.cells import Grid
 from sojourn.store.files import Part
 from sojourn.store.planning import batch_of, mend
 from sojourn.store.plans import FORMAT, Meta, StoredPlan
 from sojourn.store.run_list import RunList
+from sojourn.store.runner import Runner
 from sojourn.store.status import status
 from sojourn.store.stored import known_run, runs_of
 from sojourn.store.work import compact
@@ -171,7 +171,7 @@ def test_listed_runs_are_read_after_a_merge(file: Path, tmp_path: Path, monkeypa
         return found
 
     monkeypatch.setattr(files, "parts", listed)
-    runs, stopped_by = make(store, "listed", specs, jobs=1)
+    runs, stopped_by = Runner(jobs=1).stored(store, "listed", specs)
     assert (len(runs), stopped_by, merging) == (RUNS, None, [True])
 
 

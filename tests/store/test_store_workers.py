@@ -18,10 +18,10 @@ from conftest import Cli
 from sojourn import _core
 from sojourn.runs.backends import Simulator
 from sojourn.store import Store, claims, work
-from sojourn.store.batches import make
 from sojourn.store.claims import Claims
 from sojourn.store.query import query
 from sojourn.store.run_list import RunList
+from sojourn.store.runner import Runner
 from sojourn.store.work import Remaining
 from store.conftest import EXPERIMENT, RUNS, contents, planned
 
@@ -204,10 +204,10 @@ def test_listed_runs_are_made_by_workers_and_not_twice(
     plan = store.add_list(RunList.of("listed", specs), 2)
     assert sojourn("worker", "--store", "store").returncode == 0
     monkeypatch.setattr(work, "as_run", lambda _: pytest.fail("made again"))
-    runs, stopped_by = make(store, "listed", specs, jobs=1)
+    runs, stopped_by = Runner(jobs=1).stored(store, "listed", specs)
     assert (sorted(runs), stopped_by) == (list(range(RUNS)), None)
     # Others that have some of the same runs do not make them either, and read the same tables.
-    some, _ = make(store, "a few of them", specs[:3], jobs=1)
+    some, _ = Runner(jobs=1).stored(store, "a few of them", specs[:3])
     assert some[2].summary == runs[2].summary
     assert some[2].histogram() == runs[2].histogram()
     assert plan.runs_done() == RUNS
@@ -259,14 +259,14 @@ class Elsewhere(Simulator):
 def test_a_store_keeps_the_runs_of_each_backend_apart(file: Path, tmp_path: Path):
     store = Store.make(tmp_path / "store")
     specs = list(_core.Plan.read_file(str(file), []))[:4]
-    simulated, _ = make(store, "listed", specs, jobs=1)
+    simulated, _ = Runner(jobs=1).stored(store, "listed", specs)
     for release, wanted in (("6.1", 4), ("6.1", 0), ("7.3", 4)):
         backend = Elsewhere(release)
-        runs, stopped_by = make(store, "listed", specs, jobs=2, backend=backend)
+        runs, stopped_by = Runner(backend, jobs=2).stored(store, "listed", specs)
         assert (len(runs), stopped_by, backend.made) == (4, None, wanted)
     # A part of them is read from the list that has all.
     backend = Elsewhere("7.3")
-    assert len(make(store, "some", specs[:2], jobs=1, backend=backend)[0]) == 2
+    assert len(Runner(backend, jobs=1).stored(store, "some", specs[:2])[0]) == 2
     assert backend.made == 0
     with query(store, "select backend, count(*) n, count(distinct hash) h from runs group by all order by all") as rows:
         assert [row for chunk in rows.chunks for row in chunk] == [("elsewhere", 8, 8), ("sim", 4, 4)]

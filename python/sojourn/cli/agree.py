@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.api import run_plan
 from sojourn.cli.options import Jobs, Json, Kernels, On, Out, Set, chosen, linux, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.progress import Display
@@ -24,6 +23,7 @@ from sojourn.linux import Datapath, Linux
 from sojourn.linux.kernel import simulated
 from sojourn.runs.backends import BACKENDS, Backend, Simulator, backend_of
 from sojourn.runs.plan import read_plan
+from sojourn.store.runner import Runner
 from sojourn.store.saving import files_of
 from sojourn.studies.agreement import backends as agreement
 from sojourn.studies.agreement import courses
@@ -214,7 +214,8 @@ class _Kept:
 
 def _run(name: str, backend: Backend, plan: _core.Plan, jobs: int | None, kept: dict[str, Run]) -> Results:
     with Display(f"runs on {name}") as display:
-        results, stopped_by = run_plan(plan, jobs=jobs, backend=backend, report=display, journal=_Kept(plan, kept))
+        runner = Runner(backend, jobs=jobs, report=display)
+        results, stopped_by = runner.run_plan(plan, journal=_Kept(plan, kept))
     if stopped_by is not None:
         raise stop_reason(stopped_by, f"{len(results.runs)} of {len(plan.jobs)} runs finished on {name}")
     return results

@@ -16,8 +16,7 @@ from sojourn.runs.backends import Backend
 from sojourn.runs.executors import default_workers
 from sojourn.runs.footprint import FLOW_BYTES, FLOW_SUMMARY_BYTES, flows_of, queued_bytes, recording
 from sojourn.runs.trial import is_python, trial
-from sojourn.store.journal import LeftBehind
-from sojourn.store.keys import plan_key
+from sojourn.store.journal import LeftBehind, plan_key
 
 LARGE_RUNS = 20_000
 """From this many runs on, the estimate is announced before they start."""

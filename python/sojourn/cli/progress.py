@@ -41,7 +41,8 @@ class Display:
         left = "time left unknown" if progress.left_s is None else f"{_clock(progress.left_s)} left"
         if sys.stderr.isatty():
             self._draw(progress, left)
-        elif progress.elapsed_s - self._last_line_s >= LINE_EVERY_S:
+        # The time begins again with each round of repeats.
+        elif not 0.0 <= progress.elapsed_s - self._last_line_s < LINE_EVERY_S:
             self._last_line_s = progress.elapsed_s
             done = f"{progress.finished} of {progress.runs} {self._what}"
             print(f"{done}, {progress.fraction:.0%}, {left}", file=sys.stderr, flush=True)

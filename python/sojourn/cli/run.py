@@ -12,7 +12,6 @@ import typer
 from rich.table import Table
 
 from sojourn import _core
-from sojourn.api import run_plan
 from sojourn.cli import estimate
 from sojourn.cli.options import (
     BY_DEFAULT,
@@ -62,13 +61,14 @@ from sojourn.page.tables import (
     shortened,
 )
 from sojourn.runs.backends import Backend as AnyBackend
-from sojourn.runs.executors import MakeExecutor, Threads, default_workers, executor_by_name
+from sojourn.runs.executors import MakeExecutor, Threads, default_workers, executor_of
 from sojourn.runs.footprint import refuse_too_large
 from sojourn.runs.plan import read_plan
-from sojourn.runs.precision import Precision
+from sojourn.runs.precision import Precision, Rounds
 from sojourn.store import Store
 from sojourn.store.journal import Journal
-from sojourn.store.saving import Runner, Saved, Unsaved, left_out_text, run_into
+from sojourn.store.runner import Runner
+from sojourn.store.saving import MakeResults, Saved, Unsaved, left_out_text, run_into
 
 
 def command(
@@ -94,7 +94,7 @@ def command(
     formats = formats_of(figures)
     precision = None if until is None else Precision.parse(until)
     where = chosen(backend, on, kernel)
-    make = executor_by_name(executor)
+    make = executor_of(executor)
     plan = read_plan(file, overrides(set), backend=where)
     if baseline is not None:
         check_baseline(baseline, [label for _, _, _, label in plan.jobs])
@@ -109,7 +109,7 @@ def command(
         jobs=jobs,
         executor=make,
         baseline=baseline,
-        until=precision,
+        rounds=None if precision is None else Rounds(plan, precision),
         store=kept_runs(store),
         resume=resume,
         json=json,
@@ -126,15 +126,15 @@ def run_and_show(
     baseline: str | None,
     json: bool,
     executor: MakeExecutor = Threads,
-    until: Precision | None = None,
+    rounds: Rounds | None = None,
     store: Store | None = None,
     resume: bool = False,
 ) -> None:
     """Runs a plan, saves its results and prints the tables, or summary.json.
 
-    Raises ExperimentError before anything is run if no queue has the baseline's label, or there are too few repeats for
-    ``until``; OutputError if ``out`` cannot be written to, or contains files of the user's that must not be replaced;
-    Stopped if a run failed, the user interrupted, or the results could not be written.
+    Raises ExperimentError before anything is run if no queue has the baseline's label; OutputError if ``out`` cannot be
+    written to, or contains files of the user's that must not be replaced; Stopped if a run failed, the user
+    interrupted, or the results could not be written.
     """
     if baseline is not None:
         check_baseline(baseline, [label for _, _, _, label in plan.jobs])
@@ -145,28 +145,19 @@ def run_and_show(
     if out is not None:
         announce_lacking(figures)
 
-    def runner(
+    def make(
         keep: Callable[[Run], Run] | None = None, journal: Journal | None = None
     ) -> tuple[Results, BaseException | None]:
         display = Display() if out is None else Display(then=f", writing {out}", again="leaves them for --resume")
         # Keep the output of a user's discipline off standard output.
         with display, redirect_stdout(sys.stderr):
-            return run_plan(
-                plan,
-                jobs=jobs,
-                backend=backend,
-                executor=executor,
-                until=until,
-                report=display,
-                keep=keep,
-                journal=journal,
-                store=store,
-            )
+            runner = Runner(backend, executor, jobs, store, display)
+            return runner.run_plan(plan, rounds=rounds, keep=keep, journal=journal)
 
     saved = (
-        Saved(*runner())
+        Saved(*make())
         if out is None
-        else _saved(out, plan, backend, runner, resume=resume, figures=figures, baseline=baseline)
+        else _saved(out, plan, backend, make, resume=resume, figures=figures, baseline=baseline)
     )
     finished = saved.results
     planned = finished.summary.get("planned_runs", len(finished.runs))
@@ -190,7 +181,7 @@ def _saved(
     out: Path,
     plan: _core.Plan,
     backend: AnyBackend,
-    runner: Runner,
+    make: MakeResults,
     *,
     resume: bool,
     figures: Sequence[str],
@@ -201,7 +192,7 @@ def _saved(
             out,
             plan,
             backend,
-            runner,
+            make,
             resume=resume,
             figures=figures,
             baseline=baseline,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json as json_
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +16,6 @@ from sojourn.cli.estimate import in_bytes, in_runs, in_time
 from sojourn.cli.options import Jobs, Json, Set, Trust, Until, folder, overrides
 from sojourn.cli.outcome import Stopped, complain, stop_reason
 from sojourn.cli.progress import Display
-from sojourn.frame.results import Run
 from sojourn.runs.designs import with_points
 from sojourn.runs.executors import default_workers
 from sojourn.runs.footprint import refuse_too_large
@@ -24,10 +23,9 @@ from sojourn.runs.plan import read_plan
 from sojourn.runs.precision import Precision, Rounds
 from sojourn.store import Store
 from sojourn.store import dask as on_dask
-from sojourn.store.batches import make_batch
 from sojourn.store.planning import Estimate, batch_of, estimate, mend
+from sojourn.store.runner import Runner
 from sojourn.store.status import Status, status
-from sojourn.store.work import known_besides, work
 
 MOST_RUNS = 1_000_000
 """Most runs of a sweep, as of ``sojourn run``."""
@@ -84,15 +82,13 @@ def command(
     refuse_too_large(_edges(sweep), min(workers, len(sweep)))
     kept = Store.make(store, say=complain, trusted=trust)
     plan = kept.find(sweep) or kept.add(Path(file), replaced, sweep, *batch_of(sweep))
-    for path in mend(plan):
-        complain(f"{path}: damaged; its runs are repeated")
+    mend(plan, complain)
     if not plan_only and plan.missing():
-        kept.check_writable()
-        known = known_besides(kept, plan)
         with Display(then=" in the store") as display:
             if dask is None:
-                stopped_by = work(plan, known, jobs=workers, report=display)
+                stopped_by = Runner(jobs=workers, report=display).fill(kept, plan)
             else:
+                kept.check_writable()
                 stopped_by = on_dask.work(plan, dask, report=display)
         if stopped_by is not None:
             kept_runs = f"{plan.runs_done()} of {plan.meta.runs} runs are in the store"
@@ -115,28 +111,14 @@ def _edges(sweep: _core.Sweep) -> Iterator[_core.RunSpec]:
 
 
 def _repeat(plan: _core.Plan, rounds: Rounds, store: Store, *, jobs: int, json: bool) -> None:
-    """Repeats every cell until it is precise enough; each round is a batch of the store."""
-    done = 0
-    for number, indices in enumerate(rounds, start=1):
-
-        def take(index: int, run: Run, indices: Sequence[int] = indices) -> None:
-            rounds.take(indices[index], run)
-
-        with Display(then=" in the store") as display:
-            stopped_by = make_batch(
-                f"{plan.name}, round {number}",
-                [plan[index] for index in indices],
-                take,
-                finish=lambda _, run: run,
-                jobs=jobs,
-                store=store,
-                report=display,
-            )
-        if stopped_by is not None:
-            raise stop_reason(stopped_by, f"round {number}; finished runs are in the store and are not repeated")
-        done += len(indices)
-    for line in rounds.missed():
+    """Repeats every cell until it is precise enough; each round is a list of runs in the store."""
+    with Display(then=" in the store") as display:
+        results, stopped_by = Runner(jobs=jobs, store=store, report=display).run_plan(plan, rounds=rounds)
+    if stopped_by is not None:
+        raise stop_reason(stopped_by, f"round {rounds.number}; finished runs are in the store and are not repeated")
+    for line in results.missed:
         print(line, file=sys.stderr)
+    done = len(results.runs)
     found: Status = {"runs": done, "done": done, "running": 0, "failed": 0}
     print(json_.dumps(found) if json else _outcome_text(found, store.path, plan_only=False))
 

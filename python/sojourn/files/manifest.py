@@ -61,7 +61,7 @@ class Manifest:
         self.folder = folder
         self.entries = entries
         self.key = key
-        """``keys.plan_key`` of the experiment whose results are in the folder, if known."""
+        """``journal.plan_key`` of the experiment whose results are in the folder, if known."""
         self.made_of = made_of or {}
         """By file: a hash of everything that determines its content, if known."""
 

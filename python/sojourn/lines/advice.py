@@ -11,7 +11,6 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
-from sojourn.api import run_plan
 from sojourn.frame.registry import declared
 from sojourn.frame.results import Results
 from sojourn.frame.statistics import Interval, median_interval
@@ -19,6 +18,7 @@ from sojourn.lines import household
 from sojourn.lines.household import AS_IT_IS, Home, Setting
 from sojourn.runs.execution import Report
 from sojourn.schema import Run
+from sojourn.store.runner import Runner
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -230,10 +230,7 @@ def advise(
         return household.experiment(home, some, command=command, seed=seed, repeat=repeat)
 
     def made(some: Sequence[Setting]) -> Results:
-        results, stopped_by = run_plan(_core.Plan.read_text(text(some), str(file), []), jobs=jobs, report=report)
-        if stopped_by is not None:
-            raise stopped_by
-        return results
+        return Runner(jobs=jobs, report=report).results(_core.Plan.read_text(text(some), str(file), []))
 
     first = tuple(tried or household.settings(home))
     found = Advice(home, first, text(first), made(first))

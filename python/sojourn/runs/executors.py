@@ -77,16 +77,16 @@ MakeExecutor = Callable[[Backend, int], Executor]
 """Returns an executor for a batch, given the backend and the number of parallel runs."""
 
 
-def executor_by_name(name: str) -> MakeExecutor:
-    """Returns the executor ``threads`` or ``processes``.
+def executor_of(executor: str | MakeExecutor) -> MakeExecutor:
+    """Returns the executor ``threads`` or ``processes``; a function that makes one is returned unchanged.
 
     Raises ExperimentError if this version has no such executor.
     """
-    try:
-        return EXECUTORS[name]
-    except KeyError:
-        known = ", ".join(EXECUTORS)
-        raise _core.ExperimentError(f'executor: got "{name}"; must be one of {known}') from None
+    if not isinstance(executor, str):
+        return executor
+    if executor not in EXECUTORS:
+        raise _core.ExperimentError(f'executor: got "{executor}"; must be one of {", ".join(EXECUTORS)}')
+    return EXECUTORS[executor]
 
 
 def default_workers() -> int:

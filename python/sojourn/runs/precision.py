@@ -127,7 +127,9 @@ class Rounds:
 
     def __init__(self, plan: _core.Plan, precision: Precision) -> None:
         """Raises ExperimentError if the plan has too few repeats to stop before its last."""
-        self._precision = precision
+        self.precision = precision
+        self.number = 0
+        """Of the current round, from 1."""
         if precision.metric.group:
             cells = {cell: plan[index] for index, (cell, _, _, _) in enumerate(plan.jobs)}
             known = dict.fromkeys(
@@ -169,16 +171,17 @@ class Rounds:
             words = "".join(f", {key} {value}" for key, value in cell.set.items())
             for label, reach in cell.missed().items():
                 if math.isnan(reach):
-                    lines.append(f"{label}{words}: {self._precision.metric.name} has no value in these runs")
+                    lines.append(f"{label}{words}: {self.precision.metric.name} has no value in these runs")
                     continue
                 lines.append(
-                    f"{label}{words}: the {CONFIDENCE:.0%} interval of {self._precision.metric.name} is "
-                    f"±{100 * reach:.3g}% of its mean, not {100 * self._precision.share:g}%, "
+                    f"{label}{words}: the {CONFIDENCE:.0%} interval of {self.precision.metric.name} is "
+                    f"±{100 * reach:.3g}% of its mean, not {100 * self.precision.share:g}%, "
                     f"after {cell.repeats[label]} repeats"
                 )
         return lines
 
     def _next(self, repeats: int) -> list[int]:
+        self.number += 1
         jobs: list[int] = []
         for cell, waiting in self._waiting.items():
             repeated = self._repeated[cell]

@@ -9,6 +9,7 @@ stored there unchanged. A run whose line is incomplete, or does not match the ta
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import time
@@ -20,11 +21,12 @@ from typing import IO, Any, Protocol, cast
 
 import msgspec
 
-from sojourn import schema
+from sojourn import _core, schema
 from sojourn.files.manifest import OutputError
 from sojourn.files.workspace import Workspace
 from sojourn.frame.later import pa
 from sojourn.frame.results import Recorded, Run
+from sojourn.runs.backends import Backend
 from sojourn.store.tablefiles import FILES, TABLE_FILES, kind_of
 
 FORMAT = 4
@@ -45,7 +47,7 @@ class Header:
     sojourn: str
     experiment: str
     key: str
-    """``keys.plan_key``."""
+    """``plan_key``."""
     runs: int
     """Number of planned runs."""
     format: int = FORMAT
@@ -53,6 +55,22 @@ class Header:
     def is_of(self, key: str) -> bool:
         """True if this version reads the journal, and it is of the experiment with this key."""
         return (self.key, self.format) == (key, FORMAT)
+
+
+def plan_key(plan: _core.Plan, backend: Backend) -> str:
+    """The key of all of a plan's runs in their order, and of their names. Equal keys mean equal runs.
+
+    It covers everything that determines their results: the experiment with every default and trace, the seeds, the
+    source of user-defined disciplines (but not of modules that it imports), the version of Sojourn, and the backend.
+    """
+    return hashlib.sha256("\n".join([_core.version, backend_key(backend), plan.hash]).encode()).hexdigest()
+
+
+def backend_key(backend: Backend) -> str:
+    """What a backend's results depend on besides the run: its options, and the release of its kernel."""
+    if backend.name == "sim":
+        return backend.name
+    return f"{backend.name} {backend!r} {getattr(backend, 'release', '')}".rstrip()
 
 
 class Finished(Protocol):

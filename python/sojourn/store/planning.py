@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypedDict
@@ -127,17 +127,21 @@ def _shared(sweep: _core.Sweep, store: Store) -> int:
     return round(found * len(sweep) / len(indices))
 
 
-def mend(plan: StoredPlan) -> list[Path]:
+def mend(plan: StoredPlan, say: Callable[[str], None] = lambda _: None) -> list[Path]:
     """Removes what must be repeated: damaged files, and batches with runs that failed during execution.
 
-    Runs with invalid combinations of values stay, because they would fail again. Renames and returns the damaged files.
+    Runs with invalid combinations of values stay, because they would fail again. Renames and returns the damaged files,
+    of which ``say`` is told.
     Also removes the files whose rows are in larger ones, which a killed process left behind.
     """
     while not files.again(partial(_is_sound, plan)):
         # Only one process mends. Another may have renamed and repeated a file that was damaged before.
         with plan.claims.hold(FILES) as is_ours:
             if is_ours:
-                return files.again(partial(_mend, plan))
+                damaged = files.again(partial(_mend, plan))
+                for path in damaged:
+                    say(f"{path}: damaged; its runs are repeated")
+                return damaged
         time.sleep(POLL_S)
     return []
 

@@ -56,7 +56,7 @@ class Meta(Strict, frozen=True):
     least_runs: int | None = None
     """Least runs per batch, except for the last; None: as many as the most."""
     backend: str = "sim"
-    """``keys.backend_key`` of the backend that makes the runs."""
+    """``journal.backend_key`` of the backend that makes the runs."""
 
     def __post_init__(self) -> None:
         if len(self.own) != len(self.own_sha256):

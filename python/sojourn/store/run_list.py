@@ -53,7 +53,7 @@ class RunList:
     name: str
     documents: tuple[str, ...]
     backend: str = "sim"
-    """``keys.backend_key`` of the backend that makes them."""
+    """``journal.backend_key`` of the backend that makes them."""
     specs: tuple[_core.RunSpec, ...] = field(default=(), compare=False, repr=False)
     """The runs, if this process planned them. A document has every default, which Linux may refuse as a given value."""
 

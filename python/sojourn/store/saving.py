@@ -15,11 +15,10 @@ from sojourn.frame.results import IF_ASKED_FOR, Results, Run
 from sojourn.runs.backends import Backend
 from sojourn.schema import DIRECTIONS
 from sojourn.store.folder import BY, MADE_OF_RESULTS, SMALL_FILES, load, stage_small
-from sojourn.store.journal import Header, Journal, LeftBehind
-from sojourn.store.keys import plan_key
+from sojourn.store.journal import Header, Journal, LeftBehind, plan_key
 from sojourn.store.tablefiles import FILES, TABLE_FILES, TableFiles
 
-Runner = Callable[[Callable[[Run], Run] | None, Journal | None], tuple[Results, BaseException | None]]
+MakeResults = Callable[[Callable[[Run], Run] | None, Journal | None], tuple[Results, BaseException | None]]
 """Runs the plan, given a function that keeps each run, and a journal."""
 
 
@@ -63,7 +62,7 @@ def run_into(
     directory: Path,
     plan: _core.Plan,
     backend: Backend,
-    run: Runner,
+    run: MakeResults,
     *,
     resume: bool,
     figures: Sequence[str],
@@ -143,7 +142,7 @@ def _complete(directory: Path, header: Header) -> Results | None:
 
 
 def _run_and_save(
-    directory: Path, header: Header, run: Runner, journal: Journal, figures: Sequence[str], baseline: str | None
+    directory: Path, header: Header, run: MakeResults, journal: Journal, figures: Sequence[str], baseline: str | None
 ) -> Saved:
     try:
         with Staging(

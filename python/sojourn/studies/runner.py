@@ -15,7 +15,7 @@ from sojourn.runs.backends import Backend, backend_of
 from sojourn.runs.execution import Report
 from sojourn.runs.plan import read_plan
 from sojourn.store import Store
-from sojourn.store.batches import make_batch
+from sojourn.store.runner import Runner
 from sojourn.studies import fullrun
 from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import Cell, Grid
@@ -222,16 +222,8 @@ def _run(
 ) -> tuple[dict[str, list[Cell]], int, BaseException | None]:
     """Makes planned runs. Returns the cells of each experiment, the number of runs, and what stopped them early."""
     runs: dict[int, Run] = {}
-    stopped_by = make_batch(
-        name,
-        _specs(plans),
-        runs.__setitem__,
-        finish=lambda _, run: run,
-        backend=backend,
-        jobs=jobs,
-        store=store,
-        report=report,
-    )
+    runner = Runner(backend, jobs=jobs, store=store, report=report)
+    stopped_by = runner.run(name, _specs(plans), runs.__setitem__, finish=lambda _, run: run)
     cells: dict[str, list[Cell]] = {}
     first = 0
     for experiment, part, plan in plans:

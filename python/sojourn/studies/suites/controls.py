@@ -22,7 +22,7 @@ from sojourn.frame.results import Run
 from sojourn.frame.swept import quantity
 from sojourn.runs.execution import Report
 from sojourn.store import Store
-from sojourn.store.batches import make_batch
+from sojourn.store.runner import Runner
 from sojourn.studies.suites.criteria import INSIDE, OUTSIDE, Answer, Seen
 
 BBR = ("bbr", "bbr3")
@@ -225,14 +225,11 @@ def judge(
             second.extend(_Job(job.case, job.control, spec, found) for spec in plan)
 
     def run_all(jobs_: list[_Job], name: str, finish: Any, done: Any) -> BaseException | None:
-        return make_batch(
+        return Runner(jobs=jobs, store=store, report=report).run(
             name,
             [job.spec for job in jobs_],
             lambda index, found: done(jobs_[index], found),
             finish=lambda index, run: finish(jobs_[index], run),
-            jobs=jobs,
-            store=store,
-            report=report,
         )
 
     judged.stopped_by = run_all(first, suite.name, measure, take)

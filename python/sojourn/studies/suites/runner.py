@@ -11,7 +11,7 @@ from sojourn.frame.results import Run
 from sojourn.runs.comparison import overrides_for_queues
 from sojourn.runs.execution import Report
 from sojourn.store import Store
-from sojourn.store.batches import make_batch
+from sojourn.store.runner import Runner
 from sojourn.studies.suites.suite import Case, Scenario, Suite
 
 UNDER_TEST = "under test"
@@ -109,8 +109,8 @@ def evaluate(
     def take(index: int, measured: Measured) -> None:
         evaluation.measured.setdefault(owners[index], []).append(measured)
 
-    name = f"{suite.name}, {queue}"
-    evaluation.stopped_by = make_batch(name, batch, take, finish=measure, jobs=jobs, store=store, report=report)
+    runner = Runner(jobs=jobs, store=store, report=report)
+    evaluation.stopped_by = runner.run(f"{suite.name}, {queue}", batch, take, finish=measure)
     return evaluation
 
 
