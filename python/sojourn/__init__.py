@@ -21,72 +21,40 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sojourn._core import (
-        Ack,
-        Algorithm,
-        Delivery,
-        ExperimentError,
-        Packet,
-        Path,
-        Queue,
-        RunError,
-        RunSpec,
-        Sample,
-        Window,
-    )
+    from sojourn._core import Ack as Ack
+    from sojourn._core import Algorithm as Algorithm
+    from sojourn._core import Delivery as Delivery
+    from sojourn._core import ExperimentError as ExperimentError
+    from sojourn._core import Packet as Packet
+    from sojourn._core import Path as Path
+    from sojourn._core import Queue as Queue
+    from sojourn._core import RunError as RunError
+    from sojourn._core import RunSpec as RunSpec
+    from sojourn._core import Sample as Sample
+    from sojourn._core import Window as Window
     from sojourn._core import version as __version__
-    from sojourn.api import compare, run, run_text
-    from sojourn.export.weights import convert_weights
-    from sojourn.frame.results import Arm, Results, Run
-    from sojourn.runs.plan import plan
-    from sojourn.runs.replays import follow, replay
-    from sojourn.runs.session import Session
-    from sojourn.runs.user_aqm import (
-        aqm,
-        congestion_control,
-        register_aqm,
-        register_congestion_control,
-        unregister_aqm,
-        unregister_congestion_control,
-    )
-    from sojourn.store.cells import Grid
-    from sojourn.store.folder import load
-
-__all__ = [
-    "Ack",
-    "Algorithm",
-    "Arm",
-    "Delivery",
-    "ExperimentError",
-    "Grid",
-    "Packet",
-    "Path",
-    "Queue",
-    "Results",
-    "Run",
-    "RunError",
-    "RunSpec",
-    "Sample",
-    "Session",
-    "Window",
-    "__version__",
-    "aqm",
-    "compare",
-    "congestion_control",
-    "convert_weights",
-    "follow",
-    "load",
-    "plan",
-    "register_aqm",
-    "register_congestion_control",
-    "replay",
-    "run",
-    "run_text",
-    "unregister_aqm",
-    "unregister_congestion_control",
-]
+    from sojourn.api import compare as compare
+    from sojourn.api import run as run
+    from sojourn.api import run_text as run_text
+    from sojourn.export.weights import convert_weights as convert_weights
+    from sojourn.frame.results import Arm as Arm
+    from sojourn.frame.results import Results as Results
+    from sojourn.frame.results import Run as Run
+    from sojourn.runs.plan import plan as plan
+    from sojourn.runs.replays import follow as follow
+    from sojourn.runs.replays import replay as replay
+    from sojourn.runs.session import Session as Session
+    from sojourn.runs.user_aqm import aqm as aqm
+    from sojourn.runs.user_aqm import congestion_control as congestion_control
+    from sojourn.runs.user_aqm import register_aqm as register_aqm
+    from sojourn.runs.user_aqm import register_congestion_control as register_congestion_control
+    from sojourn.runs.user_aqm import unregister_aqm as unregister_aqm
+    from sojourn.runs.user_aqm import unregister_congestion_control as unregister_congestion_control
+    from sojourn.store.cells import Grid as Grid
+    from sojourn.store.folder import load as load
 
 _HOMES = {
+    "_core": "Ack Algorithm Delivery ExperimentError Packet Path Queue RunError RunSpec Sample Window",
     "api": "compare run run_text",
     "export.weights": "convert_weights",
     "frame.results": "Arm Results Run",
@@ -98,8 +66,9 @@ _HOMES = {
     "store.cells": "Grid",
     "store.folder": "load",
 }
-"""The names that are not from ``_core``."""
+"""The names of each module."""
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+__all__ = [*_HOME_OF, "__version__"]
 
 
 def __getattr__(name: str) -> object:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from sojourn import _core
 from sojourn.frame.results import Results
 from sojourn.runs.backends import Backend, backend_of
-from sojourn.runs.comparison import as_in_compare, experiment_text, overrides_for_queues
+from sojourn.runs.comparison import compare_plan
 from sojourn.runs.execution import Report
 from sojourn.runs.executors import MakeExecutor, executor_of
 from sojourn.runs.plan import override_pairs, read_plan
@@ -125,15 +125,3 @@ def compare(
         seed=seed,
     )
     return Runner(jobs=jobs, report=report).results(plan)
-
-
-def compare_plan(queues: Sequence[str], **options: object) -> _core.Plan:
-    """Returns the plan that ``compare`` runs, with the same options."""
-    if not queues:
-        raise _core.ExperimentError("compare: got no queue; must name at least one discipline, see sojourn list aqm")
-    try:
-        # Bytes of a command line that are no text have no place in one either.
-        text = experiment_text(queues, options).encode(errors="replace").decode()
-        return _core.Plan.read_text(text, "compare", overrides_for_queues(queues))
-    except _core.ExperimentError as error:
-        raise _core.ExperimentError(as_in_compare(str(error), queues)) from None

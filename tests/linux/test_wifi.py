@@ -10,7 +10,7 @@ import pytest
 
 from sojourn import _core
 from sojourn.linux import kernel, machine, programs
-from sojourn.linux.errors import LinuxError
+from sojourn.linux.programs import LinuxError
 
 FOLDER = kernel.built_directory() / "wifi"
 BUILT = [made for made in map(kernel.built_in, FOLDER.glob("[0-9]*")) if made is not None]

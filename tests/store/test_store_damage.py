@@ -16,8 +16,8 @@ from sojourn import _core
 from sojourn.runs.executors import Outcome
 from sojourn.store import Store, work
 from sojourn.store.planning import mend
+from sojourn.store.plans import status
 from sojourn.store.runner import Runner
-from sojourn.store.status import status
 from sojourn.store.work import Batches
 from store.conftest import EXPERIMENT, RUNS, contents, planned
 

@@ -20,10 +20,9 @@ from sojourn.store import Store, files, work
 from sojourn.store.cells import Grid
 from sojourn.store.files import Part
 from sojourn.store.planning import batch_of, mend
-from sojourn.store.plans import FORMAT, Meta, StoredPlan
+from sojourn.store.plans import FORMAT, Meta, StoredPlan, status
 from sojourn.store.run_list import RunList
 from sojourn.store.runner import Runner
-from sojourn.store.status import status
 from sojourn.store.stored import known_run, runs_of
 from sojourn.store.work import compact
 

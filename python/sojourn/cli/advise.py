@@ -17,9 +17,8 @@ from rich.table import Table
 from sojourn import _core
 from sojourn.cli.options import Jobs
 from sojourn.cli.outcome import INTERRUPTED, Stopped
+from sojourn.cli.output import show, write
 from sojourn.cli.progress import Display
-from sojourn.cli.shown import show
-from sojourn.cli.writing import write
 from sojourn.files import extras
 from sojourn.frame.given import rate_bps, time_s
 from sojourn.frame.rounding import fixed

@@ -13,9 +13,8 @@ import typer
 from sojourn import _core
 from sojourn.cli.options import Jobs, Json, Kernels, On, Out, Set, chosen, linux, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
+from sojourn.cli.output import show, writing
 from sojourn.cli.progress import Display
-from sojourn.cli.shown import show
-from sojourn.cli.writing import writing
 from sojourn.files import storage
 from sojourn.files.manifest import Manifest
 from sojourn.frame.results import Results, Run

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from sojourn import _core
-from sojourn.cli import texts
 from sojourn.cli.outcome import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Stopped, complain
 from sojourn.files import extras
 from sojourn.files.manifest import OutputError
@@ -75,9 +74,7 @@ class _Commands(Mapping[str, Any]):
         own = getattr(module, "app", None)
         if own is None:
             own = typer.Typer(**_OPTIONS)
-            own.command(name, cls=texts.Command, hidden=name == HELPER)(
-                module.helper if name == HELPER else module.command
-            )
+            own.command(name, cls=_Command, hidden=name == HELPER)(module.helper if name == HELPER else module.command)
         command = get_command(own)
         command.name = name
         return command
@@ -89,13 +86,55 @@ class _Commands(Mapping[str, Any]):
         return len(COMMANDS)
 
 
+class _Command(TyperCommand):
+    """A command that takes texts as they are: typer has pydantic check them, which takes longer to load than a run."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _first(super().get_params(ctx))
+
+
+def _first(parameters: list[Any]) -> list[Any]:
+    """These parameters; typer asks pydantic only about values that are not what they must be already."""
+    for parameter in parameters:
+        if not isinstance(parameter.get_runtime_param, _TextsFirst):
+            parameter.get_runtime_param = _TextsFirst(parameter)
+    return parameters
+
+
+class _TextsFirst:
+    """What typer asks for a parameter's value."""
+
+    def __init__(self, parameter: Any) -> None:
+        self._typers = parameter.get_runtime_param
+
+    def __call__(self) -> _TextsFirst:
+        return self
+
+    def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
+        """The value of the option; what is not accepted is left to typer, which has the words for it."""
+        kind, parser = param.type_descriptor.annotation, param.type_descriptor.parameter_info.parser
+        several = param.multiple or param.nargs == -1
+        if value is None:
+            return () if several else None
+        if parser is not None and isinstance(value, str) and not several:
+            try:
+                return parser(value)
+            except ValueError:
+                pass
+        elif parser is None and type(value) is kind:
+            return value
+        elif parser is None and kind == list[str] and several and isinstance(value, list | tuple):
+            return list(value)
+        return self._typers().coerce(value, param=param, ctx=ctx)
+
+
 class _Group(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = _Commands()  # type: ignore[assignment]
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return texts.first(super().get_params(ctx))
+        return _first(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)

@@ -6,23 +6,9 @@ from typing import Annotated
 
 import typer
 
-from sojourn.api import compare_plan
-from sojourn.cli.options import (
-    BY_DEFAULT,
-    Backend,
-    Baseline,
-    Figures,
-    Jobs,
-    Json,
-    KeptRuns,
-    Kernel,
-    On,
-    Out,
-    chosen,
-    formats_of,
-    kept_runs,
-)
+from sojourn.cli import options
 from sojourn.cli.run import run_and_show
+from sojourn.runs.comparison import compare_plan
 
 
 def command(
@@ -42,19 +28,19 @@ def command(
     warmup: Annotated[str, typer.Option(help="First part of a run that the statistics omit.")] = "0 s",
     repeat: Annotated[int, typer.Option(min=1, help="Runs per queue, each with its own seed.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first run.")] = 1,
-    out: Out = None,
-    figures: Figures = BY_DEFAULT,
-    backend: Backend = "sim",
-    on: On = None,
-    kernel: Kernel = None,
-    jobs: Jobs = None,
-    baseline: Baseline = None,
-    store: KeptRuns = None,
-    json: Json = False,
+    out: options.Out = None,
+    figures: options.Figures = options.BY_DEFAULT,
+    backend: options.Backend = "sim",
+    on: options.On = None,
+    kernel: options.Kernel = None,
+    jobs: options.Jobs = None,
+    baseline: options.Baseline = None,
+    store: options.KeptRuns = None,
+    json: options.Json = False,
 ) -> None:
     """Compare queue disciplines under bulk TCP."""
-    formats = formats_of(figures)
-    where = chosen(backend, on, kernel)
+    formats = options.formats_of(figures)
+    where = options.chosen(backend, on, kernel)
     plan = compare_plan(
         queues,
         rate=rate,
@@ -69,5 +55,5 @@ def command(
         seed=seed,
     )
     where.check(plan)
-    kept = kept_runs(store)
+    kept = options.kept_runs(store)
     run_and_show(plan, backend=where, out=out, figures=formats, jobs=jobs, baseline=baseline, store=kept, json=json)

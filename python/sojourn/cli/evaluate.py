@@ -11,9 +11,8 @@ import typer
 from sojourn import ExperimentError
 from sojourn.cli.options import Jobs, Json, KeptRuns, folder, kept_runs
 from sojourn.cli.outcome import stop_reason
+from sojourn.cli.output import show, writing
 from sojourn.cli.progress import Display
-from sojourn.cli.shown import show
-from sojourn.cli.writing import writing
 from sojourn.files import storage
 from sojourn.runs import user_aqm
 from sojourn.store import Store

@@ -10,8 +10,8 @@ import typer
 from sojourn import _core
 from sojourn.cli.options import StoreFolder
 from sojourn.cli.outcome import complain
+from sojourn.cli.output import write
 from sojourn.cli.plot import Where
-from sojourn.cli.writing import write
 from sojourn.page.explorer import page
 from sojourn.store import Store
 from sojourn.store.cells import Grid

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sojourn.cli.writing import writing
+from sojourn.cli.output import writing
 from sojourn.export import export, not_recorded
 
 

@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 
 from sojourn.cli.options import Json, folder
-from sojourn.cli.shown import show
+from sojourn.cli.output import show
 from sojourn.linux.build import build as made
 from sojourn.linux.kernel import built, cached, outdated, own
 

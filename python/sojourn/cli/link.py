@@ -11,7 +11,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli.outcome import FAILED, Stopped
-from sojourn.cli.writing import write
+from sojourn.cli.output import write
 from sojourn.frame.given import time_s
 from sojourn.lines import course, formats, tree
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sojourn._core import ExperimentError
 from sojourn.export import mahimahi
-from sojourn.export.packets import tables
+from sojourn.export.events import tables
 from sojourn.frame.results import Results
 from sojourn.frame.swept import as_file
 

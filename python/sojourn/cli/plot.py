@@ -11,7 +11,7 @@ import typer
 from sojourn import _core
 from sojourn.cli.options import StoreFolder
 from sojourn.cli.outcome import complain
-from sojourn.cli.writing import write
+from sojourn.cli.output import write
 from sojourn.figure.filenames import FORMATS
 from sojourn.figure.style import Width, content
 from sojourn.store import Store

@@ -12,7 +12,7 @@ from rich.table import Table
 from sojourn import ExperimentError
 from sojourn.cli.options import Json, StoreFolder, is_text
 from sojourn.cli.outcome import complain
-from sojourn.cli.shown import show
+from sojourn.cli.output import show
 from sojourn.store import Store
 from sojourn.store.query import Answer, query
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sojourn._core import ExperimentError
-from sojourn.cli.writing import writing
+from sojourn.cli.output import writing
 from sojourn.files.storage import Staging
 from sojourn.page.html import render
 from sojourn.store import section as experiment

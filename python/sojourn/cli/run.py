@@ -12,28 +12,7 @@ import typer
 from rich.table import Table
 
 from sojourn import _core
-from sojourn.cli import estimate
-from sojourn.cli.options import (
-    BY_DEFAULT,
-    Backend,
-    Baseline,
-    DryRun,
-    Executor,
-    Figures,
-    Jobs,
-    Json,
-    KeptRuns,
-    Kernel,
-    On,
-    Out,
-    Resume,
-    Set,
-    Until,
-    chosen,
-    formats_of,
-    kept_runs,
-    overrides,
-)
+from sojourn.cli import estimate, options
 from sojourn.cli.outcome import (
     FAILED,
     INTERRUPTED,
@@ -43,13 +22,12 @@ from sojourn.cli.outcome import (
     refuse_invalid,
     stop_reason,
 )
+from sojourn.cli.output import show, width
 from sojourn.cli.progress import Display
-from sojourn.cli.shown import show, width
 from sojourn.files import storage
 from sojourn.frame.pairs import check_baseline
 from sojourn.frame.results import Results, Run
 from sojourn.page.pairs import paired_groups_sheet, paired_sheet
-from sojourn.page.stations import stations_sheet
 from sojourn.page.tables import (
     as_table,
     fitting,
@@ -59,8 +37,9 @@ from sojourn.page.tables import (
     overview_sheet,
     results_table,
     shortened,
+    stations_sheet,
 )
-from sojourn.runs.backends import Backend as AnyBackend
+from sojourn.runs.backends import Backend
 from sojourn.runs.executors import MakeExecutor, Threads, default_workers, executor_of
 from sojourn.runs.footprint import refuse_too_large
 from sojourn.runs.plan import read_plan
@@ -73,29 +52,29 @@ from sojourn.store.saving import MakeResults, Saved, Unsaved, left_out_text, run
 
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
-    out: Out = None,
-    figures: Figures = BY_DEFAULT,
-    backend: Backend = "sim",
-    on: On = None,
-    kernel: Kernel = None,
-    set: Set = None,
-    jobs: Jobs = None,
-    executor: Executor = "threads",
-    baseline: Baseline = None,
-    until: Until = None,
-    store: KeptRuns = None,
-    resume: Resume = False,
-    dry_run: DryRun = False,
-    json: Json = False,
+    out: options.Out = None,
+    figures: options.Figures = options.BY_DEFAULT,
+    backend: options.Backend = "sim",
+    on: options.On = None,
+    kernel: options.Kernel = None,
+    set: options.Set = None,
+    jobs: options.Jobs = None,
+    executor: options.Executor = "threads",
+    baseline: options.Baseline = None,
+    until: options.Until = None,
+    store: options.KeptRuns = None,
+    resume: options.Resume = False,
+    dry_run: options.DryRun = False,
+    json: options.Json = False,
 ) -> None:
     """Run an experiment file and show its results."""
     if resume and out is None:
         raise _core.ExperimentError("--resume: needs --out, the directory that the run went to")
-    formats = formats_of(figures)
+    formats = options.formats_of(figures)
     precision = None if until is None else Precision.parse(until)
-    where = chosen(backend, on, kernel)
+    where = options.chosen(backend, on, kernel)
     make = executor_of(executor)
-    plan = read_plan(file, overrides(set), backend=where)
+    plan = read_plan(file, options.overrides(set), backend=where)
     if baseline is not None:
         check_baseline(baseline, [label for _, _, _, label in plan.jobs])
     if dry_run:
@@ -110,7 +89,7 @@ def command(
         executor=make,
         baseline=baseline,
         rounds=None if precision is None else Rounds(plan, precision),
-        store=kept_runs(store),
+        store=options.kept_runs(store),
         resume=resume,
         json=json,
     )
@@ -119,7 +98,7 @@ def command(
 def run_and_show(
     plan: _core.Plan,
     *,
-    backend: AnyBackend,
+    backend: Backend,
     out: Path | None,
     figures: Sequence[str],
     jobs: int | None,
@@ -180,7 +159,7 @@ def run_and_show(
 def _saved(
     out: Path,
     plan: _core.Plan,
-    backend: AnyBackend,
+    backend: Backend,
     make: MakeResults,
     *,
     resume: bool,

@@ -16,13 +16,13 @@ from sojourn import _core
 from sojourn.cli import mahimahi
 from sojourn.cli.options import BY_DEFAULT, Figures, Out, Set, formats_of, overrides
 from sojourn.cli.outcome import FAILED, Stopped, complain
+from sojourn.cli.output import show, width
 from sojourn.cli.run import tables_of
-from sojourn.cli.shown import show, width
 from sojourn.files import bounded
 from sojourn.frame.results import Results, Run
 from sojourn.frame.swept import as_file
 from sojourn.linux import Datapath
-from sojourn.linux.errors import LinuxError
+from sojourn.linux.programs import LinuxError
 from sojourn.linux.shell import Shell
 from sojourn.live.panel import Panel
 from sojourn.runs.backends import backend_of

@@ -9,9 +9,9 @@ from rich.table import Table
 
 from sojourn.cli.options import Json, StoreFolder
 from sojourn.cli.outcome import complain
-from sojourn.cli.shown import show
+from sojourn.cli.output import show
 from sojourn.store import Store
-from sojourn.store.status import status
+from sojourn.store.plans import status
 
 
 def command(store: StoreFolder, json: Json = False) -> None:

@@ -14,30 +14,15 @@ from typing import Annotated, NamedTuple
 import typer
 
 from sojourn import ExperimentError
-from sojourn.cli import estimate
+from sojourn.cli import estimate, options
 from sojourn.cli.names import What
 from sojourn.cli.names import command as list_names
-from sojourn.cli.options import (
-    Backend,
-    DryRun,
-    Figures,
-    Jobs,
-    Json,
-    KeptRuns,
-    Kernel,
-    On,
-    chosen,
-    folder,
-    formats_of,
-    kept_runs,
-)
 from sojourn.cli.outcome import Stopped, refuse_invalid, stop_reason
+from sojourn.cli.output import show, writing
 from sojourn.cli.progress import Display
-from sojourn.cli.shown import show
-from sojourn.cli.writing import writing
 from sojourn.files import storage
 from sojourn.linux import Linux
-from sojourn.runs.backends import Backend as AnyBackend
+from sojourn.runs.backends import Backend
 from sojourn.runs.executors import default_workers
 from sojourn.store import Store
 from sojourn.studies import available, find, report, run_study
@@ -60,7 +45,7 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_(json: Json = False) -> None:
+def list_(json: options.Json = False) -> None:
     """List the studies."""
     list_names(What.STUDIES, json)
 
@@ -80,23 +65,24 @@ def run(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer or shorter runs, for a quick look.")] = False,
     out: Annotated[
-        Path | None, folder("Directory for figures and claims, of several studies DIR/NAME; default: results/NAME.")
+        Path | None,
+        options.folder("Directory for figures and claims, of several studies DIR/NAME; default: results/NAME."),
     ] = None,
-    figures: Figures = DEFAULT_FORMATS,
+    figures: options.Figures = DEFAULT_FORMATS,
     variants: Annotated[
         bool, typer.Option("--variants", help="Also run the recipe's variants, and compare them with each miss.")
     ] = False,
-    backend: Backend = "sim",
-    on: On = None,
-    kernel: Kernel = None,
-    jobs: Jobs = None,
-    store: KeptRuns = None,
-    dry_run: DryRun = False,
-    json: Json = False,
+    backend: options.Backend = "sim",
+    on: options.On = None,
+    kernel: options.Kernel = None,
+    jobs: options.Jobs = None,
+    store: options.KeptRuns = None,
+    dry_run: options.DryRun = False,
+    json: options.Json = False,
 ) -> None:
     """Run studies and compare their results with the published ones."""
-    where = chosen(backend, on, kernel)
-    formats = formats_of(figures)
+    where = options.chosen(backend, on, kernel)
+    formats = options.formats_of(figures)
     studies = _studies(names or [], every=all_)
     several = all_ or len(studies) > 1
     if several and figure is not None:
@@ -112,17 +98,17 @@ def run(
     if variants:
         for study in studies:
             plan_variants(study, quick=quick)
-    options = _Options(where, formats, figure, quick, variants, jobs, json)
+    asked = _Options(where, formats, figure, quick, variants, jobs, json)
     if dry_run:
         plans = []
         for study in studies:
             if several and not json:
                 print(f"{study.name}:")
-            plans.append(_plan(study, options))
+            plans.append(_plan(study, asked))
         if json:
             print(json_.dumps(plans if several else plans[0]))
         return
-    kept = kept_runs(store)
+    kept = options.kept_runs(store)
     folders = [(out / study.name if several else out) if out else Path("results") / study.name for study in studies]
     documents: list[str] = []
     invalid: list[Stopped] = []
@@ -130,7 +116,7 @@ def run(
         for study, folder in zip(studies, folders, strict=True):
             stack.enter_context(storage.reserved(folder, report.files_of(study)))
         for study, folder in zip(studies, folders, strict=True):
-            results, document = _run_one(study, folder, kept, options)
+            results, document = _run_one(study, folder, kept, asked)
             documents.append(document)
             try:
                 refuse_invalid(results.runs)
@@ -145,7 +131,7 @@ def run(
 class _Options(NamedTuple):
     """What is asked for, of every study."""
 
-    where: AnyBackend
+    where: Backend
     formats: tuple[str, ...]
     figure: str | None
     quick: bool
@@ -171,9 +157,9 @@ def _studies(names: Sequence[str], *, every: bool) -> list[Study]:
     return studies
 
 
-def _run_one(study: Study, directory: Path, kept: Store | None, options: _Options) -> tuple[StudyResults, str]:
+def _run_one(study: Study, directory: Path, kept: Store | None, asked: _Options) -> tuple[StudyResults, str]:
     """Runs a study, saves its results and prints them, or returns them also as JSON."""
-    where, formats, figure, quick, variants, jobs, json = options
+    where, formats, figure, quick, variants, jobs, json = asked
 
     def announce(runs: int, simulated_s: float) -> None:
         if isinstance(where, Linux):
@@ -206,12 +192,12 @@ def _run_one(study: Study, directory: Path, kept: Store | None, options: _Option
     return results, ""
 
 
-def _plan(study: Study, options: _Options) -> dict[str, object]:
+def _plan(study: Study, asked: _Options) -> dict[str, object]:
     """The runs of a study and their estimated duration; printed unless JSON is asked for."""
-    where, figure, quick = options.where, options.figure, options.quick
+    where, figure, quick = asked.where, asked.figure, asked.quick
     rehearse(study, plan_study(study))
     plans = plan_study(study, experiments=experiments_shown(study, figure), quick=quick, backend=where)
-    tried = plan_variants(study, quick=quick) if options.variants else []
+    tried = plan_variants(study, quick=quick) if asked.variants else []
     experiments: dict[str, int] = {}
     for experiment, _, plan in plans:
         experiments[experiment.id] = experiments.get(experiment.id, 0) + len(plan.jobs)
@@ -219,8 +205,8 @@ def _plan(study: Study, options: _Options) -> dict[str, object]:
     own = [plan for _, _, plan in plans]
     varied = [[plan for _, _, plan in of_one] for _, of_one in tried]
     shown = len(choose_figures(study, figure))
-    found = estimate.estimate_study(own, varied, where, jobs=options.jobs, figures=shown, formats=options.formats)
-    if not options.json:
+    found = estimate.estimate_study(own, varied, where, jobs=asked.jobs, figures=shown, formats=asked.formats)
+    if not asked.json:
         for kind, counts in (("experiment", experiments), ("variant", of_variants)):
             for name, count in counts.items():
                 print(f"{kind} {name}: {estimate.in_runs(count)}")

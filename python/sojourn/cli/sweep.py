@@ -24,8 +24,8 @@ from sojourn.runs.precision import Precision, Rounds
 from sojourn.store import Store
 from sojourn.store import dask as on_dask
 from sojourn.store.planning import Estimate, batch_of, estimate, mend
+from sojourn.store.plans import Status, status
 from sojourn.store.runner import Runner
-from sojourn.store.status import Status, status
 
 MOST_RUNS = 1_000_000
 """Most runs of a sweep, as of ``sojourn run``."""

@@ -13,7 +13,6 @@ from sojourn.cli.outcome import complain, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.runs.executors import default_workers
 from sojourn.store import Store
-from sojourn.store.code import checked
 from sojourn.store.work import known_besides, work
 
 
@@ -42,7 +41,7 @@ def command(
         kept.check_writable()
     for plan in pending:
         try:
-            for file, sum_ in checked(plan):
+            for file, sum_ in plan.checked_files():
                 complain(f"note: runs the code of {file} (SHA-256 {sum_[:12]}…)")
             _ = plan.sweep
         except _core.ExperimentError as error:

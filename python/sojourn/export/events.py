@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sojourn._core import ExperimentError
-from sojourn.export.packets import Integers, tables
 from sojourn.files.storage import Staging, file_name
+from sojourn.frame.arrow import numbers
 from sojourn.frame.results import Results, Run
 from sojourn.frame.swept import as_in_file
 
@@ -31,6 +32,8 @@ _NOT_ECT, _ECT1, _ECT0 = 0, 1, 2
 _OF_DATAGRAMS = {"not-ect": _NOT_ECT, "ect1": _ECT1, "ect0": _ECT0}
 """The values of the key ``ecn`` of traffic without a connection."""
 _KEYS_OF_OTHERS = ("aqm", "label")
+_TEXTS = ("label", "run", "seed")
+Integers = npt.NDArray[np.int64]
 
 
 def stage(results: Results, staging: Staging) -> list[Path]:
@@ -43,6 +46,25 @@ def stage(results: Results, staging: Staging) -> list[Path]:
         name = file_name(f"{run.label}-seed{run.seed}-link{link}-{way}.txt.gz")
         written.append(staging.add_bytes(name, gzip.compress(text.encode(), mtime=0)))
     return written
+
+
+def tables(results: Results) -> Iterator[tuple[Run, int, str, dict[str, Integers]]]:
+    """Each queue of each run: the link's number, the direction, and the columns of its packets.
+
+    Raises ExperimentError if no packets were recorded.
+    """
+    has_any = False
+    for run in results.runs:
+        packets = run.packets()
+        if packets is None:
+            continue
+        table = {name: numbers(packets, name).astype(np.int64) for name in packets.column_names if name not in _TEXTS}
+        for link, direction in sorted(set(zip(table["link"].tolist(), table["direction"].tolist(), strict=True))):
+            here = (table["link"] == link) & (table["direction"] == direction)
+            has_any = True
+            yield run, link, "up" if direction else "down", {name: column[here] for name, column in table.items()}
+    if not has_any:
+        raise ExperimentError("export: no packets were recorded; needs record.packets = true")
 
 
 def _cells(results: Results) -> list[dict[str, Any]]:

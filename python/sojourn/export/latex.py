@@ -7,8 +7,7 @@ from pathlib import Path
 
 from sojourn.files.storage import Staging
 from sojourn.frame.results import Results
-from sojourn.page.stations import stations_sheet
-from sojourn.page.tables import Sheet, groups_sheet, inner_sheet, results_sheet
+from sojourn.page.tables import Sheet, groups_sheet, inner_sheet, results_sheet, stations_sheet
 
 _ESCAPED = {
     "\\": r"\textbackslash{}",

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from sojourn import _core
-from sojourn.export.packets import Integers, tables
+from sojourn.export.events import Integers, tables
 from sojourn.files import bounded
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.results import Results, Run

@@ -105,8 +105,8 @@ class Staging:
     Their names are relative to the folder ``inside`` of the directory. ``by`` is their writer, for the directory's list
     of our files. Files of the writers ``replaces`` are removed when the new ones are in place, unless the user has
     changed them. ``key`` is the ``journal.plan_key`` of the experiment whose results these are, ``workspace`` the
-    hidden folder to use, which is kept; by default a new one. With ``rescue``, if a file of the user's blocks a new file at
-    the end, the new files are kept beside it, in a folder named in the error.
+    hidden folder to use, which is kept; by default a new one. With ``rescue``, if a file of the user's blocks a new
+    file at the end, the new files are kept beside it, in a folder named in the error.
     """
 
     def __init__(

@@ -19,8 +19,8 @@ records the packets.
 from sojourn.linux.backend import Linux, Place
 from sojourn.linux.datapath import Datapath
 from sojourn.linux.doctor import Check, checks, is_available, is_emulation_available
-from sojourn.linux.errors import LinuxError
 from sojourn.linux.lab import Lab
+from sojourn.linux.programs import LinuxError
 
 __all__ = [
     "Check",

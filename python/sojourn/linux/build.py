@@ -12,8 +12,8 @@ from pathlib import Path
 
 from sojourn._core import ExperimentError
 from sojourn.linux import kernel, programs
-from sojourn.linux.errors import LinuxError
 from sojourn.linux.kernel import Kernel
+from sojourn.linux.programs import LinuxError
 
 TOOLS = {"gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "tar": "tar", "xz": "xz-utils"}
 """Programs that a build calls, with Debian's package of each."""

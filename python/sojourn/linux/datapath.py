@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from sojourn import _core
 from sojourn.files.workspace import scratch
 from sojourn.linux import host, programs
-from sojourn.linux.errors import LinuxError
+from sojourn.linux.programs import LinuxError
 from sojourn.live.feed import Feed
 
 _LONGEST = 1 << 20

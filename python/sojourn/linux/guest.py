@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sojourn import _core
-from sojourn.linux.errors import LinuxError
+from sojourn.linux.programs import LinuxError
 
 PATIENCE_S = 300.0
 """Wall time without output after which a guest counts as hung. A second of its time takes a few seconds at most."""

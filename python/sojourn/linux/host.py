@@ -18,9 +18,9 @@ from sojourn import _core
 from sojourn.files import locks
 from sojourn.files.workspace import scratch
 from sojourn.linux import programs
-from sojourn.linux.errors import LinuxError
 from sojourn.linux.guest import POLL_S, Console
 from sojourn.linux.kernel import Kernel, meaning
+from sojourn.linux.programs import LinuxError
 
 CLEAN_UP_S = 30.0
 """Seconds for the agent to clean up after it was told to stop."""

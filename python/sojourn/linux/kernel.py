@@ -17,7 +17,7 @@ from pathlib import Path
 from sojourn._core import ExperimentError
 from sojourn.files.manifest import sha256
 from sojourn.linux import programs
-from sojourn.linux.errors import LinuxError
+from sojourn.linux.programs import LinuxError
 
 PACKAGE = "linux-image-cloud-amd64"
 """Debian's kernel for virtual machines: small, with every discipline as a module."""

@@ -20,8 +20,8 @@ import msgspec
 from sojourn import _core
 from sojourn.files import typed
 from sojourn.linux import programs
-from sojourn.linux.errors import LinuxError
 from sojourn.linux.kernel import cache_directory
+from sojourn.linux.programs import LinuxError
 
 CLEAN_UP_S = 30.0
 """Seconds for the agents to clean up after they were told to stop."""

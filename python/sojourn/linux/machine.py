@@ -8,8 +8,8 @@ from sojourn import _core
 from sojourn.files.workspace import scratch
 from sojourn.linux import emulated, programs, user_mode
 from sojourn.linux.cpio import Archive
-from sojourn.linux.errors import LinuxError
 from sojourn.linux.kernel import Kernel, module_content
+from sojourn.linux.programs import LinuxError
 
 
 def run(

@@ -8,7 +8,12 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from sojourn.linux.errors import LinuxError
+from sojourn._core import RunError
+
+
+class LinuxError(RunError):
+    """A run on Linux cannot be made or failed; the message is one line, with a remedy if there is one."""
+
 
 QEMU = "qemu-system-x86_64"
 SSH = "ssh"

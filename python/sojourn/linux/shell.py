@@ -19,7 +19,7 @@ from typing import ClassVar
 from sojourn import _core
 from sojourn.linux import programs
 from sojourn.linux.datapath import apart, prepared, require
-from sojourn.linux.errors import LinuxError
+from sojourn.linux.programs import LinuxError
 from sojourn.live.feed import Feed
 
 if sys.platform != "win32":

@@ -18,8 +18,8 @@ import msgspec
 
 from sojourn import _core
 from sojourn.linux import host
-from sojourn.linux.errors import LinuxError
 from sojourn.linux.lab import Connection, Host, Lab, connected, gathered, lacks
+from sojourn.linux.programs import LinuxError
 
 PROBE_MS = 150
 """How long a probe of a link sends."""

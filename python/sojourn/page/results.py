@@ -9,7 +9,6 @@ from rich.table import Table
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.results import Results
 from sojourn.page.pairs import paired_sheet
-from sojourn.page.stations import stations_sheet
 from sojourn.page.tables import (
     as_table,
     fitting,
@@ -20,6 +19,7 @@ from sojourn.page.tables import (
     results_sheet,
     results_table,
     sheet_html,
+    stations_sheet,
 )
 
 

@@ -26,6 +26,7 @@ from sojourn.frame.metrics import (
     of_queues,
     overview_metrics,
     queue_at,
+    stations,
 )
 from sojourn.frame.registry import Declared, declared
 from sojourn.frame.results import Arm, Results, Run
@@ -300,6 +301,29 @@ def inner_sheet(results: Results) -> Sheet | None:
     return Sheet("Inner queues", caption, headings, tuple(rows), len(words))
 
 
+def stations_sheet(results: Results) -> Sheet | None:
+    """One row per arm and station; None without Wi-Fi."""
+    swept = swept_keys(results)
+    rows = [
+        (*words_of(arm, swept), name, *(_station_cell(arm, name, metric) for metric in declared("station")))
+        for arm in results.arms
+        for name in stations(arm.runs[0].summary)
+    ]
+    if not rows:
+        return None
+    caption = (
+        "airtime: of frames and their acknowledgements; frames: per transmission; Mbit/s: of IP packets; retries and "
+        f"lost count the whole run; {interval_note(*repeats_of(results))}"
+    )
+    headings = ("queue", *swept, "station", *(metric.heading for metric in declared("station")))
+    return Sheet("Wi-Fi stations", caption, headings, tuple(rows), 2 + len(swept))
+
+
+def _station_cell(arm: Arm, name: str, metric: Declared) -> str:
+    values = [metric.of(stations(run.summary)[name]) / metric.per for run in arm.runs]
+    return interval_text(median_interval(values), metric.digits)
+
+
 def _group_cell(index: GroupIndex, metric: Declared, arm: Arm, title: str) -> str:
     values = [index.value(run.summary, title, metric) / metric.per for run in arm.runs]
     return interval_text(median_interval(values), metric.digits)
@@ -332,27 +356,27 @@ def groups_table(results: Results, *, width: int = PLAIN_WIDTH) -> Table | None:
 
 def groups_as_table(sheet: Sheet, width: int = PLAIN_WIDTH) -> Table:
     """A sheet of groups for a terminal; if it is too wide, columns are omitted as in ``EXPENDABLE_OF_GROUPS``."""
-    caption = sheet.caption
-    dropped: list[str] = []
-    for name in EXPENDABLE_OF_GROUPS:
-        if natural_width(sheet) <= width:
-            break
-        heading = next(metric.heading for metric in declared("group") if metric.name == name)
-        if heading in sheet.headings:
-            dropped.append(heading)
-            sheet = sheet.without([heading], f"{caption}; without {', '.join(dropped)}, for lack of width")
-    return as_table(sheet, narrow=natural_width(sheet) > width)
+    heading_of = {metric.name: metric.heading for metric in declared("group")}
+    return _narrowed(sheet, width, [heading_of[name] for name in EXPENDABLE_OF_GROUPS])
 
 
 def fitting(sheet: Sheet | None, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
     """A sheet for a terminal; if it is too wide, columns are omitted from the right. None beyond ``rows`` rows."""
     if sheet is None or (rows is not None and len(sheet.rows) > rows):
         return None
+    return _narrowed(sheet, width, sheet.headings[: sheet.words : -1])
+
+
+def _narrowed(sheet: Sheet, width: int, expendable: Sequence[str]) -> Table:
+    """A sheet for a terminal, without as many of the expendable columns, in this order, as there is no room for."""
     gone: list[str] = []
     kept = sheet
-    while natural_width(kept) > width and len(kept.headings) > sheet.words + 1:
-        gone.append(kept.headings[-1])
-        kept = kept.without(gone[-1:], f"{sheet.caption}; without {', '.join(gone)}, for lack of width")
+    for heading in expendable:
+        if natural_width(kept) <= width:
+            break
+        if heading in kept.headings:
+            gone.append(heading)
+            kept = kept.without([heading], f"{sheet.caption}; without {', '.join(gone)}, for lack of width")
     return as_table(kept, narrow=natural_width(kept) > width)
 
 

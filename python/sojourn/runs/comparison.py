@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
-from sojourn._core import ExperimentError
+from sojourn._core import ExperimentError, Plan
 from sojourn.frame.swept import as_file
 
 
-def experiment_text(queues: Sequence[str], options: Mapping[str, object]) -> str:
-    """The experiment as TOML. ``options`` are the keyword arguments of ``compare``."""
+def compare_plan(queues: Sequence[str], **options: Any) -> Plan:
+    """Returns the plan that ``compare`` runs, with the same options. Raises ExperimentError if one is not accepted."""
+    if not queues:
+        raise ExperimentError("compare: got no queue; must name at least one discipline, see sojourn list aqm")
     value = {key: option if isinstance(option, int) else str(option) for key, option in options.items()}
     # Flows that start at the same time would make the runs of a deterministic queue equal for all seeds.
     traffic = {"kind": "bulk", "start": "0..100 ms"} | {key: value[key] for key in ("flows", "tcp", "rtt", "ecn")}
-    return as_file(
+    text = as_file(
         {
             "experiment": {key: value[key] for key in ("duration", "warmup", "repeat", "seed")},
             "link": {key: value[key] for key in ("rate", "buffer")},
@@ -25,6 +28,16 @@ def experiment_text(queues: Sequence[str], options: Mapping[str, object]) -> str
             ],
         }
     )
+    try:
+        # Bytes of a command line that are no text have no place in one either.
+        return Plan.read_text(text.encode(errors="replace").decode(), "compare", overrides_for_queues(queues))
+    except ExperimentError as error:
+        override = re.match(r"--set queue\.(\d+)\.(.*)", str(error), re.DOTALL)
+        if override:
+            message = f'compare: in queue "{queues[int(override[1])]}": {override[2]}'
+        else:
+            message = re.sub(r"^compare:\d+:", "compare:", str(error))
+        raise ExperimentError(message) from None
 
 
 def overrides_for_queues(queues: Sequence[str], command: str = "compare") -> list[tuple[str, str]]:
@@ -48,11 +61,3 @@ def overrides_for_queues(queues: Sequence[str], command: str = "compare") -> lis
             given.add(key.strip())
             overrides.append((f"queue.{index}.{key.strip()}", value.strip()))
     return overrides
-
-
-def as_in_compare(message: str, queues: Sequence[str]) -> str:
-    """Rewrites a message about the experiment for the arguments of ``compare``, from which it was generated."""
-    override = re.match(r"--set queue\.(\d+)\.(.*)", message, re.DOTALL)
-    if override:
-        return f'compare: in queue "{queues[int(override[1])]}": {override[2]}'
-    return re.sub(r"^compare:\d+:", "compare:", message)

@@ -36,20 +36,25 @@ if TYPE_CHECKING:
     Columns = dict[str, npt.NDArray[np.generic]]
 
 
-class CoreRun(Protocol):
-    """The results of a run, as returned by the core."""
+@dataclass(frozen=True)
+class FinishedRun:
+    """The results of a run in another process."""
 
-    @property
-    def summary_json(self) -> str:
-        """One element of ``runs`` in summary.json."""
+    summary_json: str
+    tables: dict[str, Columns]
+    named: dict[str, bytes]
 
     def table(self, name: str) -> Columns | None:
-        """Returns the recorded table ``name``, only once; None if it was not recorded."""
+        """Returns the recorded table ``name``; None if it was not recorded."""
+        return self.tables.get(name)
 
     def files(self) -> dict[str, bytes]:
-        """Returns the packet capture and the qlogs by their names, only once."""
+        """Returns the packet capture and the qlogs by their names."""
+        return self.named
 
 
+CoreRun = _core.Run | FinishedRun
+"""The results of a run. Its tables and files are returned only once."""
 Outcome = CoreRun | BaseException
 
 
@@ -191,23 +196,6 @@ def _raise_in(thread: threading.Thread, what: type[BaseException]) -> None:
 
 
 # ---- Processes ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class FinishedRun:
-    """The results of a run in another process."""
-
-    summary_json: str
-    tables: dict[str, Columns]
-    named: dict[str, bytes]
-
-    def table(self, name: str) -> Columns | None:
-        """Returns the recorded table ``name``; None if it was not recorded."""
-        return self.tables.get(name)
-
-    def files(self) -> dict[str, bytes]:
-        """Returns the packet capture and the qlogs by their names."""
-        return self.named
 
 
 class Processes:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from sojourn import _core
+from sojourn.figure.heatmap import Heatmap
+from sojourn.figure.pareto import Pareto
+from sojourn.figure.sensitivity import sensitivity
+from sojourn.figure.smallmultiples import Lines
+from sojourn.figure.style import Width
+from sojourn.figure.surface import Surface
 from sojourn.frame.arrow import numbers
 from sojourn.frame.cells import LABEL, CellTable, axis_of
 from sojourn.frame.later import duckdb, pa
 from sojourn.frame.statistics import FloatArray
 from sojourn.frame.swept import words
 from sojourn.store import files
-from sojourn.store.pictures import Pictures
 from sojourn.store.plans import Store, StoredPlan
-from sojourn.store.query import ORDER, ROWS, literal, refusal, whole_parts
+from sojourn.store.query import ORDER, ROWS, literal, refusals, whole_parts
+from sojourn.store.sensitivity import indices
 
 
 class Grid(CellTable):
@@ -46,20 +53,16 @@ class Grid(CellTable):
     def _read(self, where: str | None) -> None:
         found = whole_parts(self._store, "store")
         everything = [part for _, parts in found for part in parts]
-        with files.pinned(everything) as paths:
-            try:
-                self._rows: duckdb.DuckDBPyConnection = duckdb.connect(":memory:")
-                keys: dict[str, None] = {}
-                first = 0
-                for plan, parts in found:
-                    # Runs of one file have the same keys, listed runs any.
-                    some = paths[first : first + (len(parts) if plan.meta.listed else 1)]
-                    keys |= dict.fromkeys(self._keys_of(some, plan.meta.listed))
-                    first += len(parts)
-                self._pick(paths, where)
-            except duckdb.Error as error:
-                files.refuse_gone(everything)
-                raise refusal(self._store, "--where" if where else "store", error) from None
+        keys: dict[str, None] = {}
+        first = 0
+        with files.pinned(everything) as paths, refusals(self._store, "--where" if where else "store", everything):
+            self._rows: duckdb.DuckDBPyConnection = duckdb.connect(":memory:")
+            for plan, parts in found:
+                # Runs of one file have the same keys, listed runs any.
+                some = paths[first : first + (len(parts) if plan.meta.listed else 1)]
+                keys |= dict.fromkeys(self._keys_of(some, plan.meta.listed))
+                first += len(parts)
+            self._pick(paths, where)
         self._columns = {str(row[0]): str(row[1]) for row in self._all("describe picked")}
         self._read_cells([key for key in keys if key in self._columns])
 
@@ -148,6 +151,24 @@ class Grid(CellTable):
     def plot(self) -> Pictures:
         """Its pictures."""
         return Pictures(self, self.plans)
+
+
+class Pictures(Heatmap, Lines, Pareto, Surface):
+    """The pictures of a grid; each is a matplotlib Figure, saved with ``savefig``.
+
+    Keys are ``"label"``, the queue under test, and the swept keys, ``"link.rate"``. Metrics are columns of the store.
+    There is a panel for each queue and each combination of the values of the other swept keys; with ``pool`` the runs
+    of those combinations count together. An ``ExperimentError`` tells of keys and metrics that the store does not have.
+    """
+
+    def __init__(self, grid: CellTable, plans: Callable[[], list[StoredPlan]]) -> None:
+        super().__init__(grid)
+        self._plans = plans
+
+    def sensitivity(self, metric: str = "sojourn_p95_ms", *, width: Width | None = None) -> Figure:
+        """What a metric depends on: indices of Sobol' of each key, for a sweep with ``design = "sobol"``."""
+        shown = self._grid.measure(metric)
+        return sensitivity(self._grid, shown, indices(self._grid, self._plans(), metric), width)
 
 
 def _name(column: str) -> str:

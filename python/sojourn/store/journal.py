@@ -14,7 +14,6 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
@@ -117,7 +116,8 @@ class Journal:
         journal = cls(workspace, header)
         path = workspace.path / LINES
         content_ends = path.stat().st_size
-        size = _size(workspace.path / TABLES)
+        tables = workspace.path / TABLES
+        size = tables.stat().st_size if tables.exists() else 0
         with path.open("rb") as file:
             file.readline()
             for line in file:
@@ -145,7 +145,9 @@ class Journal:
                 if table is not None:
                     spans[name] = self._store(_as_stream(table))
             spans |= {name: self._store(content) for name, content in run.read_files().items()}
-            content = f'"run":{index},"tables":{json.dumps(spans)},"summary":{_as_json(run)}'
+            content = (
+                f'"run":{index},"tables":{json.dumps(spans)},"summary":{msgspec.json.encode(run.summary).decode()}'
+            )
             self._write_line(f'{{"check":{zlib.crc32(content.encode())},{content}}}')
             self.kept += 1
             if time.monotonic() - self._synced_s > SYNC_EVERY_S:
@@ -157,10 +159,7 @@ class Journal:
 
     def close(self, *, keep: bool) -> None:
         """Closes the journal; with ``keep`` its content is kept for ``--resume``."""
-        for file in (self._lines, self._tables):
-            if file is not None:
-                file.close()
-        self._lines = self._tables = None
+        self._close_files()
         if keep and self.kept:
             self.workspace.leave()
         else:
@@ -169,6 +168,12 @@ class Journal:
     def _open(self) -> None:
         self._tables = (self.workspace.path / TABLES).open("ab", buffering=0)
         self._lines = (self.workspace.path / LINES).open("ab", buffering=0)
+
+    def _close_files(self) -> None:
+        for file in (self._lines, self._tables):
+            if file is not None:
+                file.close()
+        self._lines = self._tables = None
 
     def _store(self, content: bytes | memoryview) -> list[int]:
         """Stores bytes; returns their offset, length and checksum."""
@@ -186,10 +191,7 @@ class Journal:
         """Abandons the journal and frees its disk space for the results."""
         self.failed = error
         self.kept = len(self.stored)
-        for file in (self._lines, self._tables):
-            if file is not None:
-                file.close()
-        self._lines = self._tables = None
+        self._close_files()
         if not self.stored:
             for name in (TABLES, LINES):
                 (self.workspace.path / name).unlink(missing_ok=True)
@@ -222,27 +224,27 @@ class LeftBehind:
         """``for_runs``: raises OutputError if another process makes runs for this directory."""
         self._directory = directory
         self._workspaces = Workspace.left_behind(directory, for_runs=for_runs)
-        self._found = {one: found for one in self._workspaces if (found := _header(one.path)) is not None}
+        self._found = {one: found for one in self._workspaces if (found := _read(one.path)) is not None}
 
     def runs_of(self, key: str) -> int:
         """The number of finished runs of an experiment."""
-        return max((_count(one.path) for one, found in self._found.items() if found.is_of(key)), default=0)
+        return max((count for header, count in self._found.values() if header.is_of(key)), default=0)
 
     def take(self, header: Header) -> Journal | None:
         """Returns the journal of an experiment with the most runs.
 
         Raises OutputError if there are only journals of other experiments.
         """
-        own = [one for one, found in self._found.items() if found.is_of(header.key)]
+        own = {one: count for one, (found, count) in self._found.items() if found.is_of(header.key)}
         if not own:
-            others = [found for one, found in self._found.items() if _count(one.path)]
+            others = [found for found, count in self._found.values() if count]
             if others:
                 raise OutputError(
                     f'--resume: {self._directory} has finished runs of another experiment, "{others[0].experiment}" '
                     f"(the file, options or version differ); omit --resume to start again"
                 )
             return None
-        chosen = max(own, key=lambda one: _count(one.path))
+        chosen = max(own, key=own.__getitem__)
         self._workspaces.remove(chosen)
         del self._found[chosen]
         return Journal.resume(chosen, header)
@@ -266,34 +268,17 @@ def _checked(line: bytes) -> dict[str, Any]:
     return entry
 
 
-def _header(folder: Path) -> Header | None:
-    with contextlib.suppress(OSError, ValueError, TypeError), _opened(folder / LINES) as file:
-        return Header(**json.loads(file.readline(100_000)))
+def _read(folder: Path) -> tuple[Header, int] | None:
+    """The header of the journal in a folder, and the number of its runs.
+
+    None if there is none: anything but a regular file, such as a pipe, is treated as missing.
+    """
+    path = folder / LINES
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return Header(**json.loads(file.readline(100_000))), sum(1 for _ in file)
     return None
-
-
-def _opened(path: Path) -> IO[bytes]:
-    """Opens a journal file; anything but a regular file, such as a pipe, is treated as missing."""
-    if not path.is_file():
-        raise FileNotFoundError(path)
-    return path.open("rb")
-
-
-def _count(folder: Path) -> int:
-    return max(0, sum(1 for _ in _lines(folder)) - 1)
-
-
-def _lines(folder: Path) -> Iterator[bytes]:
-    with contextlib.suppress(OSError), _opened(folder / LINES) as file:
-        yield from file
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
-def _as_json(run: Run) -> str:
-    return msgspec.json.encode(run.summary).decode()
 
 
 def _as_stream(table: pa.Table) -> memoryview:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
+import sys
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TypedDict
 
 import msgspec
 
 from sojourn import _core
 from sojourn.files import bounded, typed, whole
 from sojourn.files.bounded import LARGEST_TEXT
-from sojourn.files.storage import unwritable
+from sojourn.files.storage import unwritable, why
 from sojourn.files.typed import Strict
 from sojourn.runs import user_aqm
-from sojourn.store import code, files
+from sojourn.store import files
 from sojourn.store.claims import Claims
 from sojourn.store.files import Part
 from sojourn.store.run_list import RunList, Runs
@@ -151,7 +155,7 @@ class StoredPlan:
         """
         if self.planned is not None:
             return self.planned
-        for file, _ in code.checked(self):
+        for file, _ in self.checked_files():
             user_aqm.load(file)
         sweep = self.read_sweep()
         if sweep.hash != self.meta.hash:
@@ -169,6 +173,28 @@ class StoredPlan:
         overrides = [("experiment.name", self.meta.experiment), *self.meta.overrides]
         return _core.Sweep.read_file(str(self.folder / EXPERIMENT), overrides)
 
+    def checked_files(self) -> list[tuple[Path, str]]:
+        """Its Python files with their SHA-256 in hexadecimal, after a check that they are unchanged.
+
+        Raises ExperimentError if one differs from the plan, or another user may write to it and the plan is not
+        trusted.
+        """
+        own = [(self.folder / name, planned) for name, planned in zip(self.meta.own, self.meta.own_sha256, strict=True)]
+        for file, planned in own:
+            try:
+                found = hashlib.sha256(bounded.read_bytes(file, LARGEST_TEXT)).hexdigest()
+            except OSError as error:
+                raise _core.ExperimentError(f"{file}: cannot be read: {why(error)}") from None
+            if found != planned:
+                raise _core.ExperimentError(
+                    f"{file}: got SHA-256 {found[:12]}…; must be {planned[:12]}…, that of the file that was planned"
+                )
+        if own and not self.trusted:
+            # Who may write to a folder may replace what is in it.
+            for path in (self.store, self.store / "plans", self.folder, *(file for file, _ in own)):
+                _refuse_others(path)
+        return own
+
     def parts(self) -> list[Part]:
         """The files of its rows."""
         return [part for part in files.parts(self.results) if part.last < self.meta.runs]
@@ -183,6 +209,41 @@ class StoredPlan:
     def runs_done(self) -> int:
         """The number of runs with rows."""
         return sum(part.last + 1 - part.first for part in self.parts())
+
+
+class Status(TypedDict):
+    """The output of ``sojourn status --json``."""
+
+    runs: int
+    done: int
+    """Runs with rows, failed ones included."""
+    running: int
+    """Runs of batches that a worker has claimed."""
+    failed: int
+
+
+def status(plans: Iterable[StoredPlan]) -> Status:
+    """Counts the runs of these sweeps. Raises ExperimentError if a file of theirs is damaged."""
+    found: Status = {"runs": 0, "done": 0, "running": 0, "failed": 0}
+    for plan in plans:
+        missing = set(plan.missing())
+        held = {int(name) for name in plan.claims.held() if name.isdecimal()}
+        found["runs"] += plan.meta.runs
+        found["done"] += plan.runs_done()
+        found["running"] += sum(len(plan.indices(batch)) for batch in held & missing)
+        found["failed"] += files.again(partial(_failed, plan))
+    return found
+
+
+def _failed(plan: StoredPlan) -> int:
+    failed = 0
+    for part in plan.parts():
+        try:
+            errors = part.read(["error"])["error"]
+        except (OSError, ValueError, KeyError):
+            raise _core.ExperimentError(f"status: {part.damage}") from None
+        failed += len(errors) - errors.null_count
+    return failed
 
 
 class Store:
@@ -386,3 +447,18 @@ def _traces(sweep: _core.Sweep) -> dict[str, str]:
     for index in sweep.edges():
         traces |= json.loads(sweep[index].document).get("traces", {})
     return traces
+
+
+def _refuse_others(path: Path) -> None:
+    status = path.stat()
+    if sys.platform == "win32":
+        others = "may be written to by others (this system's rights are not read)"
+    elif status.st_uid not in (0, os.geteuid()):
+        others = f"belongs to user {status.st_uid}"
+    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        others = f"may be written to by others (mode {stat.S_IMODE(status.st_mode):o})"
+    else:
+        return
+    raise _core.ExperimentError(
+        f"{path}: {others}, and the sweep has Python code, which a worker would run: chmod go-w, or --trust"
+    )

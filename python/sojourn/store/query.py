@@ -56,7 +56,7 @@ def _answer(store: Store, sql: str, stack: contextlib.ExitStack) -> Answer:
     with contextlib.ExitStack() as own:
         paths = ", ".join(map(literal, own.enter_context(files.pinned(listed))))
         connection = own.enter_context(duckdb.connect(":memory:"))
-        with _refusals(store, listed):
+        with refusals(store, "query", listed):
             connection.execute(RUNS.format(files=f"[{paths}]"))
             connection.execute(QUEUES.format(files=f"[{paths}]"))
             _refuse_writing(connection, sql)
@@ -124,35 +124,31 @@ def _chunks(
 ) -> Iterator[list[tuple[Any, ...]]]:
     while chunk:
         yield chunk
-        with _refusals(store):
+        with refusals(store, "query"):
             chunk = _chunk(connection)
 
 
 @contextmanager
-def _refusals(store: Store, listed: Sequence[Part] = ()) -> Iterator[None]:
-    """Converts the errors of DuckDB. If one of the listed files is gone, that is the error."""
+def refusals(store: Store, what: str, listed: Sequence[Part] = ()) -> Iterator[None]:
+    """Converts the errors of DuckDB: names the damaged file, or else repeats DuckDB's message. ``what``: the command.
+
+    If one of the listed files is gone, that is the error.
+    """
     try:
         yield
     except duckdb.Error as error:
         files.refuse_gone(listed)
-        raise refusal(store, "query", error) from None
+        damaged: list[str] = []
+        with contextlib.suppress(files.Gone):
+            damaged = [part.damage for plan in store.plans() for part in plan.parts() if not part.is_whole]
+        # DuckDB quotes the statement on further lines after its message; omit them.
+        reason = damaged[0] if damaged else " ".join(str(error).partition("\nLINE ")[0].split())
+        raise _core.ExperimentError(f"{what}: {reason}") from None
     except RuntimeError as error:
         # What DuckDB makes of a Ctrl-C.
         if "interrupted" in str(error):
             raise KeyboardInterrupt from None
         raise
-
-
-def refusal(store: Store, what: str, error: Exception) -> _core.ExperimentError:
-    """The error after a failure of DuckDB: names the damaged file, or else DuckDB's message. ``what``: the command."""
-    damaged: list[str] = []
-    with contextlib.suppress(files.Gone):
-        damaged = [part.damage for plan in store.plans() for part in plan.parts() if not part.is_whole]
-    if damaged:
-        return _core.ExperimentError(f"{what}: {damaged[0]}")
-    # DuckDB quotes the statement on further lines after its message; omit them.
-    message = str(error).partition("\nLINE ")[0]
-    return _core.ExperimentError(f"{what}: {' '.join(message.split())}")
 
 
 def literal(path: str) -> str:

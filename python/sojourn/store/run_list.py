@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -19,24 +18,6 @@ from sojourn.store import files
 
 FILE = "runs.parquet"
 """The file of a run list in its plan's folder; each row is a run document."""
-
-
-class Runs(Protocol):
-    """The runs of a plan: a ``_core.Sweep`` or a ``RunList``."""
-
-    @property
-    def name(self) -> str:
-        """The experiment's name."""
-
-    @property
-    def hash(self) -> str:
-        """SHA-256, in hexadecimal, of everything that determines the runs' results and their names."""
-
-    def __len__(self) -> int:
-        """The number of runs."""
-
-    def __getitem__(self, index: int, /) -> _core.RunSpec:
-        """The run with this index."""
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -97,3 +78,7 @@ class RunList:
 
     def __getitem__(self, index: int, /) -> _core.RunSpec:
         return self.specs[index] if self.specs else _core.RunSpec.read(self.documents[index])
+
+
+Runs = _core.Sweep | RunList
+"""The runs of a plan."""

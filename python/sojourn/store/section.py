@@ -17,7 +17,6 @@ from sojourn.frame.results import Results
 from sojourn.page.flows import flows_sheet
 from sojourn.page.html import Picture, picture
 from sojourn.page.pairs import paired_groups_sheet, paired_sheet
-from sojourn.page.stations import stations_sheet
 from sojourn.page.tables import (
     Sheet,
     groups_sheet,
@@ -26,6 +25,7 @@ from sojourn.page.tables import (
     repeats_of,
     results_sheet,
     shortened,
+    stations_sheet,
     swept_keys,
 )
 from sojourn.store.folder import load

@@ -1,6 +1,6 @@
 """A store as one page that opens from disk: pictures, filters and a table of its cells, without a network.
 
-``data``: the cells as the page reads them. ``page``: the file. Its script draws with Plotly, which the file contains.
+``page``: the file and its cells. Its script draws with Plotly, which the file contains.
 """
 
 from sojourn.page.explorer.page import page

@@ -1,14 +1,32 @@
-"""What commands write for the user, and the line if that fails."""
+"""What commands print and write: tables, drawn on a terminal and plain in a file or pipe; files that the user named."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rich.console import Console, RenderableType
+
 from sojourn.cli.outcome import FAILED, Stopped
 from sojourn.files import whole
 from sojourn.files.storage import write_failed
+from sojourn.page.tables import PLAIN_WIDTH, plain
+
+
+def show(table: RenderableType, *, aside: bool = False) -> None:
+    """Prints a table; ``aside``: on standard error."""
+    stream = sys.stderr if aside else sys.stdout
+    if stream.isatty():
+        Console(stderr=aside).print(table)
+    else:
+        print(plain(table), file=stream)
+
+
+def width(*, aside: bool = False) -> int:
+    """The width of tables there."""
+    return Console(stderr=aside).width if (sys.stderr if aside else sys.stdout).isatty() else PLAIN_WIDTH
 
 
 def write(out: Path, content: bytes) -> None:
