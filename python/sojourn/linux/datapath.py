@@ -97,7 +97,7 @@ class Datapath:
         job_json = _core.path_job(spec)
         with host.alone(monitor, _lock()), prepared(job_json, spec, monitor, self.feed) as folder:
             command = [*apart(folder), "path", str(folder / "job.json"), str(folder / "recording")]
-            host.run_agent(command, folder / "said", monitor)
+            host.run_agent(command, folder, monitor)
             recording = (folder / "recording").read_bytes()
         return _core.linux_run(spec, recording, time.monotonic() - began)
 

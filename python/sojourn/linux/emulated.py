@@ -7,7 +7,6 @@ a time that depends on the host. A disk would, so the results leave by a serial 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from sojourn import _core
@@ -44,42 +43,38 @@ _APPEND = " ".join(
 
 
 def run(kernel: Kernel, initrd: Path, seed: int, monitor: _core.Monitor) -> bytes:
-    """Boots a machine and returns its recording.
+    """Boots a machine and returns its recording. It is kept beside the initial file system, with the console.
 
     Raises LinuxError if the machine fails, hangs or is killed, or QEMU is not installed, Cancelled if the monitor was
     told to stop, and OSError if it cannot be started.
     """
+    folder = initrd.parent
+    recording = folder / "recording"
     command = _command(programs.require(programs.QEMU), kernel, initrd, seed)
-    results, of_qemu = os.pipe()
-    try:
-        command += ["-chardev", f"file,id=results,path=/dev/fd/{of_qemu}"]
-        process = guest.start(programs.ending_with_us(command), pass_fds=(of_qemu,))
-    except OSError:
-        os.close(results)
-        raise
-    finally:
-        os.close(of_qemu)
-    with process, os.fdopen(results, "rb", buffering=0) as pipe:
-        assert process.stdout is not None
+    command += ["-chardev", f"file,id=results,path={recording}"]
+    with guest.start(folder, programs.ending_with_us(command)) as process:
         console = guest.Console(monitor)
-        recording = bytearray()
         try:
-            listeners = {process.stdout.fileno(): console.take, pipe.fileno(): recording.extend}
-            guest.follow(listeners, lambda: len(recording) == console.recorded, console, monitor)
-            if len(recording) != console.recorded:
+            # QEMU may still be writing what the guest has sent.
+            guest.follow(process, folder, console, lambda: _size(recording) == console.recorded)
+            if _size(recording) != console.recorded:
                 guest.explain("QEMU", process.wait(), console)
-            return bytes(recording)
+            return recording.read_bytes()
         finally:
             process.kill()
 
 
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
 def _command(qemu: Path, kernel: Kernel, initrd: Path, seed: int) -> list[str]:
     return [
-        str(qemu),
+        str(qemu.absolute()),
         *("-no-user-config", "-nodefaults", "-display", "none", "-no-reboot"),
         *("-machine", MACHINE, "-cpu", "qemu64", "-smp", "1", "-m", str(MEMORY_MIB)),
         *("-accel", "tcg,thread=single,tb-size=256", "-icount", f"shift=0,sleep=off,{_TAKING_TURNS}"),
         *("-rtc", "base=2024-01-01T00:00:00,clock=vm", "-seed", str(seed % (1 << 64))),
-        *("-kernel", str(kernel.image), "-initrd", str(initrd), "-append", _APPEND),
+        *("-kernel", str(kernel.image.absolute()), "-initrd", str(initrd), "-append", _APPEND),
         *("-serial", "stdio", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=results"),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import platform
 import signal
@@ -18,7 +19,7 @@ from sojourn import _core
 from sojourn.files import locks
 from sojourn.files.workspace import scratch
 from sojourn.linux import programs
-from sojourn.linux.guest import POLL_S, Console
+from sojourn.linux.guest import CONSOLE, POLL_S, Console, follow
 from sojourn.linux.kernel import Kernel, meaning
 from sojourn.linux.programs import LinuxError
 
@@ -63,7 +64,7 @@ def run(job_json: str, monitor: _core.Monitor) -> bytes:
             (folder / "job.json").write_text(job_json, encoding="utf-8")
             command = [programs.copied(agent, folder), "run", str(folder / "job.json"), str(folder / "recording")]
             with _restored(job):
-                run_agent(command, folder / "said", monitor)
+                run_agent(command, folder, monitor)
             return (folder / "recording").read_bytes()
     except OSError as error:
         raise LinuxError(f"{error.filename}: {error.strerror}") from None
@@ -88,31 +89,24 @@ def _load_modules(modules: list[str]) -> None:
         subprocess.run([str(modprobe), "-qa", *modules], check=False, stderr=subprocess.DEVNULL)
 
 
-def run_agent(command: list[str], said: Path, monitor: _core.Monitor) -> None:
-    """Runs the agent to its end.
+def run_agent(command: list[str], folder: Path, monitor: _core.Monitor) -> None:
+    """Runs the agent to its end; what it says is in a folder.
 
     Raises LinuxError if it failed or was killed, and Cancelled if the monitor was cancelled.
     """
     console = Console(monitor)
     with (
-        said.open("wb") as out,
-        said.open("rb") as listening,
+        (folder / CONSOLE).open("wb") as out,
         subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True, start_new_session=True
         ) as process,
     ):
         try:
-            while True:
-                try:
-                    status = process.wait(POLL_S)
-                    break
-                except subprocess.TimeoutExpired:
-                    console.take(listening.read())
-                    if monitor.cancelled:
-                        raise _core.Cancelled("cancelled") from None
+            follow(process, folder, console, patience_s=math.inf)
         finally:
             _stop(process)
             _remove_tracing(process.pid)
+        status = process.returncode
         assert process.stderr is not None
         complaint = process.stderr.read()
     if status < 0:

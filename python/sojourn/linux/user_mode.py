@@ -43,11 +43,11 @@ def run(kernel: Kernel, initrd: Path, monitor: _core.Monitor, options: Sequence[
         (folder / INITRD).symlink_to(initrd.resolve())
         # Its console is a file. A pipe interrupts the guest at instants that the host decides; then it starts other
         # processes of its own, each of which draws random numbers.
-        process = guest.start_in(folder, programs.ending_with_us([*command(kernel, folder, _AGENT), *options]))
+        process = guest.start(folder, programs.ending_with_us([*command(kernel, folder, _AGENT), *options]))
         with process:
             console = guest.Console(monitor)
             try:
-                guest.follow_file(process, folder, console, monitor)
+                guest.follow(process, folder, console, lambda: console.recorded is not None)
                 if console.recorded is None:
                     guest.explain("User-Mode Linux", process.wait(), console)
                 recording = (folder / "recording").read_bytes()
