@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from sojourn import _core
 from sojourn.cli.app import HELPER
-from sojourn.cli.names import studies
+from sojourn.cli.names import LISTS, What
 from sojourn.runs.backends import BACKENDS
 
 FILES = ":files"
@@ -74,12 +73,8 @@ def _choices(param: Any) -> list[str]:
     return [str(one) for one in kind] if isinstance(kind, type) and issubclass(kind, StrEnum) else []
 
 
-def _names(document: str) -> list[str]:
-    return [entry["name"] for entry in json.loads(document)]
-
-
-def _aqms() -> list[str]:
-    return _names(_core.disciplines_json())
+def _names(what: What) -> list[str]:
+    return [entry["name"] for entry in LISTS[what]()]
 
 
 def _formats() -> list[str]:
@@ -89,8 +84,8 @@ def _formats() -> list[str]:
 
 
 _VALUES: dict[str, Callable[[], list[str]]] = {
-    "--aqm": _aqms,
-    "--tcp": lambda: _names(_core.congestion_controls_json()),
+    "--aqm": partial(_names, What.AQM),
+    "--tcp": partial(_names, What.TCP),
     "--backend": lambda: list(BACKENDS),
     "--on": lambda: ["vm", "host", FILES],
     "--format": _formats,
@@ -99,8 +94,8 @@ _VALUES: dict[str, Callable[[], list[str]]] = {
 }
 """The values of each option; options not listed here have free values."""
 _ARGUMENTS: dict[str, Callable[[], list[str]]] = {
-    "compare": _aqms,
-    "study run": lambda: [*(study["name"] for study in studies()), FILES],
+    "compare": partial(_names, What.AQM),
+    "study run": lambda: [*_names(What.STUDIES), FILES],
     "study list": lambda: [],
     "plot": lambda: [],
     "explore": lambda: [],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypedDict
@@ -18,8 +17,6 @@ from sojourn.runs.footprint import FLOW_BYTES, FLOW_SUMMARY_BYTES, flows_of, que
 from sojourn.runs.trial import is_python, trial
 from sojourn.store.journal import LeftBehind, plan_key
 
-LARGE_RUNS = 20_000
-"""From this many runs on, the estimate is announced before they start."""
 SAMPLES = 3
 """Least number of trial runs."""
 MOST_SAMPLES = 8
@@ -83,7 +80,7 @@ def estimate(
         left = LeftBehind(out)
         stored = left.runs_of(plan_key(plan, backend))
         left.close(remove=False)
-    return _sum([_effort(plan, backend, SAMPLES, stored)], jobs, _drawn(_figures(plan), formats), stored)
+    return _sum([_effort(plan, backend, SAMPLES, stored)], jobs, _figures(plan), formats, stored)
 
 
 def estimate_study(
@@ -108,22 +105,7 @@ def estimate_study(
         for one in own
     ]
     at_most_mb = kept_mb[0] + max(kept_mb[1:], default=0.0)
-    return _sum(together, jobs, _drawn(figures, formats), kept_mb=at_most_mb)
-
-
-class _Drawn(NamedTuple):
-    """The cost of figures."""
-
-    seconds: float = 0.0
-    disk_mb: float = 0.0
-    memory_mb: float = 0.0
-
-
-def _drawn(figures: int, formats: Sequence[str]) -> _Drawn:
-    if not (figures and formats):
-        return _Drawn()
-    seconds = figures * (FIGURE_S + FORMAT_S * len(formats))
-    return _Drawn(seconds, figures * FIGURE_BYTES * len(formats) / 1e6, FIGURES_MB)
+    return _sum(together, jobs, figures, formats, kept_mb=at_most_mb)
 
 
 class _Effort(NamedTuple):
@@ -207,37 +189,30 @@ def first_seeds(plan: _core.Plan) -> Iterator[_core.RunSpec]:
 
 
 def _sum(
-    efforts: Sequence[_Effort], jobs: int | None, drawn: _Drawn, stored: int = 0, kept_mb: float = 0.0
+    efforts: Sequence[_Effort],
+    jobs: int | None,
+    figures: int,
+    formats: Sequence[str],
+    stored: int = 0,
+    kept_mb: float = 0.0,
 ) -> Estimate:
+    figures = figures if formats else 0
     runs = sum(one.runs for one in efforts)
     at_once = min(jobs or default_workers(), max(1, runs))
     processors = min(at_once, default_workers())
     wall_s = max(sum(one.wall_s for one in efforts) / processors, sum(one.alone_s for one in efforts))
     wall_s += sum(one.summaries_s for one in efforts)
-    megabytes = BASE_MB + TABLES_MB + drawn.memory_mb + kept_mb + sum(one.megabytes for one in efforts)
+    megabytes = BASE_MB + TABLES_MB + (FIGURES_MB if figures else 0.0) + kept_mb
+    megabytes += sum(one.megabytes for one in efforts)
     megabytes += at_once * max((one.at_once_mb for one in efforts), default=0.0)
     return {
         "runs": runs,
         "stored": stored,
         "estimate_s": round(START_S + wall_s if runs > stored else 0.0, 1),
-        "figures_s": round(drawn.seconds, 1),
+        "figures_s": round(figures * (FIGURE_S + FORMAT_S * len(formats)), 1),
         "estimate_mb": round(megabytes, 1),
-        "disk_mb": round(sum(one.disk_mb for one in efforts) + drawn.disk_mb, 2),
+        "disk_mb": round(sum(one.disk_mb for one in efforts) + figures * FIGURE_BYTES * len(formats) / 1e6, 2),
     }
-
-
-def show(
-    plan: _core.Plan, backend: Backend, *, jobs: int | None, out: Path | None, formats: Sequence[str], json: bool
-) -> None:
-    """Prints an estimate."""
-    found = estimate(plan, backend, jobs=jobs, out=out, formats=formats)
-    print(json_.dumps(found) if json else sentence(found))
-
-
-def announce_large(plan: _core.Plan, backend: Backend, *, jobs: int | None) -> None:
-    """Prints the estimate of a large experiment on standard error."""
-    if len(plan.jobs) >= LARGE_RUNS:
-        print(sentence(estimate(plan, backend, jobs=jobs)), file=sys.stderr, flush=True)
 
 
 def sentence(found: Estimate) -> str:

@@ -33,7 +33,7 @@ def command(
     if what is What.SCHEMA:
         print(_core.schema_json())
         return
-    entries = _LISTS[what]()
+    entries = LISTS[what]()
     print(json_.dumps(entries, indent=1, ensure_ascii=False) if json else plain(_table(entries)))
 
 
@@ -44,7 +44,7 @@ def studies() -> list[dict[str, Any]]:
     return [{"name": study.name, "summary": study.title, "source": study.source} for study in available()]
 
 
-_LISTS: dict[What, Callable[[], list[dict[str, Any]]]] = {
+LISTS: dict[What, Callable[[], list[dict[str, Any]]]] = {
     What.AQM: lambda: json_.loads(_core.disciplines_json()),
     What.TCP: lambda: json_.loads(_core.congestion_controls_json()),
     What.TRAFFIC: lambda: json_.loads(_core.traffic_json()),

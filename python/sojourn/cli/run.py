@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
@@ -78,7 +79,8 @@ def command(
     if baseline is not None:
         check_baseline(baseline, [label for _, _, _, label in plan.jobs])
     if dry_run:
-        estimate.show(plan, where, jobs=jobs, out=out if resume else None, formats=formats, json=json)
+        found = estimate.estimate(plan, where, jobs=jobs, out=out if resume else None, formats=formats)
+        print(json_.dumps(found) if json else estimate.sentence(found))
         return
     run_and_show(
         plan,
@@ -120,7 +122,8 @@ def run_and_show(
     announce_notes(backend, plan)
     if backend.name == "sim":
         refuse_too_large(estimate.first_seeds(plan), min(jobs or default_workers(), len(plan.jobs)))
-    estimate.announce_large(plan, backend, jobs=jobs)
+    if len(plan.jobs) >= LARGE_RUNS:
+        print(estimate.sentence(estimate.estimate(plan, backend, jobs=jobs)), file=sys.stderr, flush=True)
     if out is not None:
         announce_lacking(figures)
 
@@ -186,6 +189,8 @@ def _saved(
         raise Stopped(FAILED, f"{unsaved.cause}; {kept}") from None
 
 
+LARGE_RUNS = 20_000
+"""From this many runs on, the estimate is announced before they start."""
 SHORT = 12
 """Most queues and cells in the table of an interrupted run."""
 SCREEN = 20

@@ -25,6 +25,7 @@ from sojourn.export.events import Integers, tables
 from sojourn.files import bounded
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.results import Results, Run
+from sojourn.frame.swept import number_of
 
 _MS = 1_000_000
 _MARKED, _UNKNOWN = 1, 4
@@ -48,7 +49,7 @@ def log(results: Results, run: Run, hop: tuple[int, str], table: Mapping[str, In
     link, way = hop
     described = _link(results, link)
     of_way = described if way == "down" else described.get("up", {})
-    beyond = int(_number(described.get("overhead", "14 B")))
+    beyond = int(number_of(described.get("overhead", "14 B")))
     return "\n".join(
         [
             f"# mahimahi mm-link ({way.capitalize()}link) [{name or run.label}] > sojourn {_core.version}",
@@ -91,12 +92,6 @@ def _lines(table: Mapping[str, Integers], beyond: int, rate: object) -> Iterator
             yield f"{ms} d 1 {sizes[packet]}"
 
 
-def _number(text: str) -> float:
-    """A quantity in its unit: bytes, milliseconds, bits per second."""
-    found = _core.quantity(text)
-    return 0.0 if found is None else found[0]
-
-
 def _opportunities(rate: object, end_ms: int) -> Iterator[int]:
     """When a link could send a packet, until the end: as its trace says, if the file is still there, or by its rate."""
     if isinstance(rate, dict):
@@ -108,8 +103,8 @@ def _opportunities(rate: object, end_ms: int) -> Iterator[int]:
             begin += times[-1]
     elif rate is not None:
         steps: list[list[str]] = rate if isinstance(rate, list) else [["0 s", str(rate)]]
-        begins = [_number(begin) for begin, _ in steps]
-        of_ms = [_number(of) / 8e3 / _OPPORTUNITY for _, of in steps]
+        begins = [number_of(begin) for begin, _ in steps]
+        of_ms = [number_of(of) / 8e3 / _OPPORTUNITY for _, of in steps]
         credit = 0.0
         for ms in range(1, end_ms + 1):
             credit += of_ms[bisect_left(begins, ms) - 1]

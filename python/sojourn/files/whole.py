@@ -31,25 +31,20 @@ def write_new(path: Path, content: bytes) -> bool:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Gives an error of the system the name of the file if it has none, as that of a full disk."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or os.fspath(path)
-        raise
-
-
-@contextmanager
 def _written(path: Path, content: bytes) -> Iterator[Path]:
     """A temporary file with this content, beside ``path``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
     try:
-        with naming(path), unfinished.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with unfinished.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            # That of a full disk has no name.
+            error.filename = error.filename or os.fspath(path)
+            raise
         yield unfinished
     finally:
         with contextlib.suppress(OSError):

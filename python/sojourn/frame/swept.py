@@ -45,6 +45,12 @@ def quantity(value: object) -> Quantity | None:
     return None if found is None else Quantity(*found)
 
 
+def number_of(value: object) -> float:
+    """A value of an experiment file in its unit: bytes, milliseconds, bits per second; 0 if it is not numeric."""
+    found = quantity(value)
+    return 0.0 if found is None else found.value
+
+
 def number_columns(settings: Mapping[str, object]) -> dict[str, float]:
     """Swept values as numbers, with units in the column names: ``link.rate_bps``. Bare numbers keep their key."""
     columns = {}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sojourn.files import bounded
+from sojourn.frame.swept import as_toml
 
 OPPORTUNITY_BITS = 1514 * 8
 """What a line of a trace may send, with an Ethernet header."""
@@ -95,6 +96,11 @@ def experiment(course: Course, duration_s: float | None = None) -> str:
         *(['direction = "both"'] if "up.rate" in keys else []),
     ]
     return "\n".join(lines) + "\n"
+
+
+def table(head: str, keys: Mapping[str, object]) -> list[str]:
+    """The lines of a table of a file, with an empty one after it."""
+    return [head, *(f"{key} = {as_toml(value)}" for key, value in keys.items()), ""]
 
 
 def mean_bps(direction: Steps | str, seconds: float, folder: Path) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from sojourn._core import ExperimentError
 from sojourn.files.typed import must_be
 from sojourn.frame.swept import as_toml
 from sojourn.lines import course
-from sojourn.lines.course import Course
+from sojourn.lines.course import Course, table
 
 ETHERNET = 14
 """Bytes of a packet's link header that the router counts unless told otherwise."""
@@ -185,13 +185,16 @@ def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int
     down_rate = own.get("rate", as_toml(f"{of.down_bps / 1000:.0f} kbit/s"))
     file = [
         f"# {command or of.title}",
-        "[experiment]",
-        f"name = {as_toml(of.title)}",
-        f'duration = "{of.duration_s:g} s"',
-        f'warmup = "{of.duration_s / 4:.3g} s"',
-        f"repeat = {repeat}",
-        f"seed = {seed}",
-        "",
+        *table(
+            "[experiment]",
+            {
+                "name": of.title,
+                "duration": f"{of.duration_s:g} s",
+                "warmup": f"{of.duration_s / 4:.3g} s",
+                "repeat": repeat,
+                "seed": seed,
+            },
+        ),
         "# The line, with the modem's queue in front of it up, and the operator's down.",
         "[[link]]",
         'name = "line"',
@@ -204,32 +207,24 @@ def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int
         f"up = {{ rate = {up_rate}, queue = {as_toml(modem)} }}",
         "",
         "# The router's port to the modem. The cases are what it may do.",
-        *_link("router", "modem", "home"),
-        "",
+        *_link("router", "modem", "home", {}),
     ]
     for activity in of.doing:
-        file += [*_link(f"lan-{activity}", "home", activity), 'queue = { aqm = "pfifo" }', ""]
-        file += [*_link(f"server-{activity}", f"{activity}-server", "internet"), 'queue = { aqm = "pfifo" }', ""]
-    file += ["[[queue]]", 'aqm = "pfifo"', ""]
+        file += _link(f"lan-{activity}", "home", activity, {"queue": {"aqm": "pfifo"}})
+        file += _link(f"server-{activity}", f"{activity}-server", "internet", {"queue": {"aqm": "pfifo"}})
+    file += table("[[queue]]", {"aqm": "pfifo"})
     for setting in tried:
         changes = _changes(of.line, setting)
-        file += ["[[case]]", f"label = {as_toml(setting.label)}"]
-        file += [f"set = {as_toml(changes)}"] if changes else []
-        file.append("")
+        file += table("[[case]]", {"label": setting.label} | ({"set": changes} if changes else {}))
     for activity in of.doing:
         keys = {"name": activity, "from": f"{activity}-server", "to": activity, "rtt": f"{of.rtt_ms:g} ms"}
-        file += [
-            "[[traffic]]",
-            *(f"{key} = {as_toml(value)}" for key, value in (keys | ACTIVITIES[activity]).items()),
-            "",
-        ]
+        file += table("[[traffic]]", keys | ACTIVITIES[activity])
     return "\n".join([*file, "[record]", "qoo = true"]) + "\n"
 
 
-def _link(name: str, begin: str, end: str) -> list[str]:
-    fast = "10 Gbit/s"
-    names = [f'name = "{name}"', f'from = "{begin}"', f'to = "{end}"']
-    return ["[[link]]", *names, f'rate = "{fast}"', f'up = {{ rate = "{fast}" }}']
+def _link(name: str, begin: str, end: str, more: Mapping[str, object]) -> list[str]:
+    rates = {"rate": "10 Gbit/s", "up": {"rate": "10 Gbit/s"}}
+    return table("[[link]]", {"name": name, "from": begin, "to": end, **rates, **more})
 
 
 def _changes(line: Line, setting: Setting) -> dict[str, object]:

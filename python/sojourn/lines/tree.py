@@ -18,7 +18,7 @@ from warnings import warn
 
 from sojourn._core import ExperimentError
 from sojourn.frame.notes import Note
-from sojourn.frame.swept import as_toml
+from sojourn.lines.course import table
 from sojourn.lines.formats import text_of
 
 COLUMNS = ("download min mbps", "upload min mbps", "download max mbps", "upload max mbps")
@@ -163,17 +163,9 @@ def experiment(tree: Tree, source: str, duration_s: float | None = None) -> str:
     down, up = (sum(rates) for rates in zip(*tops, strict=True))
     lines = [
         f"# From {source}: {circuits} circuits. The traffic is an assumption, to be changed as the queues are.",
-        "[experiment]",
-        f"name = {as_toml(source)}",
-        f'duration = "{long:g} s"',
-        f'warmup = "{long / 4:g} s"',
-        "",
+        *table("[experiment]", {"name": source, "duration": f"{long:g} s", "warmup": f"{long / 4:g} s"}),
         "# As fast as all that stands directly below it.",
-        "[link]",
-        f"rate = {_rate(down)}",
-        f"up = {{ rate = {_rate(up)} }}",
-        'buffer = "100 ms"',
-        "",
+        *table("[link]", {"rate": _rate(down), "up": {"rate": _rate(up)}, "buffer": "100 ms"}),
         *classes,
     ]
     traffic: list[str] = []
@@ -181,13 +173,7 @@ def experiment(tree: Tree, source: str, duration_s: float | None = None) -> str:
     for parent, plans in tree.circuits.items():
         for plan, count in plans.items():
             name = _name(f"{parent or 'circuit'} {plan.name}", names, 34)
-            lines += ["[[class]]", f'name = "{name}"', f"count = {count}"]
-            lines += [f'parent = "{names[parent]}"'] if parent else []
-            lines += [
-                *_share(plan.rate[0], plan.ceil[0]),
-                f"up = {{ {', '.join(_share(plan.rate[1], plan.ceil[1]))} }}",
-                "",
-            ]
+            lines += _class({"name": name, "count": count}, names.get(parent), plan.rate, plan.ceil)
             for activity, (share, keys) in EVENING.items():
                 done[activity] += share * count
                 active = min(int(done[activity]), count)
@@ -196,23 +182,17 @@ def experiment(tree: Tree, source: str, duration_s: float | None = None) -> str:
                 if active:
                     own = {"name": f"{name} {activity}", "total": f"{plan.name} {activity}", "count": active}
                     own |= {"class": f"{name}-{{i}}", "host": f"{name}-{{i}}", "rtt": "30 ms"}
-                    traffic += [
-                        "[[traffic]]",
-                        *(f"{key} = {as_toml(value)}" for key, value in (own | keys | starts).items()),
-                        "",
-                    ]
-    arms = [("CAKE each", "cake", ""), ("a FIFO each", "pfifo", ""), ("one FIFO", "pfifo", "classes = false")]
+                    traffic += table("[[traffic]]", own | keys | starts)
+    arms = [("CAKE each", "cake", {}), ("a FIFO each", "pfifo", {}), ("one FIFO", "pfifo", {"classes": False})]
     for label, aqm, more in arms:
-        lines += ["[[queue]]", f'label = "{label}"', f'aqm = "{aqm}"', *([more] if more else []), ""]
+        lines += table("[[queue]]", {"label": label, "aqm": aqm, **more})
     return "\n".join([*lines, *traffic])
 
 
 def _site(node: Node, parent: str | None, tree: Tree, names: dict[str, str]) -> list[str]:
     """A site may always send at what is promised below it, and at most at its bandwidth."""
     name = _name(node.name, names, 40)
-    lines = ["[[class]]", f'name = "{name}"', *([f'parent = "{parent}"'] if parent else [])]
-    down, up = _promised(node, tree)
-    lines += [*_share(down, node.down), f"up = {{ {', '.join(_share(up, node.up))} }}", ""]
+    lines = _class({"name": name}, parent, _promised(node, tree), (node.down, node.up))
     for child in node.children:
         lines += _site(child, name, tree, names)
     return lines
@@ -226,12 +206,16 @@ def _promised(node: Node, tree: Tree) -> tuple[float, float]:
     return min(down or node.down / 100, node.down), min(up or node.up / 100, node.up)
 
 
-def _share(rate: float, ceil: float) -> list[str]:
-    return [f"rate = {_rate(rate)}", f"ceil = {_rate(ceil)}"]
+def _class(
+    keys: Mapping[str, object], parent: str | None, rate: tuple[float, float], ceil: tuple[float, float]
+) -> list[str]:
+    """A class with what it may always send at, and the most, down and up."""
+    down, up = ({"rate": _rate(least), "ceil": _rate(most)} for least, most in zip(rate, ceil, strict=True))
+    return table("[[class]]", {**keys, **({"parent": parent} if parent else {}), **down, "up": up})
 
 
 def _rate(mbps: float) -> str:
-    return f'"{mbps:.6g} Mbit/s"'
+    return f"{mbps:.6g} Mbit/s"
 
 
 def _name(given: str, names: dict[str, str], longest: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from sojourn import _core
-from sojourn.frame.swept import links_in, quantity
+from sojourn.frame.swept import links_in, number_of, quantity
 
 PACKET_BYTES = 120.0
 """Memory of a queued packet, whatever its size: measured with 3.5 million of them."""
@@ -103,7 +103,7 @@ def _queued_packets(
     experiment: Mapping[str, Any], links: list[Mapping[str, Any]], way: str, duration_s: float
 ) -> float:
     arriving = [
-        (_value(one["rate"]) * one.get("flows", 1) / 8.0, _value(one["packet"]))
+        (number_of(one["rate"]) * one.get("flows", 1) / 8.0, number_of(one["packet"]))
         for one in experiment["traffic"]
         if one["kind"] == "cbr" and one["direction"] == way
     ]
@@ -111,7 +111,7 @@ def _queued_packets(
     if not per_s:
         return 0.0
     mean_bytes = sum(rate for rate, _ in arriving) / per_s
-    slowest = min((_value(_one_way(link, way).get("rate"), 0.0) / 8.0 for link in links), default=0.0)
+    slowest = min((number_of(_one_way(link, way).get("rate")) / 8.0 for link in links), default=0.0)
     # A rate that varies has no number here; half of what arrives may then leave.
     leaving_per_s = slowest / mean_bytes if slowest else per_s / 2.0
     queues = [*experiment["queue"], *(link["queue"] for link in links if isinstance(link.get("queue"), dict))]
@@ -127,8 +127,3 @@ def _limit_packets(queue: Mapping[str, Any]) -> float:
     limits = [quantity(queue.get(key)) for key in ("limit", "memory_limit", "memlimit")]
     packets = [one.value / (FRAME_BYTES if one.unit == "bytes" else 1.0) for one in limits if one is not None]
     return min(packets, default=0.0)
-
-
-def _value(given: object, unknown: float = 0.0) -> float:
-    found = quantity(given)
-    return unknown if found is None else found.value

@@ -68,17 +68,7 @@ class Claims:
             dead = path.with_name(f".dead-{path.name}-{uuid.uuid4().hex}")
             path.rename(dead)
             dead.unlink()
-        # Creating a hard link is atomic and fails if the name exists, even on network file systems.
-        mine = path.with_name(f".claim-{uuid.uuid4().hex}")
-        with whole.naming(path):
-            mine.write_text(owner)
-        try:
-            os.link(mine, path)
-        except FileExistsError:
-            return False
-        finally:
-            mine.unlink()
-        return True
+        return whole.write_new(path, owner.encode())
 
     def _now(self) -> float:
         """The time by the file server's clock; by this machine's if the folder cannot be written to."""
