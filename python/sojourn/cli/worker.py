@@ -11,9 +11,8 @@ from sojourn import _core
 from sojourn.cli.options import Jobs, StoreFolder, Trust
 from sojourn.cli.outcome import complain, stop_reason
 from sojourn.cli.progress import Display
-from sojourn.runs.executors import default_workers
 from sojourn.store import Store
-from sojourn.store.work import known_besides, work
+from sojourn.store.runner import Runner
 
 
 def command(
@@ -37,8 +36,6 @@ def command(
         if plan.meta.backend != "sim":
             complain(f"note: {plan.meta.experiment}: the command that began it on {plan.meta.backend} continues it")
     pending = [plan for plan in pending if plan.meta.backend == "sim"]
-    if pending:
-        kept.check_writable()
     for plan in pending:
         try:
             for file, sum_ in plan.checked_files():
@@ -48,9 +45,8 @@ def command(
             complain(f"note: {error}; this sweep is left out")
             left_out.append(error)
             continue
-        known = known_besides(kept, plan)
         with Display(then=" in the store") as display:
-            stopped_by = work(plan, known, jobs=jobs or default_workers(), report=display, wait=wait, count=own.append)
+            stopped_by = Runner(jobs=jobs, report=display).fill(kept, plan, wait=wait, count=own.append)
         if stopped_by is not None:
             raise stop_reason(stopped_by, "finished runs are in the store")
     if left_out and len(left_out) == len(pending):

@@ -102,7 +102,7 @@ def build(
         release_of(source, source, version)
     cache = kernel.built_directory()
     if version is not None and source is None and out is None and not again:
-        known = kernel.newest_built_in(cache, version)
+        known = kernel.newest_built(version)
         if known is not None:
             say(f"Linux {known.release} is built already; --again builds Debian's newest {version}")
             return known

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ from queue import Empty, SimpleQueue
 from typing import Any, ClassVar
 
 from sojourn import _core
-from sojourn.files.workspace import scratch
 from sojourn.linux import host, programs
 from sojourn.linux.programs import LinuxError
 from sojourn.live.feed import Feed
@@ -95,16 +93,14 @@ class Datapath:
         """
         began = time.monotonic()
         job_json = _core.path_job(spec)
-        with host.alone(monitor, _lock()), prepared(job_json, spec, monitor, self.feed) as folder:
+        with (
+            host.alone(monitor, host.LOCK if os.geteuid() == 0 else host.own_lock()),
+            prepared(job_json, spec, monitor, self.feed) as folder,
+        ):
             command = [*apart(folder), "path", str(folder / "job.json"), str(folder / "recording")]
             host.run_agent(command, folder, monitor)
             recording = (folder / "recording").read_bytes()
         return _core.linux_run(spec, recording, time.monotonic() - began)
-
-
-def _lock() -> Path:
-    """The file held by the current run of this user."""
-    return host.LOCK if os.geteuid() == 0 else Path(tempfile.gettempdir(), f"sojourn-{os.geteuid()}.lock")
 
 
 @contextmanager
@@ -118,24 +114,19 @@ def prepared(
     Raises RunError if a discipline in Python has raised an exception, and LinuxError if the agent was not built, or the
     folder cannot be written.
     """
-    try:
-        agent = programs.require_agent()
-        with scratch() as folder, ExitStack() as stack:
-            job = json.loads(job_json)
-            decider = _core.Decider.begin(spec, str(folder / "decide"), monitor)
-            if decider is not None:
-                job["decider"] = str(folder / "decide")
-                # Behind the exception that an ended run raises is the cause.
-                stack.callback(decider.end)
-            if feed is not None:
-                job["watcher"] = stack.enter_context(_watched(folder, feed))
-            if outside:
-                job["outside"] = str(folder / "resolv.conf")
-            (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-            programs.copied(agent, folder)
-            yield folder
-    except OSError as error:
-        raise LinuxError(f"{error.filename}: {error.strerror}") from None
+    with host.with_agent() as folder, ExitStack() as stack:
+        job = json.loads(job_json)
+        decider = _core.Decider.begin(spec, str(folder / "decide"), monitor)
+        if decider is not None:
+            job["decider"] = str(folder / "decide")
+            # Behind the exception that an ended run raises is the cause.
+            stack.callback(decider.end)
+        if feed is not None:
+            job["watcher"] = stack.enter_context(_watched(folder, feed))
+        if outside:
+            job["outside"] = str(folder / "resolv.conf")
+        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        yield folder
 
 
 @contextmanager
@@ -178,4 +169,4 @@ def _watched(folder: Path, feed: Feed) -> Iterator[str]:
 
 def apart(folder: Path) -> list[str]:
     """The beginning of a command of the agent in namespaces of its own, which end with this process."""
-    return [str(folder / "sojourn-agent"), "apart", str(os.getpid())]
+    return [str(folder / host.AGENT), "apart", str(os.getpid())]

@@ -9,6 +9,7 @@ import os
 import platform
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ from sojourn.linux.guest import CONSOLE, POLL_S, Console, follow
 from sojourn.linux.kernel import Kernel, meaning
 from sojourn.linux.programs import LinuxError
 
+AGENT = "sojourn-agent"
 CLEAN_UP_S = 30.0
 """Seconds for the agent to clean up after it was told to stop."""
 LOCK = Path("/run/sojourn-host.lock")
@@ -57,15 +59,28 @@ def run(job_json: str, monitor: _core.Monitor) -> bytes:
     cancelled.
     """
     job = json.loads(job_json)
+    with with_agent() as folder, alone(monitor):
+        _load_modules(job["modules"])
+        (folder / "job.json").write_text(job_json, encoding="utf-8")
+        command = [str(folder / AGENT), "run", str(folder / "job.json"), str(folder / "recording")]
+        with _restored(job):
+            run_agent(command, folder, monitor)
+        return (folder / "recording").read_bytes()
+
+
+@contextmanager
+def with_agent() -> Iterator[Path]:
+    """A folder for temporary files, with a copy of the agent: packages do not always keep a file executable.
+
+    Raises LinuxError if the agent was not built, or the folder cannot be written.
+    """
     try:
         agent = programs.require_agent()
-        with alone(monitor), scratch() as folder:
-            _load_modules(job["modules"])
-            (folder / "job.json").write_text(job_json, encoding="utf-8")
-            command = [programs.copied(agent, folder), "run", str(folder / "job.json"), str(folder / "recording")]
-            with _restored(job):
-                run_agent(command, folder, monitor)
-            return (folder / "recording").read_bytes()
+        with scratch() as folder:
+            copy = folder / AGENT
+            copy.write_bytes(agent.read_bytes())
+            copy.chmod(0o755)
+            yield folder
     except OSError as error:
         raise LinuxError(f"{error.filename}: {error.strerror}") from None
 
@@ -80,6 +95,11 @@ def alone(monitor: _core.Monitor, file: Path = LOCK) -> Iterator[None]:
                 raise _core.Cancelled("cancelled")
             time.sleep(POLL_S)
         yield
+
+
+def own_lock() -> Path:
+    """The file held by the current run of this user that is not on this host alone."""
+    return Path(tempfile.gettempdir(), f"sojourn-{os.geteuid()}.lock")
 
 
 def _load_modules(modules: list[str]) -> None:

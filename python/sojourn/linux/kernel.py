@@ -150,7 +150,7 @@ def is_user_mode(given: str | None) -> bool:
 def _given(given: str) -> Kernel:
     """A kernel as named by ``--kernel``: a built one by version or folder, IMAGE:MODULES, or an unpacked package."""
     if is_version(given):
-        found = next((kernel for kernel in built() if is_of(kernel.release, given)), None)
+        found = newest_built(given)
         if found is None:
             old = any(is_of(kernel.release, given) for kernel in outdated())
             why = "was built by an earlier version and must be built again" if old else "is not built"
@@ -251,15 +251,13 @@ def is_outdated(kernel: Kernel) -> bool:
         return True
 
 
-def newest_built_in(directory: Path, version: str) -> Kernel | None:
-    """The newest kernel of a version in a folder of kernels that was built in today's way; None if none was."""
-    fitting = (kernel for kernel in _all_built(directory) if is_of(kernel.release, version) and not is_outdated(kernel))
-    return next(fitting, None)
+def newest_built(version: str) -> Kernel | None:
+    """The newest kernel of a version that was built in today's way; None if none was."""
+    return next((kernel for kernel in built() if is_of(kernel.release, version)), None)
 
 
-def _all_built(directory: Path | None = None) -> list[Kernel]:
-    folders = (directory or built_directory()).glob("[0-9]*")
-    newest_first = sorted(folders, key=lambda folder: _version(folder.name), reverse=True)
+def _all_built() -> list[Kernel]:
+    newest_first = sorted(built_directory().glob("[0-9]*"), key=lambda folder: _version(folder.name), reverse=True)
     return [kernel for kernel in map(built_in, newest_first) if kernel is not None]
 
 

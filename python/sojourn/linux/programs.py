@@ -55,14 +55,6 @@ def require_agent() -> Path:
     return path
 
 
-def copied(agent: Path, folder: Path) -> str:
-    """The path of a copy of the agent: packages do not always keep a file executable."""
-    copy = folder / "sojourn-agent"
-    copy.write_bytes(agent.read_bytes())
-    copy.chmod(0o755)
-    return str(copy)
-
-
 def call(command: list[str], folder: Path) -> str:
     """Runs a command in a folder; returns its standard output.
 

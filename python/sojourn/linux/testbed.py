@@ -7,11 +7,8 @@ are compared over ssh: the offset of each agent's monotonic clock is known up to
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -218,8 +215,7 @@ def run(lab: Lab, job_json: str, prefix: str, monitor: _core.Monitor) -> bytes:
     cancelled.
     """
     parts = _core.linux_parts(job_json, prefix, lab.machines)
-    lock = Path(tempfile.gettempdir(), f"sojourn-{os.geteuid()}.lock")
-    with host.alone(monitor, lock), connected(lab, monitor) as connections:
+    with host.alone(monitor, host.own_lock()), connected(lab, monitor) as connections:
         _prepare(connections, monitor)
         for one, part in zip(connections, parts, strict=True):
             one.tell({"run": json.loads(part)})

@@ -127,14 +127,23 @@ class Runner:
             stopped_by = named(_core.RunError(failed[min(failed)]), specs[min(failed)])
         return runs, stopped_by
 
-    def fill(self, store: Store, plan: StoredPlan) -> BaseException | None:
+    def fill(
+        self, store: Store, plan: StoredPlan, *, wait: bool = True, count: Callable[[int], None] | None = None
+    ) -> BaseException | None:
         """Makes the runs that a plan of a store lacks, as ``work``. Raises ExperimentError if it cannot be written."""
         if not plan.missing():
             return None
         store.check_writable()
-        known = known_besides(store, plan)
-        workers = self._workers(plan.meta.runs)
-        return work(plan, known, jobs=workers, backend=self.backend, executor=self.executor, report=self.report)
+        return work(
+            plan,
+            known_besides(store, plan),
+            jobs=self._workers(plan.meta.runs),
+            backend=self.backend,
+            executor=self.executor,
+            report=self.report,
+            wait=wait,
+            count=count,
+        )
 
     def _workers(self, runs: int) -> int:
         return min(self.jobs or default_workers(), runs) or 1

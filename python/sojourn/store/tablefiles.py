@@ -51,65 +51,65 @@ class TableFiles:
 
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
-        self._files: dict[TableName, _File] = {}
-        self._collected: dict[TableName, list[pa.Table]] = {}
-        self._named: dict[str, list[Path]] = {}
+        self._files: dict[str, _File] = {}
+        self._collected: dict[str, list[pa.Table]] = {}
+        self._staged: dict[str, list[Path]] = {}
+        """By table's file or kind of file: what was staged, under its final name."""
         self._runs = 0
         self.dropped: dict[str, OSError] = {}
         """The files that could not be written, with the errors."""
-        self.paths: list[Path] = []
-        """The files, under their final names; known once they are complete."""
 
     def add(self, run: Run) -> Run:
         """Appends a run's tables, and returns the run with its streamed tables read from the files."""
-        groups: dict[TableName, int] = {}
-        collected: dict[TableName, pa.Table] = {}
-        for name in TABLE_FILES:
+        groups: dict[Recorded, tuple[str, int]] = {}
+        collected: dict[Recorded, pa.Table] = {}
+        for name, file in TABLE_FILES.items():
             table = run.read_table(name)
-            if table is None or TABLE_FILES[name] in self.dropped:
+            if table is None or file in self.dropped:
                 continue
             with_run = with_run_columns(table, self._runs, run)
             if name in STREAMED:
-                with self._or_dropped(TABLE_FILES[name]):
-                    groups[name] = self._file(name).append(with_run)
+                with self._or_dropped(file):
+                    groups[name] = file, self._file(file).append(with_run)
             else:
                 collected[name] = table
-                self._collected.setdefault(name, []).append(with_run)
+                self._collected.setdefault(file, []).append(with_run)
         for key, content in run.read_files().items():
             if (kind := FILES[kind_of(key)]) not in self.dropped:
                 with self._or_dropped(kind):
                     write = partial(Path.write_bytes, data=content)
-                    self._named.setdefault(kind, []).append(self._staging.add(name_of(key, self._runs, run), write))
+                    self._staged.setdefault(kind, []).append(self._staging.add(name_of(key, self._runs, run), write))
         self._runs += 1
 
         # Keep no reference to the given run, so that its tables are freed.
         def read_table(name: Recorded) -> pa.Table | None:
-            if name == "completions":
-                return None
-            if name in groups and name in self._files:
-                return self._files[name].read(groups[name])
-            return collected.get(name)
+            file, group = groups.get(name, ("", 0))
+            return self._files[file].read(group) if file in self._files else collected.get(name)
 
         return Run(run.summary, read_table)
 
-    def _file(self, name: TableName) -> _File:
+    def _file(self, name: str) -> _File:
         if name not in self._files:
-            self._files[name] = _File(self._staging, TABLE_FILES[name])
+            self._files[name] = _File(self._staging, name)
+            self._staged[name] = [self._files[name].final]
         return self._files[name]
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files, under their final names."""
+        return [path for paths in self._staged.values() for path in paths]
 
     def __enter__(self) -> TableFiles:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for name, file in list(self._files.items()):
-            with self._or_dropped(TABLE_FILES[name]):
+            with self._or_dropped(name):
                 file.close()
         if kind is None:
-            self.paths = [file.final for file in self._files.values()]
-            self.paths += [path for paths in self._named.values() for path in paths]
             for name, tables in self._collected.items():
-                with self._or_dropped(TABLE_FILES[name]):
-                    self.paths.append(self._staging.add(TABLE_FILES[name], partial(_write_together, tables)))
+                with self._or_dropped(name):
+                    self._staged[name] = [self._staging.add(name, partial(_write_together, tables))]
 
     def check(self) -> None:
         """Raises the error because of which the first file was removed, if one was."""
@@ -120,10 +120,8 @@ class TableFiles:
         """Removes all files, to free their space."""
         for path in self.paths:
             self._staging.drop(path)
-        kinds = {path: kind for kind, paths in self._named.items() for path in paths}
-        names = {kinds.get(path, path.name) for path in self.paths}
-        self.dropped.update(dict.fromkeys(sorted(names), error))
-        self.paths = []
+        self.dropped.update(dict.fromkeys(sorted(self._staged), error))
+        self._staged = {}
 
     @contextmanager
     def _or_dropped(self, name: str) -> Iterator[None]:
@@ -131,13 +129,10 @@ class TableFiles:
             yield
         except OSError as error:
             self.dropped[name] = error
-            for table, file in list(self._files.items()):
-                if TABLE_FILES[table] == name:
-                    del self._files[table]
-                    with suppress(OSError):
-                        file.close()
-                    self._staging.drop(file.final)
-            for path in self._named.pop(name, []):
+            if name in self._files:
+                with suppress(OSError):
+                    self._files.pop(name).close()
+            for path in self._staged.pop(name, []):
                 self._staging.drop(path)
 
 
