@@ -9,6 +9,7 @@ import typer
 from sojourn.cli import options
 from sojourn.cli.run import run_and_show
 from sojourn.runs.comparison import compare_plan
+from sojourn.store.runner import Runner
 
 
 def command(
@@ -55,5 +56,5 @@ def command(
         seed=seed,
     )
     where.check(plan)
-    kept = options.kept_runs(store)
-    run_and_show(plan, backend=where, out=out, figures=formats, jobs=jobs, baseline=baseline, store=kept, json=json)
+    runner = Runner(where, jobs=jobs, store=options.kept_runs(store))
+    run_and_show(plan, runner, out=out, figures=formats, baseline=baseline, json=json)

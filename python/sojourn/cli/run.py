@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json as json_
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -40,15 +41,13 @@ from sojourn.page.tables import (
     shortened,
     stations_sheet,
 )
-from sojourn.runs.backends import Backend
-from sojourn.runs.executors import MakeExecutor, Threads, default_workers, executor_of
+from sojourn.runs.executors import executor_of
 from sojourn.runs.footprint import refuse_too_large
 from sojourn.runs.plan import read_plan
 from sojourn.runs.precision import Precision, Rounds
-from sojourn.store import Store
 from sojourn.store.journal import Journal
 from sojourn.store.runner import Runner
-from sojourn.store.saving import MakeResults, Saved, Unsaved, left_out_text, run_into
+from sojourn.store.saving import Saved, Unsaved, left_out_text, run_into
 
 
 def command(
@@ -82,33 +81,20 @@ def command(
         found = estimate.estimate(plan, where, jobs=jobs, out=out if resume else None, formats=formats)
         print(json_.dumps(found) if json else estimate.sentence(found))
         return
-    run_and_show(
-        plan,
-        backend=where,
-        out=out,
-        figures=formats,
-        jobs=jobs,
-        executor=make,
-        baseline=baseline,
-        rounds=None if precision is None else Rounds(plan, precision),
-        store=options.kept_runs(store),
-        resume=resume,
-        json=json,
-    )
+    rounds = None if precision is None else Rounds(plan, precision)
+    runner = Runner(where, make, jobs, options.kept_runs(store))
+    run_and_show(plan, runner, out=out, figures=formats, baseline=baseline, rounds=rounds, resume=resume, json=json)
 
 
 def run_and_show(
     plan: _core.Plan,
+    runner: Runner,
     *,
-    backend: Backend,
     out: Path | None,
     figures: Sequence[str],
-    jobs: int | None,
     baseline: str | None,
     json: bool,
-    executor: MakeExecutor = Threads,
     rounds: Rounds | None = None,
-    store: Store | None = None,
     resume: bool = False,
 ) -> None:
     """Runs a plan, saves its results and prints the tables, or summary.json.
@@ -119,11 +105,12 @@ def run_and_show(
     """
     if baseline is not None:
         check_baseline(baseline, [label for _, _, _, label in plan.jobs])
-    announce_notes(backend, plan)
-    if backend.name == "sim":
-        refuse_too_large(estimate.first_seeds(plan), min(jobs or default_workers(), len(plan.jobs)))
+    announce_notes(runner.backend, plan)
+    if runner.backend.name == "sim":
+        refuse_too_large(estimate.first_seeds(plan), runner.workers(len(plan.jobs)))
     if len(plan.jobs) >= LARGE_RUNS:
-        print(estimate.sentence(estimate.estimate(plan, backend, jobs=jobs)), file=sys.stderr, flush=True)
+        found = estimate.estimate(plan, runner.backend, jobs=runner.jobs)
+        print(estimate.sentence(found), file=sys.stderr, flush=True)
     if out is not None:
         announce_lacking(figures)
 
@@ -133,14 +120,15 @@ def run_and_show(
         display = Display() if out is None else Display(then=f", writing {out}", again="leaves them for --resume")
         # Keep the output of a user's discipline off standard output.
         with display, redirect_stdout(sys.stderr):
-            runner = Runner(backend, executor, jobs, store, display)
-            return runner.run_plan(plan, rounds=rounds, keep=keep, journal=journal)
+            return replace(runner, report=display).run_plan(plan, rounds=rounds, keep=keep, journal=journal)
 
-    saved = (
-        Saved(*make())
-        if out is None
-        else _saved(out, plan, backend, make, resume=resume, figures=figures, baseline=baseline)
-    )
+    if out is None:
+        saved = Saved(*make())
+    else:
+        with _told_if_unsaved(out):
+            saved = run_into(
+                out, plan, runner.backend, make, resume=resume, figures=figures, baseline=baseline, say=_say
+            )
     finished = saved.results
     planned = finished.summary.get("planned_runs", len(finished.runs))
     kept = f"{len(finished.runs)} of {planned} runs finished"
@@ -159,27 +147,14 @@ def run_and_show(
     refuse_invalid(finished.runs)
 
 
-def _saved(
-    out: Path,
-    plan: _core.Plan,
-    backend: Backend,
-    make: MakeResults,
-    *,
-    resume: bool,
-    figures: Sequence[str],
-    baseline: str | None,
-) -> Saved:
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+@contextmanager
+def _told_if_unsaved(out: Path) -> Iterator[None]:
     try:
-        return run_into(
-            out,
-            plan,
-            backend,
-            make,
-            resume=resume,
-            figures=figures,
-            baseline=baseline,
-            say=lambda line: print(line, file=sys.stderr),
-        )
+        yield
     except Unsaved as unsaved:
         kept = f"{unsaved.resumable} finished runs are kept for --resume" if unsaved.resumable else "no run is kept"
         if isinstance(unsaved.cause, KeyboardInterrupt):

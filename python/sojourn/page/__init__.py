@@ -1,4 +1,4 @@
-"""What people read. ``tables``, ``stations``, ``pairs``, ``flows``: results as sheets for terminal, Markdown and HTML.
+"""What people read. ``tables``, ``pairs``, ``flows``: results as sheets for terminal, Markdown and HTML.
 
-``html``, ``experiment``: the page of ``sojourn report``; ``explorer``: a store as a page that opens from disk.
+``html``: the page of ``sojourn report``; ``explorer``: a store as a page that opens from disk.
 """

@@ -96,7 +96,7 @@ class Runner:
         ExperimentError if it cannot. Returns why results are missing.
         """
         if self.store is None:
-            on = self.executor(self.backend, self._workers(len(specs)))
+            on = self.executor(self.backend, self.workers(len(specs)))
             return execute(
                 specs, take, finish=lambda index, core: finish(index, as_run(core)), executor=on, report=self.report
             )
@@ -118,7 +118,7 @@ class Runner:
         run_list = RunList.of(name, specs, backend_key(self.backend))
         if (plan := store.find(run_list)) is None:
             # Only the simulator is fast enough for several runs to be worth a batch.
-            batch = batch_of_list(specs, self._workers(len(specs))) if self.backend.name == "sim" else 1
+            batch = batch_of_list(specs, self.workers(len(specs))) if self.backend.name == "sim" else 1
             plan = store.add_list(run_list, batch)
         mend(plan, store.say)
         stopped_by = self.fill(store, plan)
@@ -137,7 +137,7 @@ class Runner:
         return work(
             plan,
             known_besides(store, plan),
-            jobs=self._workers(plan.meta.runs),
+            jobs=self.workers(plan.meta.runs),
             backend=self.backend,
             executor=self.executor,
             report=self.report,
@@ -145,7 +145,8 @@ class Runner:
             count=count,
         )
 
-    def _workers(self, runs: int) -> int:
+    def workers(self, runs: int) -> int:
+        """How many of so many runs are made in parallel."""
         return min(self.jobs or default_workers(), runs) or 1
 
     def _round(
