@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.linux.cpio import Archive
+from sojourn.linux.machine import Archive
 
 
 def example() -> Archive:

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sojourn.linux import kernel, programs
-from sojourn.linux.cpio import Archive
+from sojourn.linux.machine import Archive
 
 _LOADED = """
 import contextlib, ctypes, io, json, sys

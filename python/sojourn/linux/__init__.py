@@ -11,7 +11,7 @@ records the packets.
 | ``lab``, ``testbed`` | hosts over ssh; their checks, and runs on them |
 | ``datapath`` | ``Datapath``: the running kernel's hosts, with real packets on Sojourn's own path |
 | ``shell`` | a program with its network behind that path |
-| ``kernel``, ``programs``, ``cpio`` | kernels and their modules; QEMU and the agent; initial file systems |
+| ``kernel``, ``programs`` | kernels and their modules; QEMU and the agent |
 | ``build`` | builds kernels as User-Mode Linux |
 | ``doctor`` | the requirements, and whether they are met |
 """

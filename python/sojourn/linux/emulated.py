@@ -49,23 +49,9 @@ def run(kernel: Kernel, initrd: Path, seed: int, monitor: _core.Monitor) -> byte
     told to stop, and OSError if it cannot be started.
     """
     folder = initrd.parent
-    recording = folder / "recording"
     command = _command(programs.require(programs.QEMU), kernel, initrd, seed)
-    command += ["-chardev", f"file,id=results,path={recording}"]
-    with guest.start(folder, programs.ending_with_us(command)) as process:
-        console = guest.Console(monitor)
-        try:
-            # QEMU may still be writing what the guest has sent.
-            guest.follow(process, folder, console, lambda: _size(recording) == console.recorded)
-            if _size(recording) != console.recorded:
-                guest.explain("QEMU", process.wait(), console)
-            return recording.read_bytes()
-        finally:
-            process.kill()
-
-
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
+    command += ["-chardev", f"file,id=results,path={folder / 'recording'}"]
+    return guest.recorded("QEMU", folder, command, monitor)
 
 
 def _command(qemu: Path, kernel: Kernel, initrd: Path, seed: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sojourn import _core
+from sojourn.linux import programs
 from sojourn.linux.programs import LinuxError
 
 PATIENCE_S = 300.0
@@ -52,11 +54,22 @@ class Console:
             self.last_words = line
 
 
-def start(folder: Path, command: list[str]) -> subprocess.Popen[bytes]:
-    """Starts a guest in a folder, with its console in a file there, as ``follow`` expects."""
+def recorded(program: str, folder: Path, command: list[str], monitor: _core.Monitor, off_s: float = 0.0) -> bytes:
+    """Runs a guest in a folder until its recording is there, and returns it; then it has ``off_s`` to power itself off.
+
+    Its console goes to a file in the folder. Raises LinuxError if it fails, hangs or is killed; ``program`` is its name
+    in messages.
+    """
+    console = Console(monitor)
+    recording = folder / "recording"
+
+    def is_whole() -> bool:
+        # QEMU may still be writing what the guest has sent.
+        return console.recorded is not None and recording.exists() and recording.stat().st_size == console.recorded
+
     with (folder / CONSOLE).open("wb") as file:
-        return subprocess.Popen(
-            command,
+        process = subprocess.Popen(
+            programs.ending_with_us(command),
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -64,6 +77,19 @@ def start(folder: Path, command: list[str]) -> subprocess.Popen[bytes]:
             # Ctrl-C is ours to handle.
             start_new_session=True,
         )
+    with process:
+        try:
+            follow(process, folder, console, is_whole)
+            if not is_whole():
+                _explain(program, process.wait(), console)
+            content = recording.read_bytes()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(off_s)
+            return content
+        finally:
+            # The processes of User-Mode Linux are processes of the host, in the same session.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def follow(
@@ -98,7 +124,7 @@ def follow(
                 process.wait(POLL_S)
 
 
-def explain(program: str, status: int, console: Console) -> NoReturn:
+def _explain(program: str, status: int, console: Console) -> NoReturn:
     """Raises the reason why a guest ended without a whole recording; ``status`` is that of the guest's program.
 
     Raises LinuxError always.

@@ -7,16 +7,12 @@ agent mixes in the run's seed; the calendar clock starts at a fixed date. Result
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from sojourn import _core
 from sojourn.files.workspace import scratch
-from sojourn.linux import guest, programs
+from sojourn.linux import guest
 from sojourn.linux.kernel import Kernel
 
 MEMORY_MIB = 1024
@@ -43,22 +39,9 @@ def run(kernel: Kernel, initrd: Path, monitor: _core.Monitor, options: Sequence[
         (folder / INITRD).symlink_to(initrd.resolve())
         # Its console is a file. A pipe interrupts the guest at instants that the host decides; then it starts other
         # processes of its own, each of which draws random numbers.
-        process = guest.start(folder, programs.ending_with_us([*command(kernel, folder, _AGENT), *options]))
-        with process:
-            console = guest.Console(monitor)
-            try:
-                guest.follow(process, folder, console, lambda: console.recorded is not None)
-                if console.recorded is None:
-                    guest.explain("User-Mode Linux", process.wait(), console)
-                recording = (folder / "recording").read_bytes()
-                # It powers itself off, and so tells its processor time.
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(PATIENCE_S)
-                return recording
-            finally:
-                # The guest's processes are processes of the host, in the same session.
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+        words = [*command(kernel, folder, _AGENT), *options]
+        # It powers itself off, and so tells its processor time.
+        return guest.recorded("User-Mode Linux", folder, words, monitor, PATIENCE_S)
 
 
 def command(kernel: Kernel, results: Path, files: Sequence[str]) -> list[str]:
