@@ -13,7 +13,7 @@ from sojourn import _core
 from sojourn.cli.estimate import Estimate, estimate, estimate_study, in_bytes, in_runs, in_time, sentence
 from sojourn.runs import footprint
 from sojourn.runs.backends import backend_of
-from sojourn.runs.trial import Watched, trial
+from sojourn.runs.trial import trial, whole_s
 
 RECORDED = EXPERIMENT.replace("repeat = 2", "repeat = 1") + "[record]\npackets = true\nrtt = true\npcap = true\n"
 
@@ -95,18 +95,8 @@ def test_figures_cost_memory_only_where_they_are_drawn():
 
 
 def test_what_a_run_needs_before_its_first_event_counts_once():
-    class Monitor:
-        simulated_s = 0.0
-
-        def cancel(self) -> None:
-            pass
-
-    monitor = Monitor()
-    watched = Watched(monitor, 0.0, lambda: 0.0)  # type: ignore[arg-type]
-    monitor.simulated_s = 2.0
-    watched.begun = (7.0, 1.0)
     # Five seconds until it began, at 1 s of 20; then 0.5 for the next second.
-    assert watched.whole_s(2.0, 7.5, 20.0) == pytest.approx(5.0 + 0.5 * 19.0)
+    assert whole_s(2.0, (7.0, 1.0), (7.5, 2.0), 20.0) == pytest.approx(5.0 + 0.5 * 19.0)
 
 
 def test_the_disk_space_of_a_long_capture_is_told():
@@ -142,7 +132,7 @@ def test_a_sweep_of_more_runs_than_run_accepts_is_refused(sojourn: Cli, tmp_path
 def test_a_trial_of_a_discipline_counts_for_its_runs():
     plan = _core.Plan.read_text(EXPERIMENT, "two", [])
     specs = [plan[0], plan[1]]
-    found = trial(specs, backend_of("sim"), 5.0)
+    found = trial(specs, 5.0)
     assert set(found.costs) == {"pfifo", "codel"}
     assert found.summary_kb is not None
     assert found.cpu_s(specs[0]) == pytest.approx(specs[0].effort * found.costs["pfifo"])

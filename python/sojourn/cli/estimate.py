@@ -135,7 +135,7 @@ def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int) -> _E
         simulated_s = sum(spec.duration_s for spec in looks) * left
         wall_s, summary_kb = backend.wall_s(simulated_s, runs - stored), None
     else:
-        tried = trial(_samples(plan, samples), backend, SAMPLE_S)
+        tried = trial(_samples(plan, samples), SAMPLE_S)
         summary_kb = tried.summary_kb
         wall_s = sum(map(tried.cpu_s, looks)) * left
         alone_s = sum(tried.cpu_s(spec) for spec in looks if is_python(spec)) * left

@@ -12,7 +12,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli.options import Set, overrides
-from sojourn.cli.outcome import complain
+from sojourn.cli.outcome import announce_notes, complain
 from sojourn.cli.shell import Between, Outside, Queue, interfaces, prepared, results_of, show_aside
 from sojourn.linux import Datapath
 from sojourn.linux.shell import Shell
@@ -89,8 +89,7 @@ def command(
             program, server or (), interfaces(between, server, outside), feed, outside
         )
         where.check(plan)
-        for note in where.notes(plan):
-            complain(f"note: {note}")
+        announce_notes(where, plan)
         spec = plan[0]
     else:
         if between is not None:

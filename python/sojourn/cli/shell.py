@@ -15,7 +15,7 @@ import typer
 from sojourn import _core
 from sojourn.cli import mahimahi
 from sojourn.cli.options import BY_DEFAULT, Figures, Out, Set, formats_of, overrides
-from sojourn.cli.outcome import FAILED, Stopped, complain
+from sojourn.cli.outcome import FAILED, Stopped, announce_notes, complain
 from sojourn.cli.output import show, width
 from sojourn.cli.run import tables_of
 from sojourn.files import bounded
@@ -94,8 +94,7 @@ def command(
     shell.check(plan)
     if line is not None:
         line.check_logs()
-    for note in shell.notes(plan):
-        complain(f"note: {note}")
+    announce_notes(shell, plan)
 
     def runner(
         keep: Callable[[Run], Run] | None = None, journal: Journal | None = None

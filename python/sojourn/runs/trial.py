@@ -6,21 +6,16 @@ Processor time is measured, which does not depend on what else the machine does.
 from __future__ import annotations
 
 import json
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from sojourn import _core
-from sojourn.runs.backends import Backend
 
-PATIENCE_S = 15.0
-"""Most wall time for a run to begin."""
 LEAST_SHARE = 1e-6
-"""Least part of a run that a trial is taken to have made."""
+"""Least part of a run that a trial is taken to have made, and its first step."""
 LOOK_S = 0.005
-"""Wall time between two looks at whether a run has begun."""
+"""Least processor time between two looks at how far a trial is."""
 
 
 class Trial(NamedTuple):
@@ -38,10 +33,8 @@ class Trial(NamedTuple):
         return spec.effort * self.costs.get(spec.queue, self.cost)
 
 
-def trial(specs: Iterable[_core.RunSpec], backend: Backend, each_s: float) -> Trial:
-    """Makes each run for about ``each_s`` of wall time from its first event on.
-
-    What a run needs before, as with very many flows, is counted once, and what it needs then for its whole duration.
+def trial(specs: Iterable[_core.RunSpec], each_s: float) -> Trial:
+    """Makes each run for about ``each_s`` of wall time from its first event on, in the simulator.
 
     Raises RunError if none of them can be run; the error is that of the last.
     """
@@ -49,22 +42,14 @@ def trial(specs: Iterable[_core.RunSpec], backend: Backend, each_s: float) -> Tr
     kilobytes: list[float] = []
     failed: _core.RunError | None = None
     for spec in specs:
-        monitor = _core.Monitor()
-        clock = _clock()
-        watched = Watched(monitor, each_s, clock)
-        began_s = clock()
         try:
-            with watched:
-                core = backend.run(spec, monitor)
-            kilobytes.append(len(core.summary_json) / 1000)
-            whole_s = clock() - began_s
-        except _core.Cancelled:
-            whole_s = watched.whole_s(began_s, clock(), spec.duration_s)
+            of_run_s, kilobyte = _cpu_s(spec, each_s)
         except _core.RunError as error:
             failed = error
             continue
+        kilobytes += [] if kilobyte is None else [kilobyte]
         cpu_s, effort = measured.get(spec.queue, (0.0, 0.0))
-        measured[spec.queue] = cpu_s + whole_s, effort + spec.effort
+        measured[spec.queue] = cpu_s + of_run_s, effort + spec.effort
     if failed is not None and not measured:
         raise failed
     costs = {queue: max(cpu_s, 1e-6) / effort for queue, (cpu_s, effort) in measured.items()}
@@ -78,43 +63,29 @@ def is_python(spec: _core.RunSpec) -> bool:
     return bool(json.loads(spec.document).get("own"))
 
 
-def _clock() -> Callable[[], float]:
-    """The processor time of this thread, read by any; wall time where a system does not tell it."""
-    if sys.platform in ("win32", "darwin"):
-        return time.perf_counter
-    number = time.pthread_getcpuclockid(threading.get_ident())
-    return lambda: time.clock_gettime(number)
+def _cpu_s(spec: _core.RunSpec, each_s: float) -> tuple[float, float | None]:
+    """The processor time of a whole run, from that of its part; the size of its summary if it has ended."""
+    start_s = time.thread_time()
+    session = _core.Session(spec)
+    span_s = spec.duration_s * LEAST_SHARE
+    session.step(span_s)
+    begun = time.thread_time(), session.now_s
+    until_s = time.monotonic() + each_s
+    while not session.finished and time.monotonic() < until_s:
+        looked_s = time.thread_time()
+        session.step(span_s)
+        if time.thread_time() - looked_s < LOOK_S:
+            span_s *= 2.0
+    if session.finished:
+        summary = session.finish().summary_json
+        return time.thread_time() - start_s, len(summary) / 1000
+    return whole_s(start_s, begun, (time.thread_time(), session.now_s), spec.duration_s), None
 
 
-class Watched:
-    """Cancels a run some time after it has begun to simulate, and notes its processor time then."""
+def whole_s(start_s: float, begun: tuple[float, float], now: tuple[float, float], duration_s: float) -> float:
+    """The processor time of a run, of which the processor and the simulated time are known at two moments.
 
-    def __init__(self, monitor: _core.Monitor, each_s: float, clock: Callable[[], float]) -> None:
-        self._monitor, self._each_s, self._clock = monitor, each_s, clock
-        self.begun: tuple[float, float] | None = None
-        """Its processor time and the simulated time when it was first seen to run."""
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def whole_s(self, start_s: float, end_s: float, duration_s: float) -> float:
-        """The processor time of the whole run, from that of its part."""
-        simulated_s = self._monitor.simulated_s
-        begun_s, at_s = self.begun or (start_s, 0.0)
-        least_s = duration_s * LEAST_SHARE
-        return begun_s - start_s + (end_s - begun_s) * (duration_s - at_s) / max(simulated_s - at_s, least_s)
-
-    def _watch(self) -> None:
-        until = time.monotonic() + PATIENCE_S
-        while not self._monitor.simulated_s and time.monotonic() < until:
-            if self._over.wait(LOOK_S):
-                return
-        self.begun = self._clock(), self._monitor.simulated_s
-        self._over.wait(self._each_s)
-        self._monitor.cancel()
+    What it needs before the first, as with very many flows, is counted once, and what it needs then for all of it.
+    """
+    made_s = max(now[1] - begun[1], duration_s * LEAST_SHARE)
+    return begun[0] - start_s + (now[0] - begun[0]) * (duration_s - begun[1]) / made_s

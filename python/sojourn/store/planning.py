@@ -11,7 +11,6 @@ from typing import TypedDict
 
 from sojourn import _core
 from sojourn.frame.later import pc
-from sojourn.runs.backends import backend_of
 from sojourn.runs.executors import default_workers
 from sojourn.runs.footprint import TABLES_BYTES, recording
 from sojourn.runs.trial import trial
@@ -107,7 +106,7 @@ def _mean_s(looks: Sequence[_core.RunSpec]) -> float:
         return 0.0
     indices = sorted({0, len(looks) // 2, len(looks) - 1})
     try:
-        tried = trial([looks[index] for index in indices], backend_of("sim"), SAMPLE_S)
+        tried = trial([looks[index] for index in indices], SAMPLE_S)
     except _core.RunError:
         return 0.0
     return sum(map(tried.cpu_s, looks)) / len(looks)
