@@ -169,7 +169,6 @@ def test_a_worker_of_dask_that_is_killed_is_made_up_for(file: Path, tmp_path: Pa
     distributed: Any = pytest.importorskip("distributed")
     file.write_text(EXPERIMENT.replace('"2 s"', '"200 s"'))
     plan = planned(file, tmp_path / "store", 2)
-    from sojourn.store import dask
 
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs="CRITICAL"
@@ -182,7 +181,7 @@ def test_a_worker_of_dask_that_is_killed_is_made_up_for(file: Path, tmp_path: Pa
                 os.kill(pid, signal.SIGKILL)
                 killed.append(pid)
 
-        assert dask.work(plan, cluster.scheduler_address, report=report) is None
+        assert work.work_on_dask(plan, cluster.scheduler_address, report=report) is None
         assert killed
     alone = planned(file, tmp_path / "alone", 2)
     assert work.work(alone, jobs=2) is None

@@ -22,10 +22,10 @@ from sojourn.runs.footprint import refuse_too_large
 from sojourn.runs.plan import read_plan
 from sojourn.runs.precision import Precision, Rounds
 from sojourn.store import Store
-from sojourn.store import dask as on_dask
 from sojourn.store.planning import Estimate, batch_of, estimate, mend
 from sojourn.store.plans import Status, status
 from sojourn.store.runner import Runner
+from sojourn.store.work import work_on_dask
 
 MOST_RUNS = 1_000_000
 """Most runs of a sweep, as of ``sojourn run``."""
@@ -89,7 +89,7 @@ def command(
                 stopped_by = Runner(jobs=workers, report=display).fill(kept, plan)
             else:
                 kept.check_writable()
-                stopped_by = on_dask.work(plan, dask, report=display)
+                stopped_by = work_on_dask(plan, dask, report=display)
         if stopped_by is not None:
             kept_runs = f"{plan.runs_done()} of {plan.meta.runs} runs are in the store"
             raise stop_reason(stopped_by, f"{kept_runs}; the same command continues from there")

@@ -23,7 +23,7 @@ from sojourn.frame.statistics import FloatArray
 from sojourn.frame.swept import words
 from sojourn.store import files
 from sojourn.store.plans import Store, StoredPlan
-from sojourn.store.query import ORDER, ROWS, literal, refusals, whole_parts
+from sojourn.store.query import ONCE, ORDER, ROWS, literal, refusals, whole_parts
 from sojourn.store.sensitivity import indices
 
 
@@ -88,10 +88,7 @@ class Grid(CellTable):
             found = self._all(f"select distinct link from {rows} where link is not null order by 1")
             self._links = [str(link) for (link,) in found]
         self._rows.execute(
-            f"create table picked as select * exclude (summary, file_row_number) "
-            f"from {rows} "
-            f"qualify row_number() over (partition by coalesce(hash, plan || index) order by {ORDER}) = 1 "
-            f"order by {ORDER}"
+            f"create table picked as select * exclude (summary, file_row_number) from {rows} {ONCE} order by {ORDER}"
         )
 
     def _read_cells(self, keys: Sequence[str]) -> None:

@@ -347,7 +347,7 @@ class Store:
 
         Raises ExperimentError if it needs files that cannot be stored with it.
         """
-        plan = self._begin(sweep, batch_runs, overrides, listed=False, least_runs=least_runs)
+        plan = self._begin(sweep, batch_runs, overrides, least_runs)
         experiment = bounded.read_bytes(file, LARGEST_TEXT)
         may_trace = b"trace" in experiment or any("trace" in value for _, value in overrides)
         for name, text in (_traces(sweep) if may_trace else {}).items():
@@ -375,18 +375,12 @@ class Store:
         for name in of_no_file:
             if name in used:
                 raise _core.ExperimentError(f'store: "{name}" has no file; must be registered by --load')
-        plan = self._begin(run_list, batch_runs, [], listed=True)
+        plan = self._begin(run_list, batch_runs, [])
         run_list.write(plan.folder)
         return _complete(plan)
 
     def _begin(
-        self,
-        runs: Runs,
-        batch_runs: int,
-        overrides: Sequence[tuple[str, str]],
-        *,
-        listed: bool,
-        least_runs: int | None = None,
+        self, runs: Runs, batch_runs: int, overrides: Sequence[tuple[str, str]], least_runs: int | None = None
     ) -> StoredPlan:
         """Starts a plan of these runs and copies the files of user-defined disciplines into its folder."""
         self.check_writable()
@@ -394,7 +388,6 @@ class Store:
         names = [f"own-{number}-{Path(source).name}" for number, source in enumerate(sources)]
         texts = [bounded.read_bytes(Path(source), LARGEST_TEXT) for source in sources]
         sums = tuple(hashlib.sha256(text).hexdigest() for text in texts)
-        replaced = [(key, value) for key, value in overrides]
         meta = Meta(
             FORMAT,
             _core.version,
@@ -402,9 +395,9 @@ class Store:
             runs.hash,
             len(runs),
             batch_runs,
-            replaced,
+            [(key, value) for key, value in overrides],
             names,
-            listed,
+            isinstance(runs, RunList),
             sums,
             least_runs,
             runs.backend if isinstance(runs, RunList) else "sim",

@@ -19,10 +19,9 @@ from sojourn.store.plans import Store, StoredPlan
 ROWS = "read_parquet({files}, union_by_name = true, file_row_number = true, hive_partitioning = false)"
 ORDER = "plan, index, file_row_number"
 QUEUES = f"create view queues as select * exclude (file_row_number) from {ROWS}"
-RUNS = (
-    f"create view runs as select * exclude (file_row_number) from {ROWS} "
-    f"qualify row_number() over (partition by coalesce(hash, plan || index) order by {ORDER}) = 1"
-)
+ONCE = f"qualify row_number() over (partition by coalesce(hash, plan || index) order by {ORDER}) = 1"
+"""Of the rows of a run, which may be in several sweeps, the first."""
+RUNS = f"create view runs as select * exclude (file_row_number) from {ROWS} {ONCE}"
 _READS = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|from|with|pivot)\b", re.DOTALL)
 CHUNK = 1000
 """Rows of a chunk."""

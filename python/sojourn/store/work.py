@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import random
 import time
 from collections import deque
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import groupby
+from typing import Any
 
 from sojourn import _core
 from sojourn.files import interrupts
@@ -66,6 +68,46 @@ def work(
             stopped_by = error
     if count is not None:
         count(batches.runs)
+    if stopped_by is None:
+        compact(plan)
+    return stopped_by
+
+
+def work_on_dask(plan: StoredPlan, address: str, *, report: Report | None = None) -> BaseException | None:
+    """As ``work``, on the workers of a Dask scheduler, which must share the store's folder.
+
+    Raises ExperimentError if dask is not installed, or there is no scheduler at the address.
+    """
+    try:
+        # The package has no type annotations.
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise _core.ExperimentError("--dask: needs the package distributed: pip install distributed") from None
+    try:
+        client = distributed.Client(address, timeout="10s")
+    except (OSError, ValueError, TimeoutError) as error:
+        reason = " ".join(str(error).split())
+        raise _core.ExperimentError(f'--dask: got "{address}"; must be the address of a scheduler: {reason}') from None
+    began, remaining = time.monotonic(), Remaining(plan)
+    stopped_by: BaseException | None = None
+    with client, interrupts.held() as presses:
+        # Dask gives the batch of a dead worker to another one, which waits until the claim expires.
+        asked = {
+            client.submit(make_batch, str(plan.store), plan.id, batch, plan.trusted, pure=False, retries=3): batch
+            for batch in plan.missing()
+        }
+        left = set(asked)
+        while left:
+            ended = {future for future in left if future.done()}
+            left -= ended
+            failed = next((future.exception() for future in ended if future.status == "error"), None)
+            stopped_by = KeyboardInterrupt() if presses else failed
+            if report is not None:
+                report(remaining.progress(0.0, time.monotonic() - began))
+            if stopped_by is not None:
+                client.cancel(list(left), force=True)
+                break
+            time.sleep(POLL_S)
     if stopped_by is None:
         compact(plan)
     return stopped_by
