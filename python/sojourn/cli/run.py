@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -127,7 +128,14 @@ def run_and_show(
     else:
         with _told_if_unsaved(out):
             saved = run_into(
-                out, plan, runner.backend, make, resume=resume, figures=figures, baseline=baseline, say=_say
+                out,
+                plan,
+                runner.backend,
+                make,
+                resume=resume,
+                figures=figures,
+                baseline=baseline,
+                say=partial(print, file=sys.stderr),
             )
     finished = saved.results
     planned = finished.summary.get("planned_runs", len(finished.runs))
@@ -145,10 +153,6 @@ def run_and_show(
     for line in finished.missed:
         print(line, file=sys.stderr)
     refuse_invalid(finished.runs)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
 
 
 @contextmanager

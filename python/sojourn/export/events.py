@@ -41,7 +41,8 @@ def stage(results: Results, staging: Staging) -> list[Path]:
     cells = _cells(results)
     written = []
     for run, link, way, table in tables(results):
-        rows = _rows(table, _capability(run, cells), by_socket=_aqm(run, cells) in _BY_SOCKET)
+        by_socket = _queue(run, cells).get("aqm", run.label) in _BY_SOCKET
+        rows = _rows(table, _capability(run, cells), by_socket=by_socket)
         text = "\n".join([*_heading(run, cells), *rows, ""])
         name = file_name(f"{run.label}-seed{run.seed}-link{link}-{way}.txt.gz")
         written.append(staging.add_bytes(name, gzip.compress(text.encode(), mtime=0)))
@@ -88,10 +89,6 @@ def _heading(run: Run, cells: list[dict[str, Any]]) -> Iterator[str]:
 def _queue(run: Run, cells: list[dict[str, Any]]) -> dict[str, Any]:
     """The arm of a run, with its keys; empty if the results lack experiment.json."""
     return next((queue for cell in cells for queue in cell["queue"] if queue["label"] == run.label), {})
-
-
-def _aqm(run: Run, cells: list[dict[str, Any]]) -> str:
-    return str(_queue(run, cells).get("aqm", run.label))
 
 
 def _microseconds(nanoseconds: int) -> str:

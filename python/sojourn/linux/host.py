@@ -125,7 +125,8 @@ def run_agent(command: list[str], folder: Path, monitor: _core.Monitor) -> None:
             follow(process, folder, console, patience_s=math.inf)
         finally:
             _stop(process)
-            _remove_tracing(process.pid)
+            with suppress(OSError):
+                Path(f"/sys/kernel/tracing/instances/sojourn-{process.pid}").rmdir()
         status = process.returncode
         assert process.stderr is not None
         complaint = process.stderr.read()
@@ -164,8 +165,3 @@ def _restored(job: dict[str, Any]) -> Iterator[None]:
                 namespace.unlink()
         for setting, value in before:
             setting.write_bytes(value)
-
-
-def _remove_tracing(agent: int) -> None:
-    with suppress(OSError):
-        Path(f"/sys/kernel/tracing/instances/sojourn-{agent}").rmdir()

@@ -104,10 +104,6 @@ class Lab(msgspec.Struct, frozen=True):
             raise _core.ExperimentError(f"{path}: {error}") from None
         return cls(str(path), tuple(hosts))
 
-    def with_role(self, role: str) -> list[Host]:
-        """The hosts with a role."""
-        return [host for host in self.hosts if host.role == role]
-
     @property
     def machines(self) -> str:
         """The hosts as the agent's parts take them, as JSON."""

@@ -204,7 +204,7 @@ def _mbps(bps: float) -> str:
 def release(lab: Lab) -> str:
     """The release of the router's kernel; errors as for ``run``."""
     monitor = _core.Monitor()
-    with connected(lab, monitor, lab.with_role("router")) as (router,):
+    with connected(lab, monitor, [one for one in lab.hosts if one.role == "router"]) as (router,):
         return str(router.ask({"look": {"disciplines": [], "controls": []}}, "seen", monitor)["kernel"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sojourn.frame.carried import above_capacity, links_of
-from sojourn.frame.groups import GroupIndex, shown_groups
+from sojourn.frame.groups import shown_groups
 from sojourn.frame.metrics import (
     Metric,
     has_queue,
@@ -159,12 +159,7 @@ def _all_tcp(arm: Arm, metrics: Sequence[Declared]) -> list[str]:
         "jain_goodput": [math.nan if jain is None else jain for jain in jains],
     }
     flows = sum(group["flows"] for group in of_runs[0])
-    cells = [
-        interval_text(median_interval([value / metric.per for value in values[metric.name]]), metric.digits)
-        if metric.name in values
-        else "–"
-        for metric in metrics
-    ]
+    cells = [_text(metric, values[metric.name]) if metric.name in values else "–" for metric in metrics]
     return [f"all TCP ×{flows}", *cells]
 
 
@@ -222,7 +217,7 @@ def groups_sheet(results: Results) -> Sheet | None:
                     # One flow is always fair to itself.
                     "–"
                     if metric.name == "jain_goodput" and group["flows"] == 1
-                    else _group_cell(index, metric, arm, title)
+                    else _text(metric, [index.value(run.summary, title, metric) for run in arm.runs])
                     for metric in metrics
                 ]
                 rows.append((*words_of(arm, swept), count, *cells))
@@ -303,9 +298,13 @@ def inner_sheet(results: Results) -> Sheet | None:
 
 def stations_sheet(results: Results) -> Sheet | None:
     """One row per arm and station; None without Wi-Fi."""
-    swept = swept_keys(results)
+    swept, shown = swept_keys(results), declared("station")
     rows = [
-        (*words_of(arm, swept), name, *(_station_cell(arm, name, metric) for metric in declared("station")))
+        (
+            *words_of(arm, swept),
+            name,
+            *(_text(metric, [metric.of(stations(run.summary)[name]) for run in arm.runs]) for metric in shown),
+        )
         for arm in results.arms
         for name in stations(arm.runs[0].summary)
     ]
@@ -315,18 +314,8 @@ def stations_sheet(results: Results) -> Sheet | None:
         "airtime: of frames and their acknowledgements; frames: per transmission; Mbit/s: of IP packets; retries and "
         f"lost count the whole run; {interval_note(*repeats_of(results))}"
     )
-    headings = ("queue", *swept, "station", *(metric.heading for metric in declared("station")))
+    headings = ("queue", *swept, "station", *(metric.heading for metric in shown))
     return Sheet("Wi-Fi stations", caption, headings, tuple(rows), 2 + len(swept))
-
-
-def _station_cell(arm: Arm, name: str, metric: Declared) -> str:
-    values = [metric.of(stations(run.summary)[name]) / metric.per for run in arm.runs]
-    return interval_text(median_interval(values), metric.digits)
-
-
-def _group_cell(index: GroupIndex, metric: Declared, arm: Arm, title: str) -> str:
-    values = [index.value(run.summary, title, metric) / metric.per for run in arm.runs]
-    return interval_text(median_interval(values), metric.digits)
 
 
 def results_table(results: Results, *, width: int = PLAIN_WIDTH) -> Table:
@@ -467,8 +456,12 @@ def plain(renderable: RenderableType, width: int = PLAIN_WIDTH) -> str:
 
 
 def _cell(metric: Metric, arm: Arm, queue: str) -> str:
-    values = [metric.value(run.summary, queue) / metric.declared.per for run in arm.runs]
-    return interval_text(median_interval(values), metric.declared.digits)
+    return _text(metric.declared, [metric.value(run.summary, queue) for run in arm.runs])
+
+
+def _text(metric: Declared, values: Iterable[float]) -> str:
+    """The median of a metric's values with its interval, in the unit that people see."""
+    return interval_text(median_interval([value / metric.per for value in values]), metric.digits)
 
 
 def interval_text(interval: Interval, digits: int) -> str:

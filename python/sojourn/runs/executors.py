@@ -162,8 +162,10 @@ class Threads:
                 _left.extend(alive)
                 break
             if can_be_left and waited_s > CALM_S:
+                # At the next instruction of their Python code.
                 for thread in alive:
-                    _raise_in(thread, _Abandoned)
+                    number, raised = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_Abandoned)
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(number, raised)
             alive[0].join(POLL_S)
 
     def _work(self) -> None:
@@ -187,12 +189,6 @@ _left: list[threading.Thread] = []
 def left_behind() -> bool:
     """True if abandoned threads are still alive: the process then ends without waiting for them."""
     return any(thread.is_alive() for thread in _left)
-
-
-def _raise_in(thread: threading.Thread, what: type[BaseException]) -> None:
-    """Raises an exception in the Python code of another thread, at its next instruction."""
-    if thread.ident is not None:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(what))
 
 
 # ---- Processes ---------------------------------------------------------------------------------------

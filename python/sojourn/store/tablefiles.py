@@ -108,8 +108,9 @@ class TableFiles:
                 file.close()
         if kind is None:
             for name, tables in self._collected.items():
+                together = pa.concat_tables(tables, promote_options="default")
                 with self._or_dropped(name):
-                    self._staged[name] = [self._staging.add(name, partial(_write_together, tables))]
+                    self._staged[name] = [self._staging.add(name, partial(pq.write_table, together))]
 
     def check(self) -> None:
         """Raises the error because of which the first file was removed, if one was."""
@@ -134,10 +135,6 @@ class TableFiles:
                     self._files.pop(name).close()
             for path in self._staged.pop(name, []):
                 self._staging.drop(path)
-
-
-def _write_together(tables: list[pa.Table], path: Path) -> None:
-    pq.write_table(pa.concat_tables(tables, promote_options="default"), path)
 
 
 class TableRows:
