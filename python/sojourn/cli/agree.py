@@ -22,6 +22,7 @@ from sojourn.linux import Datapath, Linux
 from sojourn.linux.kernel import simulated
 from sojourn.runs.backends import BACKENDS, Backend, Simulator, backend_of
 from sojourn.runs.plan import read_plan
+from sojourn.store.journal import Remembered
 from sojourn.store.runner import Runner
 from sojourn.store.saving import files_of
 from sojourn.studies.agreement import backends as agreement
@@ -198,23 +199,14 @@ def _name(kernel: str) -> str:
     return Path(kernel.partition(":")[0]).resolve().name
 
 
-class _Kept:
-    """The runs of a backend that were made before, for a plan with more repeats."""
-
-    def __init__(self, plan: _core.Plan, runs: dict[str, Run]) -> None:
-        self._keys = [spec.hash for spec in plan]
-        self._runs = runs
-        self.stored = {index: runs[key] for index, key in enumerate(self._keys) if key in runs}
-
-    def add(self, index: int, run: Run) -> None:
-        """Keeps a finished run."""
-        self._runs[self._keys[index]] = run
-
-
 def _run(name: str, backend: Backend, plan: _core.Plan, jobs: int | None, kept: dict[str, Run]) -> Results:
+    """The results on a backend. ``kept`` has the runs that were made before, for fewer repeats, and gets the others."""
+    keys = [spec.hash for spec in plan]
+    stored = {index: kept[key] for index, key in enumerate(keys) if key in kept}
+    journal = Remembered(stored, lambda index, run: kept.__setitem__(keys[index], run))
     with Display(f"runs on {name}") as display:
         runner = Runner(backend, jobs=jobs, report=display)
-        results, stopped_by = runner.run_plan(plan, journal=_Kept(plan, kept))
+        results, stopped_by = runner.run_plan(plan, journal=journal)
     if stopped_by is not None:
         raise stop_reason(stopped_by, f"{len(results.runs)} of {len(plan.jobs)} runs finished on {name}")
     return results

@@ -14,9 +14,10 @@ import json
 import os
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, cast
 
 import msgspec
 
@@ -72,14 +73,12 @@ def backend_key(backend: Backend) -> str:
     return f"{backend.name} {backend!r} {getattr(backend, 'release', '')}".rstrip()
 
 
-class Finished(Protocol):
-    """Where finished runs are kept, by their index in the plan."""
+@dataclass(frozen=True)
+class Remembered:
+    """Finished runs that only this process keeps, by their index in the plan, and what keeps a further one."""
 
     stored: dict[int, Run]
-    """Runs that need not be made again."""
-
-    def add(self, index: int, run: Run) -> None:
-        """Keeps a finished run."""
+    add: Callable[[int, Run], None]
 
 
 class Journal:
@@ -215,6 +214,10 @@ class Journal:
         with pa.OSFile(str(self.workspace.path / TABLES)) as file:
             file.seek(span[0])
             return file.read_buffer(span[1])
+
+
+Finished = Journal | Remembered
+"""Where finished runs are kept: those ``stored`` need not be made again."""
 
 
 class LeftBehind:
