@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from json import dumps
 from typing import Annotated
 
+import msgspec
 import typer
 
 from sojourn.cli.options import Json, overrides
@@ -66,9 +66,5 @@ def _as_text(series: Columns) -> str:
 
 
 def _as_json(series: Columns) -> str:
-    # JSON has no NaN.
-    columns = {
-        name: [None if isinstance(value, float) and math.isnan(value) else value for value in column.tolist()]
-        for name, column in series.items()
-    }
-    return dumps(columns)
+    # JSON has no NaN: it becomes null.
+    return dumps(msgspec.json.decode(msgspec.json.encode({name: column.tolist() for name, column in series.items()})))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable
 from typing import Any
+
+import msgspec
 
 from sojourn._core import ExperimentError
 
@@ -28,7 +29,8 @@ class Feed:
     def add(self, event: dict[str, Any]) -> None:
         """Tells all readers of an event."""
         with self._changed:
-            self._events.append(_without_nan(event))
+            # Numbers that are none become null, as JSON has it.
+            self._events.append(msgspec.json.decode(msgspec.json.encode(event)))
             if len(self._events) > 2 * KEPT:
                 self._forgotten += KEPT
                 del self._events[:KEPT]
@@ -52,12 +54,3 @@ class Feed:
             raise ExperimentError("the run is not going on")
         self.setter(key, value)
         self.add({"set": [key, value]})
-
-
-def _without_nan(value: Any) -> Any:
-    """Numbers that are none become null, as JSON has it."""
-    if isinstance(value, dict):
-        return {key: _without_nan(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
