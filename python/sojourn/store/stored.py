@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import accumulate
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -64,12 +65,12 @@ def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, hash_: str) -> 
 
 def _row_of(plan: StoredPlan, part: Part, hash_: str) -> tuple[int, str]:
     try:
-        return _summaries.read(part).of_run[hash_]
+        return _summaries.read(part)[hash_]
     except files.Gone:
         found = next((other for other in plan.parts() if other.has(part)), None)
         if found is None:
             raise LookupError(f"{part.path}: is gone; its runs are repeated") from None
-        return _summaries.read(found).of_run[hash_]
+        return _summaries.read(found)[hash_]
 
 
 def _is_whole(run: Run) -> bool:
@@ -110,7 +111,7 @@ class _Tables:
             self._parts[name] = files.parts(self._plan.recorded / name)
         of_batch = next((part for part in self._parts[name] if part.first <= index <= part.last), None)
         try:
-            return None if of_batch is None else _remembered.read(of_batch).of_run(hash_)
+            return None if of_batch is None else _remembered.read(of_batch).get(hash_)
         except files.Gone:
             del self._parts[name]
             raise
@@ -121,46 +122,35 @@ class _Tables:
         return {row["name"]: row["content"] for row in rows}
 
 
-class _Rows:
-    """The rows of several runs: index and summary by hash."""
-
-    def __init__(self, part: Part) -> None:
-        table = part.read(["hash", "index", "summary"])
-        rows = zip(*(table[name].to_pylist() for name in ("hash", "index", "summary")), strict=True)
-        self.of_run: dict[str, tuple[int, str]] = {hash_: (index, summary) for hash_, index, summary in rows}
-        self.bytes = table.nbytes
+def _rows(part: Part) -> tuple[dict[str, tuple[int, str]], int]:
+    """The rows of several runs, index and summary by hash; with their size."""
+    table = part.read(["hash", "index", "summary"])
+    rows = zip(*(table[name].to_pylist() for name in ("hash", "index", "summary")), strict=True)
+    return {hash_: (index, summary) for hash_, index, summary in rows}, table.nbytes
 
 
-class _File:
-    """A recorded table of several runs, without its column of hashes."""
-
-    def __init__(self, part: Part) -> None:
-        with pq.ParquetFile(part.content()) as file:
-            table = file.read([name for name in file.schema_arrow.names if name != "hash"])
-        self._rows: dict[str, tuple[int, int]] = {}
-        first = 0
-        for hash_, rows in json.loads((table.schema.metadata or {}).get(_RUNS, b"{}")).items():
-            self._rows[hash_] = (first, rows)
-            first += rows
-        self._table = table.replace_schema_metadata(None)
-        self.bytes = table.nbytes
-
-    def of_run(self, hash_: str) -> pa.Table | None:
-        """The rows of a run; None if the file does not have it."""
-        return self._table.slice(*self._rows[hash_]) if hash_ in self._rows else None
+def _table(part: Part) -> tuple[dict[str, pa.Table], int]:
+    """A recorded table of several runs by hash, without its column of hashes; with its size."""
+    with pq.ParquetFile(part.content()) as file:
+        whole = file.read([name for name in file.schema_arrow.names if name != "hash"])
+    counts = json.loads((whole.schema.metadata or {}).get(_RUNS, b"{}"))
+    table = whole.replace_schema_metadata(None)
+    ends = accumulate(counts.values())
+    tables = {hash_: table.slice(end - rows, rows) for (hash_, rows), end in zip(counts.items(), ends, strict=True)}
+    return tables, whole.nbytes
 
 
-Content = TypeVar("Content", _File, _Rows)
+Content = TypeVar("Content")
 
 
 class _Remembered(Generic[Content]):
     """The files that were read last, up to a total size."""
 
-    def __init__(self, kind: type[Content], most_bytes: int) -> None:
-        self._kind: type[Content] = kind
+    def __init__(self, load: Callable[[Part], tuple[Content, int]], most_bytes: int) -> None:
+        self._load = load
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._files: OrderedDict[Part, Content] = OrderedDict()
+        self._files: OrderedDict[Part, tuple[Content, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def read(self, part: Part) -> Content:
@@ -168,16 +158,16 @@ class _Remembered(Generic[Content]):
         with self._lock:
             if part in self._files:
                 self._files.move_to_end(part)
-                return self._files[part]
-        file = self._kind(part)
+                return self._files[part][0]
+        file = self._load(part)
         with self._lock:
             if part not in self._files:
                 self._files[part] = file
-                self._bytes += file.bytes
+                self._bytes += file[1]
             while self._bytes > self._most_bytes and len(self._files) > 1:
-                self._bytes -= self._files.popitem(last=False)[1].bytes
-        return file
+                self._bytes -= self._files.popitem(last=False)[1][1]
+        return file[0]
 
 
-_remembered: _Remembered[_File] = _Remembered(_File, REMEMBERED_BYTES)
-_summaries: _Remembered[_Rows] = _Remembered(_Rows, REMEMBERED_BYTES)
+_remembered = _Remembered(_table, REMEMBERED_BYTES)
+_summaries = _Remembered(_rows, REMEMBERED_BYTES)
