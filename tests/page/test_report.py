@@ -131,7 +131,7 @@ def test_it_shows_what_a_case_sets(tmp_path: Path):
     text += '[[case]]\nlabel = "slow"\n[[case]]\nlabel = "fast"\n'
     text += 'set = { "link.rate" = "50 Mbit/s", "queue.1.target" = "9 ms" }\n'
     sj.run_text(text).save(tmp_path / "out", plots=False)
-    shown = {one.name: one.values for one in context(tmp_path / "out")["settings"]}
+    shown = context(tmp_path / "out")["settings"]
     assert shown["case: fast, where it differs from slow"] == {"link.rate": "50 Mbit/s", "queue.1.target": "9 ms"}
 
 

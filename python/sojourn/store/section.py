@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -31,23 +30,6 @@ from sojourn.page.tables import (
 from sojourn.store.folder import load
 
 NEEDS = "summary.json"
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A part of the experiment: its name, and its keys with their values."""
-
-    name: str
-    values: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Gallery:
-    """Figures under one heading."""
-
-    name: str
-    """Empty without a sweep."""
-    pictures: Sequence[Picture]
 
 
 WIDE_IN = 5.3
@@ -137,10 +119,10 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join(parts)
 
 
-def _settings(results: Results, folder: Path) -> list[Setting]:
-    """The experiment as run: every key, from the first cell of the sweep."""
+def _settings(results: Results, folder: Path) -> dict[str, dict[str, str]]:
+    """The experiment as run, keys with their values by part: every key, from the first cell of the sweep."""
     if results.resolved_json is None:
-        return []
+        return {}
     cells: list[dict[str, Any]] = typed.read_json(folder / "experiment.json")
     cell = cells[0]
     swept: dict[str, list[str]] = {}
@@ -148,32 +130,32 @@ def _settings(results: Results, folder: Path) -> list[Setting]:
         for key, value in one.get("set", {}).items():
             if str(value) not in swept.setdefault(key, []):
                 swept[key].append(str(value))
-    settings = [Setting("sweep", {key: ", ".join(values) for key, values in swept.items()})] if swept else []
-    settings += _cases(cells)
+    settings = {"sweep": {key: ", ".join(values) for key, values in swept.items()}} if swept else {}
+    settings |= _cases(cells)
     for name in ("experiment", "link", "queue", "traffic"):
         if isinstance(cell.get(name), dict):
-            settings.append(Setting(name, _plain(cell[name], [name], swept)))
+            settings[name] = _plain(cell[name], [name], swept)
             continue
         for index, part in enumerate(cell.get(name, [])):
             title = part.get("label") or part.get("name") or part.get("kind") or name
             # A link and a named group can be swept by name or by index.
             names = [f"{name}.{index}", f"{name}.{part.get('name')}"]
-            settings.append(Setting(f"{name} {index}: {title}", _plain(part, names, swept)))
+            settings[f"{name} {index}: {title}"] = _plain(part, names, swept)
     return settings
 
 
-def _cases(cells: Sequence[Mapping[str, Any]]) -> list[Setting]:
+def _cases(cells: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """What each ``[[case]]`` sets otherwise than the first one."""
     first: dict[str, Mapping[str, Any]] = {}
     for cell in cells:
         first.setdefault(str(cell.get("set", {}).get("case", "")), cell)
     base, *others = first.items()
     whole = _leaves(base[1])
-    found = []
+    found = {}
     for label, cell in others:
         own = _leaves(cell)
         changed = {key: _value(own.get(key, "not given")) for key in {**whole, **own} if own.get(key) != whole.get(key)}
-        found.append(Setting(f"case: {label}, where it differs from {base[0]}", changed))
+        found[f"case: {label}, where it differs from {base[0]}"] = changed
     return found
 
 
@@ -213,16 +195,16 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def _galleries(results: Results, taken: int) -> list[Gallery]:
-    """The figures with a line, box or mark per arm; for a sweep those of its first cells, up to a limit."""
-    galleries: list[Gallery] = []
+def _galleries(results: Results, taken: int) -> dict[str, list[Picture]]:
+    """The figures with a line, box or mark per arm, by cell; of a sweep those of the first cells, up to a limit."""
+    galleries: dict[str, list[Picture]] = {}
     size = taken
     for index, (name, cell) in enumerate(results.by_cell().items()):
-        gallery = Gallery(name, _pictures(cell.plot.per_arm(), str(index or "")))
-        size += _size(gallery.pictures)
+        pictures = _pictures(cell.plot.per_arm(), str(index or ""))
+        size += _size(pictures)
         if galleries and size > PICTURES_SIZE:
             break
-        galleries.append(gallery)
+        galleries[name] = pictures
     return galleries
 
 
