@@ -21,7 +21,11 @@ impl Sender {
             return; // RFC 9293 §3.10.7.4: it acknowledges data not yet sent
         }
         let advanced = ack.after(self.una);
+        let raises_window = segment.window > self.offer;
         if advanced || ack == self.una {
+            if advanced || raises_window {
+                self.offer = segment.window;
+            }
             self.edge = self.edge.max(ack + segment.window);
             self.note_offer(segment.window);
         }
@@ -35,7 +39,7 @@ impl Sender {
                 return;
             }
         }
-        self.on_slow_path(segment, advanced, now);
+        self.on_slow_path(segment, advanced, raises_window, now);
     }
 
     /// True if this acknowledgement, which comes while nothing is in flight, says nothing new.
@@ -49,7 +53,7 @@ impl Sender {
 
     /// Processes an acknowledgement that does not take the fast path, while data is in flight.
     #[inline(never)]
-    fn on_slow_path(&mut self, segment: &Segment, advanced: bool, now: Time) {
+    fn on_slow_path(&mut self, segment: &Segment, advanced: bool, raises_window: bool, now: Time) {
         if !advanced {
             self.find_alarm(); // else it is set anew
         }
@@ -60,7 +64,9 @@ impl Sender {
         let dsack_of_probe = self.is_dsack_of_probe(segment);
         let sacked_before = self.scoreboard.highest_sacked();
         let duplicate = self.take_sacks(segment, now, min_rtt, &mut acked);
-        let repeats = !advanced && segment.len == 0 && ack == self.una;
+        // RFC 5681 §2. What raises the window or is a D-SACK is no duplicate (FLAG_NOT_DUP and FLAG_DSACKING_ACK of Linux).
+        let repeats =
+            ack == self.una && !advanced && segment.len == 0 && !raises_window && !duplicate;
         if advanced {
             self.una = ack;
             let point = self.recovery_point;

@@ -94,6 +94,8 @@ pub struct Sender {
     next: Seq,
     /// Right edge of the receive window.
     edge: Seq,
+    /// The window last offered: an acknowledgement of no more data changes it if it offers more (tcp_may_update_window).
+    offer: u32,
     /// Largest window ever offered, and the segment size that counts as full for it (RFC 9293 §3.8.6.2.1).
     largest_offer: u32,
     full: u32,
@@ -208,6 +210,7 @@ impl Sender {
             una: first,
             next: first,
             edge: first,
+            offer: 0,
             largest_offer: 0,
             full: u32::from(config.mss),
             unsent: 0,
@@ -298,6 +301,7 @@ impl Sender {
         }
         self.exchanged = exchange;
         self.edge = self.una + peer_window;
+        self.offer = peer_window;
         self.note_offer(peer_window);
         self.delivered_at = now;
         self.filled_at = now;

@@ -317,18 +317,29 @@ impl Sender {
     }
 
     /// Without SACK, each duplicate indicates that one more segment has left the network (RFC 6582 §3.2). Segments
-    /// beyond the hole that are acknowledged later were already counted by their duplicates.
+    /// beyond the hole that are acknowledged later were already counted by their duplicates. As Linux, duplicates do not count
+    /// while recovery waits for data beyond its point, nor after a timeout before new data was sent.
     pub(super) fn count_duplicates(&mut self, repeats: bool, acked: &mut Acked) {
-        if repeats && self.duplicates + 1 < self.scoreboard.outstanding() {
-            self.duplicates += 1;
-            acked.delivered += 1;
+        if repeats {
+            let counts = match self.state {
+                State::Recovery => self.una != self.recovery_point,
+                State::Loss => {
+                    self.una != self.recovery_point && self.next.after(self.recovery_point)
+                }
+                State::Open | State::Disorder | State::Cwr => true,
+            };
+            if counts && self.duplicates + 1 < self.scoreboard.outstanding() {
+                self.duplicates += 1;
+                acked.delivered += 1;
+            }
         } else if acked.cumulative > 0 {
             acked.delivered = acked.delivered.saturating_sub(self.duplicates).max(1);
             let beyond_hole = acked.cumulative - 1;
-            self.duplicates = if self.state.resends() {
-                self.duplicates.saturating_sub(beyond_hole)
-            } else {
-                0
+            self.duplicates = match self.state {
+                State::Recovery if self.una.before(self.recovery_point) => {
+                    self.duplicates.saturating_sub(beyond_hole)
+                }
+                _ => 0,
             };
         }
     }
