@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sojourn import Run
 from sojourn.frame.series import DIRECTIONS, FATES
 from sojourn.frame.statistics import quantiles
-from sojourn.studies.agreement.tolerances import TOLERANCES
+from sojourn.studies.tolerances import TOLERANCES
 
 FloatArray = npt.NDArray[np.float64]
 Figures = Mapping[str, float | None]

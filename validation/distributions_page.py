@@ -11,7 +11,7 @@ from typing import Any
 
 from comparison import JUDGED, Figures, Metric
 
-from sojourn.frame.ranks import p_value
+from sojourn.frame.statistics import p_value
 
 SIGNIFICANT = 0.01
 """Two samples count as different below this probability. Of a hundred pairs that are alike, one is then called so."""

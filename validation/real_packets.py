@@ -16,7 +16,7 @@ from sojourn.frame.metrics import METRICS
 from sojourn.linux import Datapath, Linux
 from sojourn.linux.kernel import simulated
 from sojourn.studies.agreement import backends as agreement
-from sojourn.studies.agreement.tolerances import TOLERANCES
+from sojourn.studies.tolerances import TOLERANCES
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "results" / "real-packets.md"

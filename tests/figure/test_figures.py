@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 import sojourn as sj
 from conftest import EXPERIMENT
 from sojourn.figure.bars import draw_bars
+from sojourn.figure.distributions import one_sigma_ellipse, points
 from sojourn.figure.style import looks_of
-from sojourn.figure.tradeoff import one_sigma_ellipse, points
 from sojourn.frame.statistics import Interval
 
 

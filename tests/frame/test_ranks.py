@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from sojourn.frame.ranks import fewest, p_value, shift
+from sojourn.frame.statistics import fewest, p_value, shift
 
 
 def test_the_interval_of_a_shift_leaves_out_as_many_differences_at_each_end():

@@ -13,7 +13,7 @@ from sojourn import schema
 from sojourn.frame.metrics import columns, metric_called
 from sojourn.frame.registry import Over, declared, unit_of
 from sojourn.runs.precision import Precision
-from sojourn.studies.recipe import Metric
+from sojourn.studies.measures import Measure
 
 COMMON = """
 experiment = { name = "all", duration = "4 s", warmup = "1 s" }
@@ -148,4 +148,4 @@ def test_a_metric_that_is_declared_is_in_frames_files_figures_studies_and_precis
     assert results.rows()[0][name] == whole
     assert results.plot.bars(name).axes[0].get_ylabel().replace("\n", " ") == "p99.9 of the sojourn time [ms]"
     assert Precision.parse(f"{name}=5%").metric.name == name
-    assert Metric(source=name).measure("tail").statistic(results.runs[0], "value", {}) == whole
+    assert Measure(source=name).statistic(results.runs[0], "value", {}) == whole

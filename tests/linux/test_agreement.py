@@ -14,8 +14,7 @@ import sojourn as sj
 from sojourn.cli.report import write_report
 from sojourn.page.tables import plain
 from sojourn.studies.agreement import backends as agreement
-from sojourn.studies.agreement.rule import judge
-from sojourn.studies.agreement.tolerances import Tolerance
+from sojourn.studies.tolerances import Tolerance, judge
 
 
 def results(*queues: str) -> sj.Results:

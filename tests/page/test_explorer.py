@@ -13,7 +13,7 @@ import pytest
 
 from browser import PHONE, titled
 from conftest import SOJOURN, SWEEP, Cli
-from sojourn.frame.columns import short
+from sojourn.frame.registry import short
 from sojourn.store.cells import Grid
 
 # Waits for the page, does what the test says, and puts what it returns into the title.

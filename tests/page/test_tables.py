@@ -15,8 +15,7 @@ from conftest import EXPERIMENT
 from sojourn.figure import style
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.notes import Note
-from sojourn.frame.rounding import fixed
-from sojourn.frame.statistics import Interval, median_interval
+from sojourn.frame.statistics import Interval, fixed, median_interval
 from sojourn.frame.swept import quantity, setting_text, words
 from sojourn.page.tables import (
     as_table,

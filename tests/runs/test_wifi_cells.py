@@ -10,7 +10,7 @@ import pytest
 
 import sojourn as sj
 from conftest import ROOT
-from sojourn.frame.transmissions import transmissions
+from sojourn.frame.series import transmissions
 
 FILE = ROOT / "examples" / "wifi.toml"
 SHORT = {"experiment.duration": "4 s", "experiment.warmup": "1 s", "experiment.repeat": "1"}

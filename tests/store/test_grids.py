@@ -13,11 +13,10 @@ import pytest
 
 from conftest import SOJOURN, SWEEP, Cli, wrong
 from sojourn import ExperimentError, _core
+from sojourn.figure.grids import front
 from sojourn.figure.panels import spread
-from sojourn.figure.pareto import front
-from sojourn.frame.columns import measure, short
-from sojourn.frame.intervals import median_intervals
-from sojourn.frame.statistics import median_interval
+from sojourn.frame.registry import measure, short
+from sojourn.frame.statistics import median_interval, median_intervals
 from sojourn.store.cells import Grid
 from sojourn.store.rows import setup_of
 

@@ -20,9 +20,9 @@ from conftest import ROOT, Cli, visible
 from sojourn import _core
 from sojourn.frame.statistics import Interval, mean_interval
 from sojourn.studies.suites import Suite, evaluate, find
-from sojourn.studies.suites.relative import FAMILIES, by_family, relative_map
-from sojourn.studies.suites.runner import arms_of, plan
+from sojourn.studies.suites.figures import FAMILIES, by_family, relative_map
 from sojourn.studies.suites.scorecard import Line, compared, scorecard
+from sojourn.studies.suites.suite import arms_of, plan
 
 SUITE = """
 title = "A short suite"

@@ -7,8 +7,7 @@ import math
 import pytest
 
 from sojourn.frame.statistics import Interval
-from sojourn.studies.agreement.rule import Judgement, Verdict, judge, needed, overall
-from sojourn.studies.agreement.tolerances import Tolerance
+from sojourn.studies.tolerances import Judgement, Tolerance, Verdict, judge, needed, overall
 
 TENTH = Tolerance(0.1, 0.0)
 AGREES, DIFFERS, UNDECIDED = Verdict.AGREES, Verdict.DIFFERS, Verdict.UNDECIDED

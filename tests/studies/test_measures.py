@@ -28,8 +28,7 @@ def run():
 
 
 def backlog(**changes):
-    part = Part(column="backlog_packets", **{key: changes.pop(key) for key in ("from_s", "to_s") if key in changes})
-    return Measure("backlog", "queue_series", "packets", "backlog", part=part, **changes)
+    return Measure("queue_series", "packets", "backlog", column="backlog_packets", **changes)
 
 
 def test_a_column_of_the_series_is_a_distribution(run):
@@ -44,7 +43,7 @@ def test_bins_count_by_their_middle(run):
 
 
 def test_bins_without_packets_have_no_delay(run):
-    delay = Measure("delay", "queue_series", "ms", "delay", part=Part(column="sojourn_mean_ms"))
+    delay = Measure("queue_series", "ms", "delay", column="sojourn_mean_ms")
     assert delay.statistic(run, "median", {}) == 20.0
 
 
@@ -74,7 +73,7 @@ def test_axes_are_added_to_locations_and_not_to_spreads(run):
 
 
 def test_a_discipline_without_the_column_has_no_such_metric(run):
-    absent = Measure("p", "queue_series", "1", "p", part=Part(column="probability"))
+    absent = Measure("queue_series", "1", "p", column="probability")
     assert math.isnan(absent.statistic(run, "max", {}))
 
 
@@ -94,8 +93,8 @@ def test_round_trip_times_by_the_bin_and_one_by_one():
     assert series.rtt(found, traffic=0).value.tolist() == [40.0, 50.0]
     assert series.round_trips(found).t_s.tolist() == [0.5]
     assert series.round_trips(found, "up").value.tolist() == [9.0]
-    assert Measure("rtt", "rtt_series_ms", "ms", "RTT").statistic(found, "max", {}) == 60.0
-    assert Measure("rtt", "recorded_rtt_ms", "ms", "RTT").statistic(found, "mean", {}) == 40.0
+    assert Measure("rtt_series_ms", "ms", "RTT").statistic(found, "max", {}) == 60.0
+    assert Measure("recorded_rtt_ms", "ms", "RTT").statistic(found, "mean", {}) == 40.0
 
 
 def test_few_quantiles_are_not_interpolated():
@@ -135,8 +134,8 @@ def test_the_packets_of_one_traffic_are_its_data_after_the_warm_up():
     run = Run(summary, lambda name: packets if name == "packets" else None)
 
     def of(traffic):
-        part = Part(direction="up", traffic=traffic)
-        return Measure("delay", "packet_sojourn_ms", "ms", "delay", part=part).values(run, {}).tolist()
+        measure = Measure("packet_sojourn_ms", "ms", "delay", direction="up", traffic=traffic)
+        return measure.values(run, {}).tolist()
 
     assert of(0) == [1.0, 2.0]
     assert of(1) == [4.0]
@@ -204,7 +203,7 @@ def chain():
 
 
 def number(run, source, **part):
-    measure = Measure("one", source, "1", "one", part=Part(**part))
+    measure = Measure(source, "1", "one", **part)
     return measure.statistic(run, "value", {}) if measure.applies_to(run, {}) else None
 
 
@@ -213,7 +212,7 @@ def test_a_metric_is_of_the_first_queue_under_test_or_of_the_link_that_it_names(
     assert number(chain, "dropped_aqm") == links["router"]["down"]["dropped_aqm"]
     assert number(chain, "sojourn_p95_ms", link="line") == links["line"]["down"]["sojourn_ms"]["p95"]
     assert number(chain, "sojourn_p95_ms", link="line", direction="up") is None
-    delay = Measure("delay", "sojourn_ms", "ms", "delay", part=Part(link="line"))
+    delay = Measure("sojourn_ms", "ms", "delay", link="line")
     assert delay.statistic(chain, "p95", {}) == links["line"]["down"]["sojourn_ms"]["p95"]
 
 

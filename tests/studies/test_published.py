@@ -8,16 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_verdicts import Fake
+from test_verdicts import Fake, study_in
 
 from sojourn.studies import available, tabulate
-from sojourn.studies.exhibits import FigureSpec, TableSpec, Value
 from sojourn.studies.figures import caption, draw, drawn_claims
 from sojourn.studies.figures.words import scheme_looks
 from sojourn.studies.grid import Alias, Cell, Grid
 from sojourn.studies.measures import Measure, Single, Values
 from sojourn.studies.published import marks
-from sojourn.studies.recipe import Published, Reading, Study
+from sojourn.studies.recipe import FigureSpec, Published, Reading, Study, TableSpec, Value
 
 FOUR = {"flows": 4.0}
 SIXTEEN = {"flows": 16.0}
@@ -63,13 +62,14 @@ qdisc = "{qdisc}"
 
 def study_of(tmp_path: Path, claims: str, *, readings=None, measure=None, derived=None) -> Study:
     (tmp_path / "claims.toml").write_text(claims, encoding="utf-8")
-    delay = measure or Fake("delay", "sojourn_ms", "ms", "queueing delay")
+    delay = measure or Fake("sojourn_ms", "ms", "queueing delay")
     measures = {
         "delay": delay,
-        "rtt": (Spread if measure else Fake)("rtt", "sojourn_ms", "ms", "RTT", plus={"base": 1.0}),
+        "rtt": (Spread if measure else Fake)("sojourn_ms", "ms", "RTT", plus={"base": 1.0}),
     }
     experiment = Published("e", "", (), "{scheme}", {"flows": "traffic.0.flows"}, {}, {}, "")
-    return Study("s", tmp_path, "S", "", {}, measures, derived or {}, (experiment,), readings or {}, (), {"a": "Alpha"})
+    more = {"measures": measures, "derived": derived or {}, "labels": {"a": "Alpha"}}
+    return study_in(tmp_path, (readings or {}).get("c"), experiments=(experiment,), **more)
 
 
 def grid_of(study: Study, runs) -> dict[str, Grid]:
@@ -133,7 +133,7 @@ def test_relations_and_what_is_not_comparable_are_not_drawn(tmp_path):
 
 
 def spread() -> Measure:
-    return Spread("delay", "sojourn_ms", "ms", "queueing delay")
+    return Spread("sojourn_ms", "ms", "queueing delay")
 
 
 def box(**fields) -> FigureSpec:

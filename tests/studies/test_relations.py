@@ -19,7 +19,7 @@ class Fake(Measure):
 
 
 def fake(name):
-    return Fake(name, "sojourn_ms", "ms", name)
+    return Fake("sojourn_ms", "ms", name)
 
 
 def grid(values, measure="delay", aliases=None, constants=None):
@@ -217,7 +217,4 @@ def test_a_run_counts_with_the_mean_over_its_repeats():
 
 def test_runs_are_read_by_measures():
     summary = {"bottleneck": {"down": {"dropped_aqm": 3, "dropped_overflow": 2}}}
-    assert (
-        Measure("drops", "dropped_packets", "packets", "drops").statistic(Run(summary, lambda _: None), "value", {})
-        == 5
-    )
+    assert Measure("dropped_packets", "packets", "drops").statistic(Run(summary, lambda _: None), "value", {}) == 5

@@ -22,7 +22,7 @@ DERIVED = {"double": "2 * each.delay"}
 def grid() -> Grid:
     cells = {("a", 4): 1.25, ("b", 4): 2.0, ("a", 16): 1250.0, ("b", 16): 4.0}
     found = [Cell(scheme, {"flows": float(flows)}, (Single(value),)) for (scheme, flows), value in cells.items()]
-    return Grid(found, {"delay": Fake("delay", "sojourn_ms", "ms", "")})
+    return Grid(found, {"delay": Fake("sojourn_ms", "ms", "")})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from conftest import Cli
 from sojourn import _core
 from sojourn.cli import study as cli
 from sojourn.frame.results import Run
-from sojourn.studies import find, page, run_study
+from sojourn.studies import find, report, run_study
 from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.variants import Tried, Variant, explained, keys_in
 from sojourn.studies.verdict import Judgement, Verdict
@@ -136,14 +136,14 @@ def test_a_miss_tells_which_variants_turn_it():
 
 def test_misses_are_grouped_by_cause_and_claims_by_figure():
     judgements = [claim("a", NO, cause="model"), claim("b", YES), claim("c", NO, location="sec 9", cause="set-up")]
-    assert [(cause, [one.id for one in own]) for cause, own in page.by_cause(judgements).items()] == [
+    assert [(cause, [one.id for one in own]) for cause, own in report.by_cause(judgements).items()] == [
         ("set-up", ["c"]),
         ("model", ["a"]),
     ]
-    lines = page.by_exhibit(judgements, lambda exhibit: f"picture of {exhibit}", ["Fig 3", "Fig 7"])
+    lines = report.by_exhibit(judgements, lambda exhibit: f"picture of {exhibit}", ["Fig 3", "Fig 7"])
     assert [line for line in lines if line.startswith("### ")] == ["### Fig 3", "### sec 9", "### Fig 7"]
     assert "picture of Fig 7" in lines
-    assert page.summary(judgements)[0] == "1 of the 3 claims that could be compared are reproduced."
+    assert report.summary(judgements)[0] == "1 of the 3 claims that could be compared are reproduced."
 
 
 def test_repeats_in_which_nothing_is_random_are_told():
@@ -162,8 +162,8 @@ def test_repeats_in_which_nothing_is_random_are_told():
     once = Cell("c", {"flows": 1.0}, (run(1, 5.0),))
     grid = Grid([fixed, varied, once], {})
     told = "Nothing is random in 1 of the 2 cells of e (a): their repeats are one run."
-    assert page.alike({"e": grid, "the same again": grid}) == [told]
-    assert page.alike({"e": Grid([varied, once], {})}) == []
+    assert report.alike({"e": grid, "the same again": grid}) == [told]
+    assert report.alike({"e": Grid([varied, once], {})}) == []
 
 
 def test_what_fewer_repeats_alone_change_is_not_put_down_to_the_variant():

@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
-from sojourn.studies import Verdict, available, find, fullrun, page
+from sojourn.files.typed import Texts
+from sojourn.studies import Verdict, available, find, fullrun, report
 from sojourn.studies.claims import load_claims
+from sojourn.studies.evaluate import instances
 from sojourn.studies.grid import Alias, Cell, Grid
 from sojourn.studies.measures import Measure, Single, Values, quantile_level
-from sojourn.studies.recipe import Published, Reading, Study
-from sojourn.studies.runs import in_axis_unit
-from sojourn.studies.verdict import is_judged, judge
+from sojourn.studies.recipe import Published, Reading, ReadingOf, Study, in_axis_unit
+from sojourn.studies.verdict import cases, judge
 
 
 class Fake(Measure):
@@ -36,15 +38,19 @@ qdisc = "a, b"
 """
 
 
+def study_in(tmp_path: Path, reading: Reading | None = None, **more) -> Study:
+    """A study with its claims in a folder, one of which may have a reading."""
+    own = (ReadingOf(claim=Texts(["c"]), **structs.asdict(reading)),) if reading else ()
+    return Study(name="s", folder=tmp_path, title="S", source="", reading=own, **more)
+
+
 def verdict(tmp_path: Path, claim: str, cells, *, reading=None, unavailable="", derived=None):
     """The judgement of one claim over ``{(scheme, flows): delay}``; with no cells, the experiment was not run."""
     (tmp_path / "claims.toml").write_text(CLAIM + claim, encoding="utf-8")
     experiment = Published("e", "", (), "{scheme}", {}, {}, {}, unavailable)
-    study = Study(
-        "s", tmp_path, "S", "", {}, {}, derived or {}, (experiment,), {"c": reading} if reading else {}, (), {}
-    )
+    study = study_in(tmp_path, reading, derived=derived or {}, experiments=(experiment,))
     found = [Cell(scheme, {"flows": float(flows)}, (Single(value),)) for (scheme, flows), value in cells.items()]
-    grid = Grid(found, {"delay": Fake("delay", "sojourn_ms", "ms", "")}, {"per_pair": Alias("flows", 0.25)}, {"rtt": 9})
+    grid = Grid(found, {"delay": Fake("sojourn_ms", "ms", "")}, {"per_pair": Alias("flows", 0.25)}, {"rtt": 9})
     (judgement,) = judge(study, {"e": grid} if cells else {})
     return judgement
 
@@ -70,7 +76,7 @@ def test_every_number_of_a_claim_has_to_agree(tmp_path):
 
 def test_a_metric_is_not_measured_where_the_constant_that_it_adds_is_missing():
     run = Single(3.0)
-    measures = {"delay": Fake("delay", "sojourn_ms", "ms", "", plus={"wire_ms": 1})}
+    measures = {"delay": Fake("sojourn_ms", "ms", "", plus={"wire_ms": 1})}
     wired = Grid([Cell("a", {}, (run,))], measures, {}, {"wire_ms": 2})
     assert wired.of_repeats("a", "delay", "median", {}) == (5.0,)
     assert Grid(wired.cells, measures, {}, {}).of_repeats("a", "delay", "median", {}) == ()
@@ -152,7 +158,7 @@ def test_an_experiment_that_cannot_be_run_says_why(tmp_path):
 def test_what_no_run_can_show_is_not_comparable(tmp_path, check):
     claim = CLAIM.replace("auto", check)
     (tmp_path / "claims.toml").write_text(claim + "value = 1", encoding="utf-8")
-    study = Study("s", tmp_path, "S", "", {}, {}, {}, (), {}, (), {})
+    study = study_in(tmp_path)
     assert judge(study, {})[0].verdict == Verdict.NOT_COMPARABLE
 
 
@@ -182,7 +188,7 @@ def test_what_was_judged_is_shown_and_not_the_claims_sketch(tmp_path):
     shown = verdict(tmp_path, "value = 3\ntol_abs = 1", cells, reading=number)
     assert shown.published == "3 ms (±1 ms)"
     assert shown.judged_as == "b.delay - a.delay, at flows=4, where b.delay > 0"
-    assert page.published(shown) == "3 ms (±1 ms), as b.delay - a.delay, at flows=4, where b.delay > 0"
+    assert report.published(shown) == "3 ms (±1 ms), as b.delay - a.delay, at flows=4, where b.delay > 0"
 
 
 def test_both_tolerances_are_shown(tmp_path):
@@ -215,9 +221,9 @@ def test_what_a_reading_makes_of_a_claim_by_hand_is_judged(tmp_path):
     def judged_by(reading: Reading, unavailable: str = ""):
         (tmp_path / "claims.toml").write_text(CLAIM.replace("auto", "manual"), encoding="utf-8")
         experiment = Published("e", "", (), "{scheme}", {}, {}, {}, unavailable)
-        study = Study("s", tmp_path, "S", "", {}, {}, {}, (experiment,), {"c": reading}, (), {})
+        study = study_in(tmp_path, reading, experiments=(experiment,))
         cells = [Cell(name, {}, (Single(value),)) for name, value in (("a", 1.0), ("b", 2.0))]
-        (judgement,) = judge(study, {"e": Grid(cells, {"delay": Fake("delay", "sojourn_ms", "ms", "")})})
+        (judgement,) = judge(study, {"e": Grid(cells, {"delay": Fake("sojourn_ms", "ms", "")})})
         return judgement
 
     assert judged_by(Reading(because="", relation="a.delay < b.delay")).verdict == "reproduced"
@@ -276,12 +282,10 @@ class TestEveryStudy:
 
     def test_every_claim_that_no_program_judges_has_a_reason_of_its_own(self, study):
         experiments = {experiment.id: experiment.unavailable for experiment in study.experiments}
-        for claim in study.claims:
+        for case in cases(study):
+            claim = case.claim
             if claim.check == "manual":
-                reading = study.readings.get(claim.id)
-                assert (reading and (reading.because or is_judged(claim, reading))) or experiments[claim.experiment], (
-                    claim.id
-                )
+                assert case.reading.because or case.is_judged or experiments[claim.experiment], claim.id
 
     def test_the_verdicts_of_its_full_run_are_kept(self, study):
         kept = fullrun.read(study.folder)
@@ -306,11 +310,11 @@ def judged(tmp_path: Path, claim: str, cells, *, reading=None):
     """As ``verdict``, of cells with a sample for every repeat."""
     (tmp_path / "claims.toml").write_text(CLAIM + claim, encoding="utf-8")
     experiment = Published("e", "", (), "{scheme}", {}, {}, {}, "")
-    study = Study("s", tmp_path, "S", "", {}, {}, {}, (experiment,), {"c": reading} if reading else {}, (), {})
+    study = study_in(tmp_path, reading, experiments=(experiment,))
     found = [
         Cell(scheme, {"flows": float(flows)}, tuple(map(Single, values))) for (scheme, flows), values in cells.items()
     ]
-    (judgement,) = judge(study, {"e": Grid(found, {"delay": Fake("delay", "sojourn_ms", "ms", "")})})
+    (judgement,) = judge(study, {"e": Grid(found, {"delay": Fake("sojourn_ms", "ms", "")})})
     return judgement
 
 
@@ -384,7 +388,7 @@ def test_what_single_runs_decide_either_way_is_told_of_hits_and_misses(tmp_path,
         assert (found.verdict, found.is_split) == (verdict_, split)
         assert ("single runs go either way" in found.basis) == split
         told = f"Single runs go either way, and the mean decides, for 1 {verdict_}: c."
-        assert (told in page.summary([found])) == split
+        assert (told in report.summary([found])) == split
 
 
 def test_repeats_are_not_counted_one_by_one_if_the_claim_is_about_more_places_than_were_run(tmp_path):
@@ -443,14 +447,19 @@ def test_a_miss_without_a_cause_is_unexplained(tmp_path):
     assert judgement.cause == ""
 
 
+def value(formula: str, grid: Grid) -> float:
+    (one,) = instances(formula, grid)
+    return one.value
+
+
 def test_a_pooled_percentile_is_of_the_values_of_all_repeats(tmp_path):
     import numpy as np
 
     # 20 values of 0 to 19 and 80 of 100: p10 of all is the tenth, 9; the mean of the two runs' own, 1 and 100, is 50.5.
     runs = (Values(np.arange(20.0)), Values(np.full(80, 100.0)))
     cells = [Cell("a", {"flows": 4.0}, runs)]
-    pooled = Grid(cells, {"delay": Fake("delay", "download_ms", "ms", "", pooled=True)})
-    each = Grid(cells, {"delay": Fake("delay", "download_ms", "ms", "")})
-    assert pooled.value("a", "delay", "p10", {}) == 9.0
-    assert each.value("a", "delay", "p10", {}) == 50.5
-    assert pooled.repeat(0).value("a", "delay", "max", {}) == 19.0
+    pooled = Grid(cells, {"delay": Fake("download_ms", "ms", "", pooled=True)})
+    each = Grid(cells, {"delay": Fake("download_ms", "ms", "")})
+    assert value("a.delay.p10", pooled) == 9.0
+    assert value("a.delay.p10", each) == 50.5
+    assert value("a.delay.max", pooled.repeat(0)) == 19.0

@@ -19,7 +19,7 @@ from comparison import JUDGED  # noqa: E402
 from distributions import given, keep, read  # noqa: E402
 from distributions_page import STEPS, Scenario, page, pairs, settling  # noqa: E402
 
-from sojourn.frame.ranks import p_value  # noqa: E402
+from sojourn.frame.statistics import p_value  # noqa: E402
 
 
 def test_the_probability_is_exact():

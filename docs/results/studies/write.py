@@ -19,8 +19,8 @@ from PIL import Image, ImageColor
 from sojourn.figure.style import COLORS
 from sojourn.files import typed
 from sojourn.studies import Judgement, Study, Verdict, available, find, fullrun, kept, run_study, variants
-from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.figures import draw
+from sojourn.studies.recipe import FigureSpec
 from sojourn.studies.report import markdown
 from sojourn.studies.runner import plan_variants, run_variants
 from sojourn.studies.verdict import judge
@@ -51,7 +51,6 @@ def write(name: str) -> None:
     page = markdown(
         results,
         judgements,
-        quick=False,
         tried=tried,
         beside=beside,
         picture=lambda spec: _picture(study, spec),
@@ -68,7 +67,9 @@ def write(name: str) -> None:
     (HERE / f"{name}.md").write_text(page, encoding="utf-8")
     (STUDIES / name / fullrun.FILE).write_text(fullrun.as_json(judgements, _today(), command), encoding="utf-8")
     if tried:
-        (HERE / f"{name}-variants.json").write_text(variants.as_json(judgements, tried), encoding="utf-8")
+        (HERE / f"{name}-variants.json").write_text(
+            typed.json_text(variants.as_document(judgements, tried)), encoding="utf-8"
+        )
 
 
 def _today() -> str:

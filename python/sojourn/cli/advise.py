@@ -20,9 +20,8 @@ from sojourn.cli.outcome import INTERRUPTED, Stopped
 from sojourn.cli.output import show, write
 from sojourn.cli.progress import Display
 from sojourn.files import extras
-from sojourn.frame.given import rate_bps, time_s
-from sojourn.frame.rounding import fixed
-from sojourn.frame.statistics import Interval
+from sojourn.frame.statistics import Interval, fixed
+from sojourn.frame.swept import rate_bps, time_s
 from sojourn.lines import formats, household, typed
 from sojourn.lines.advice import MEASURES, Advice, advise
 

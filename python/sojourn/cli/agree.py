@@ -27,7 +27,7 @@ from sojourn.store.runner import Runner
 from sojourn.store.saving import files_of
 from sojourn.studies.agreement import backends as agreement
 from sojourn.studies.agreement import courses
-from sojourn.studies.agreement.rule import Verdict
+from sojourn.studies.tolerances import Verdict
 
 DIFFERENT = 1
 """Status if a kernel differs from the first."""

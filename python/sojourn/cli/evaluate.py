@@ -16,7 +16,7 @@ from sojourn.cli.progress import Display
 from sojourn.files import storage
 from sojourn.runs import user_aqm
 from sojourn.store import Store
-from sojourn.studies.suites import control_pages, controls, evaluate, find, pages, saved, scorecard
+from sojourn.studies.suites import controls, evaluate, find, scorecard
 
 
 def command(
@@ -46,7 +46,7 @@ def command(
         raise ExperimentError(f'--against: got "{against}"; must be disciplines, see sojourn list aqm')
     kept = kept_runs(store)
     figures: list[Path] = []
-    with storage.reserved(out, saved.files_of(chosen)):
+    with storage.reserved(out, scorecard.files_of(chosen)):
         with _display(kept) as display:
             evaluation = evaluate(queue, chosen, against=others, quick=quick, jobs=jobs, store=kept, report=display)
         if evaluation.stopped_by is not None:
@@ -55,13 +55,13 @@ def command(
         lines = scorecard.scorecard(evaluation)
         if out is not None:
             with writing(out):
-                figures = saved.save(evaluation, lines, out)
+                figures = scorecard.save(evaluation, lines, out)
     if json:
         sys.stdout.write(scorecard.as_json(evaluation, lines, [str(figure) for figure in figures]))
         return
-    show(pages.table(evaluation, lines))
+    show(scorecard.table(evaluation, lines))
     if out is not None:
-        print(f"the page: {out / saved.PAGE}; data: {out / saved.DATA}; figures: {out}/*.png")
+        print(f"the page: {out / scorecard.PAGE}; data: {out / scorecard.DATA}; figures: {out}/*.png")
 
 
 def _judge(
@@ -75,19 +75,19 @@ def _judge(
     as_json: bool,
 ) -> None:
     """Judges congestion controls by the test cases of a suite."""
-    with storage.reserved(out, list(control_pages.FILES)), _display(store) as display:
+    with storage.reserved(out, list(controls.FILES)), _display(store) as display:
         judged = controls.judge(given, suite, quick=quick, jobs=jobs, store=store, report=display)
         if judged.stopped_by is not None:
             raise stop_reason(judged.stopped_by, _kept_in(store))
         if out is not None:
             with writing(out):
-                control_pages.save(judged, out)
+                controls.save(judged, out)
     if as_json:
-        sys.stdout.write(control_pages.as_json(judged))
+        sys.stdout.write(controls.as_json(judged))
         return
-    show(control_pages.table(judged))
+    show(controls.table(judged))
     if out is not None:
-        print(f"the page: {out / control_pages.PAGE}")
+        print(f"the page: {out / controls.PAGE}")
 
 
 def _display(store: Store | None) -> Display:

@@ -12,7 +12,7 @@ import typer
 from sojourn import _core
 from sojourn.cli.outcome import FAILED, Stopped
 from sojourn.cli.output import write
-from sojourn.frame.given import time_s
+from sojourn.frame.swept import time_s
 from sojourn.lines import course, formats, tree
 
 app = typer.Typer(help="Links from recordings and files of other programs.", no_args_is_help=True, add_completion=False)

@@ -27,7 +27,6 @@ from sojourn.runs.executors import default_workers
 from sojourn.store import Store
 from sojourn.studies import available, find, report, run_study
 from sojourn.studies.recipe import Study
-from sojourn.studies.rehearsal import rehearse
 from sojourn.studies.runner import (
     StudyResults,
     check_claims,
@@ -35,6 +34,7 @@ from sojourn.studies.runner import (
     experiments_shown,
     plan_study,
     plan_variants,
+    rehearse,
     run_variants,
 )
 from sojourn.studies.variants import Tried
@@ -179,14 +179,14 @@ def _run_one(study: Study, directory: Path, kept: Store | None, asked: _Options)
     tried: list[Tried] = []
     if variants and study.variants:
         with Display(keeps=keeps) as display:
-            tried, stopped_by = run_variants(results, quick=quick, jobs=jobs, store=kept, report=display)
+            tried, stopped_by = run_variants(results, jobs=jobs, store=kept, report=display)
         if stopped_by is not None:
             raise stop_reason(stopped_by, f"{len(tried)} of {len(study.variants)} variants finished, nothing kept")
     with writing(directory):
-        drawn = report.save(results, judgements, directory, quick=quick, tried=tried, formats=formats)
+        drawn = report.save(results, judgements, directory, tried=tried, formats=formats)
     if json:
-        return results, report.as_json(results, judgements, drawn, quick=quick, tried=tried)
-    show(report.claims_table(results, judgements, quick=quick))
+        return results, report.as_json(results, judgements, drawn, tried=tried)
+    show(report.claims_table(results, judgements))
     files = f"figures: {', '.join(f'{directory}/*.{kind}' for kind in formats)}; " if drawn else ""
     print(f"{files}the study's page: {directory / 'claims.md'}")
     return results, ""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import fill
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,21 +16,21 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from sojourn import _core
-from sojourn.figure.names import cut, name_places
+from sojourn.figure.names import cut
 from sojourn.figure.style import (
     ABOVE,
     TALLEST_IN,
     WIDTHS_IN,
     Width,
     figure,
-    log_axis,
+    legend,
     plain_number,
     title,
     wants_log,
     wrapped,
 )
 from sojourn.frame.cells import LABEL, Axis, CellTable
-from sojourn.frame.columns import short
+from sojourn.frame.registry import short
 from sojourn.frame.statistics import CONFIDENCE, FloatArray, coverage_limit
 
 MOST_PANELS = 24
@@ -70,74 +70,117 @@ def panels(grid: CellTable, within: Sequence[str]) -> list[Panel]:
     return found
 
 
-def layout(
-    found: Sequence[Panel],
-    size_in: tuple[float, float],
-    width: Width | None,
-    *,
-    below: Axis | None = None,
-    share_y: bool = True,
-) -> tuple[Figure, list[Plot], float]:
-    """A figure with panels of this size, or with the given width; and the width of a panel in inches.
+class Page:
+    """A figure with panels, as wide as their sizes or as the given width.
 
     It is higher if titles need several lines, or the values of the axis ``below`` need room.
     """
-    count = len(found)
-    width_in, height_in = size_in
-    most = max(1, int(12.0 / width_in)) if width is None else max(1, int(WIDTHS_IN[width] / 1.7))
-    ideal = math.sqrt(count * 1.6)
-    # Without empty panels in the last row, if that is possible.
-    columns = min(range(1, min(count, most) + 1), key=lambda each: (-count % each + abs(each - ideal), -each))
-    rows = math.ceil(count / columns)
-    if width is not None:
-        scale = WIDTHS_IN[width] / columns / width_in
-        width_in, height_in = width_in * scale, min(max(1.6, height_in * min(1.0, scale)), TALLEST_IN / rows)
-    titles = max(wrapped(panel.title, width_in - 0.2).count("\n") for panel in found)
-    names = max(map(len, cut(below.texts)), default=0) if below is not None and below.numbers is None else 0
-    room_in = 0.055 * names * (1 if -count % columns == 0 else 2) + 0.15 * titles * rows
-    drawn = figure(max(4.2, columns * width_in), max(2.4, rows * height_in) + room_in)
-    if width is not None:
-        drawn.set_size_inches(WIDTHS_IN[width], max(2.3, rows * height_in) + room_in)
-        drawn.is_fixed = True  # type: ignore[attr-defined]
-    plots = drawn.subplots(rows, columns, squeeze=False, sharex=True, sharey=share_y).ravel()
-    for plot in plots[count:]:
-        plot.set_visible(False)
-    # Under a panel that is missing in the last row the one above has the labels.
-    for plot in plots[max(0, count - columns) : count]:
-        plot.tick_params(labelbottom=True)
-    return drawn, list(plots[:count]), width_in
+
+    def __init__(
+        self,
+        found: Sequence[Panel],
+        size_in: tuple[float, float],
+        width: Width | None,
+        *,
+        below: Axis | None = None,
+        share_y: bool = True,
+    ) -> None:
+        count = len(found)
+        width_in, height_in = size_in
+        most = max(1, int(12.0 / width_in)) if width is None else max(1, int(WIDTHS_IN[width] / 1.7))
+        ideal = math.sqrt(count * 1.6)
+        # Without empty panels in the last row, if that is possible.
+        columns = min(range(1, min(count, most) + 1), key=lambda each: (-count % each + abs(each - ideal), -each))
+        rows = math.ceil(count / columns)
+        if width is not None:
+            scale = WIDTHS_IN[width] / columns / width_in
+            width_in, height_in = width_in * scale, min(max(1.6, height_in * min(1.0, scale)), TALLEST_IN / rows)
+        titles = max(wrapped(panel.title, width_in - 0.2).count("\n") for panel in found)
+        names = max(map(len, cut(below.texts)), default=0) if below is not None and below.numbers is None else 0
+        room_in = 0.055 * names * (1 if -count % columns == 0 else 2) + 0.15 * titles * rows
+        self.drawn = figure(max(4.2, columns * width_in), max(2.4, rows * height_in) + room_in)
+        if width is not None:
+            self.drawn.set_size_inches(WIDTHS_IN[width], max(2.3, rows * height_in) + room_in)
+            self.drawn.is_fixed = True  # type: ignore[attr-defined]
+        plots = self.drawn.subplots(rows, columns, squeeze=False, sharex=True, sharey=share_y).ravel()
+        for plot in plots[count:]:
+            plot.set_visible(False)
+        # Under a panel that is missing in the last row the one above has the labels.
+        for plot in plots[max(0, count - columns) : count]:
+            plot.tick_params(labelbottom=True)
+        self.panels = found
+        self.plots: list[Plot] = list(plots[:count])
+        self.panel_in = width_in
+        """The width of a panel."""
+
+    def each(self) -> Iterator[tuple[Plot, Panel]]:
+        """The panels with their axes."""
+        return zip(self.plots, self.panels, strict=True)
+
+    def finish(
+        self, x: str, y: str, *notes: str, has_legend: bool = False, colors: tuple[Any, str] | None = None
+    ) -> Figure:
+        """Adds the titles, the labels of the shared axes, a legend or the colours with their label, and the notes."""
+        for plot, panel in self.each():
+            if panel.title:
+                title(plot, panel.title, self.panel_in + 0.3)
+                if len(self.plots) > 6:
+                    # Half of the time of drawing would go into small ticks.
+                    plot.minorticks_off()
+        wide_in, high_in = self.drawn.get_size_inches()
+        self.drawn.supxlabel(wrapped(x, wide_in - 0.3), fontsize=9)
+        self.drawn.supylabel(wrapped(y, high_in - 0.9), fontsize=9)
+        if colors is not None:
+            self._color_bar(*colors)
+        if has_legend:
+            legend(self.drawn, self.plots[0])
+        self._headline("; ".join(filter(None, notes)))
+        return self.drawn
+
+    def _headline(self, text: str) -> None:
+        """A line above all panels that explains what is drawn, in several lines if it would be wider than the figure.
+
+        It stands below the legend, which must be there already.
+        """
+        room = max(30, int((self.drawn.get_size_inches()[0] - 0.3) / 0.065))
+        above = 0
+        for key in self.drawn.legends:
+            if len(key.get_texts()) <= ABOVE:
+                rows = math.ceil(len(key.get_texts()) / key._ncols)  # type: ignore[attr-defined]
+                above = math.ceil((0.17 * rows + 0.08) / 0.135)
+        lines = fill(text, room)
+        # matplotlib makes room for the higher of legend and title, and puts both at the top.
+        self.drawn.suptitle("\n" * above + lines if lines else "", x=0.01, ha="left", color="#555555", fontsize=8)
+
+    def _color_bar(self, mappable: Any, label: str) -> None:
+        """The colours with their values, beside all panels."""
+        words = wrapped(label, self.drawn.get_size_inches()[1] - 0.7)
+        bar = self.drawn.colorbar(mappable, ax=self.plots, label=words, fraction=0.05, pad=0.02)
+        norm = mappable.norm
+        if isinstance(norm, LogNorm):
+            few = norm.vmax / norm.vmin < 300.0  # type: ignore[operator]
+            bar.locator = LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,))
+        elif isinstance(norm, AsinhNorm):
+            first, last = (
+                math.ceil(math.log10(3.0 * norm.linear_width)),
+                math.floor(math.log10(float(norm.vmax or 1.0))),
+            )
+            bar.locator = FixedLocator([0.0, *(10.0**power for power in range(first, last + 1))])
+        else:
+            bar.locator = MaxNLocator(6)
+        bar.formatter = FuncFormatter(plain_number)
+        bar.update_ticks()
+        bar.ax.yaxis.set_minor_formatter(NullFormatter())
+        bar.ax.grid(False)
+        bar.outline.set_linewidth(0.4)
 
 
-def name_panels(plots: Sequence[Plot], found: Sequence[Panel], width_in: float) -> None:
-    """Titles over panels, if there are several."""
-    for plot, panel in zip(plots, found, strict=True):
-        if panel.title:
-            title(plot, panel.title, width_in + 0.3)
-            if len(plots) > 6:
-                # Half of the time of drawing would go into small ticks.
-                plot.minorticks_off()
-
-
-def name_axes(drawn: Figure, x: str, y: str) -> None:
-    """Labels of the axes that all panels share."""
-    drawn.supxlabel(wrapped(x, drawn.get_size_inches()[0] - 0.3), fontsize=9)
-    drawn.supylabel(wrapped(y, drawn.get_size_inches()[1] - 0.9), fontsize=9)
-
-
-def headline(drawn: Figure, text: str) -> None:
-    """A line above all panels that explains what is drawn, in several lines if it would be wider than the figure.
-
-    It stands below the legend, which must be there already.
-    """
-    room = max(30, int((drawn.get_size_inches()[0] - 0.3) / 0.065))
-    above = 0
-    for legend in drawn.legends:
-        if len(legend.get_texts()) <= ABOVE:
-            rows = math.ceil(len(legend.get_texts()) / legend._ncols)  # type: ignore[attr-defined]
-            above = math.ceil((0.17 * rows + 0.08) / 0.135)
-    lines = fill(text, room)
-    # matplotlib makes room for the higher of legend and title, and puts both at the top.
-    drawn.suptitle("\n" * above + lines if lines else "", x=0.01, ha="left", color="#555555", fontsize=8)
+def draw_map(plot: Plot, values: FloatArray, **look: Any) -> None:
+    """A table of values as colours."""
+    rows, columns = values.shape
+    plot.set_facecolor(NO_DATA)
+    plot.pcolormesh(np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(values), **look)
+    plot.grid(False)
 
 
 def spread(n: npt.NDArray[np.int64], *, interval: bool, is_pooled: bool = False) -> str:
@@ -171,41 +214,11 @@ def color_scale(values: FloatArray) -> Normalize:
     return Normalize(low, high)
 
 
-def color_bar(drawn: Figure, plots: Sequence[Plot], mappable: Any, label: str) -> None:
-    """The colours with their values, beside all panels."""
-    bar = drawn.colorbar(
-        mappable, ax=list(plots), label=wrapped(label, drawn.get_size_inches()[1] - 0.7), fraction=0.05, pad=0.02
-    )
-    norm = mappable.norm
-    if isinstance(norm, LogNorm):
-        few = norm.vmax / norm.vmin < 300.0  # type: ignore[operator]
-        bar.locator = LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,))
-    elif isinstance(norm, AsinhNorm):
-        first, last = math.ceil(math.log10(3.0 * norm.linear_width)), math.floor(math.log10(float(norm.vmax or 1.0)))
-        bar.locator = FixedLocator([0.0, *(10.0**power for power in range(first, last + 1))])
-    else:
-        bar.locator = MaxNLocator(6)
-    bar.formatter = FuncFormatter(plain_number)
-    bar.update_ticks()
-    bar.ax.yaxis.set_minor_formatter(NullFormatter())
-    bar.ax.grid(False)
-    bar.outline.set_linewidth(0.4)
-
-
 def positions(axis: Axis) -> tuple[FloatArray, bool]:
     """Where the values of a key are on an axis, and whether that is logarithmic: the numbers, or else 0, 1, …."""
     if axis.numbers is None:
         return np.arange(len(axis.texts), dtype=np.float64), False
     return axis.numbers, bool((axis.numbers > 0.0).all()) and wants_log(axis.numbers.tolist())
-
-
-def scale_axis(plot: Plot, name: Literal["x", "y"], axis: Axis, room_in: float) -> None:
-    """Prepares an axis for the ``positions`` of a key."""
-    _, is_log = positions(axis)
-    if axis.numbers is None:
-        name_places(plot, name, axis.texts, room_in)
-    elif is_log:
-        log_axis(plot, name)
 
 
 def legend_texts(texts: Sequence[str], drawn: Figure) -> list[str]:
@@ -222,8 +235,3 @@ def pooled_note(grid: CellTable, whole: CellTable) -> str:
     """The keys whose values are combined."""
     gone = [whole.axes[key].words for key in whole.varying if key not in grid.axes]
     return f"all values of {', '.join(gone)} together" if gone else ""
-
-
-def joined(*parts: str) -> str:
-    """A sentence of parts; empty parts are omitted."""
-    return "; ".join(part for part in parts if part)

@@ -11,20 +11,13 @@ from matplotlib.figure import Figure
 
 from sojourn.figure import filenames
 from sojourn.figure.air import Air
-from sojourn.figure.airtime import Airtime
-from sojourn.figure.bars import Bars
-from sojourn.figure.distributions import Distributions
+from sojourn.figure.bars import MOST_LINES, Bars, Sweep
+from sojourn.figure.distributions import Distributions, Tradeoff
 from sojourn.figure.filenames import DEFAULT_FORMATS, MOST_ARMS, OVER
-from sojourn.figure.gains import Gains
 from sojourn.figure.style import save_all
-from sojourn.figure.sweep import MOST_LINES, Sweep
-from sojourn.figure.tail import Tail
-from sojourn.figure.timeseries import Timeseries
-from sojourn.figure.tradeoff import Tradeoff
-from sojourn.figure.windows import WindowsOverTime, windows_of
+from sojourn.figure.timeseries import Timeseries, WindowsOverTime, windows_of
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.metrics import drawn_queues, overview_metrics
-from sojourn.frame.results import Results
 from sojourn.frame.swept import words
 from sojourn.schema import DIRECTIONS
 
@@ -39,7 +32,7 @@ class Drawing:
     """Takes ``width``, as its method."""
 
 
-class Plots(Air, Airtime, Bars, Distributions, Gains, Sweep, Tail, Timeseries, Tradeoff, WindowsOverTime):
+class Plots(Air, Bars, Distributions, Sweep, Timeseries, Tradeoff, WindowsOverTime):
     r"""The figures of results; each is a matplotlib Figure, saved with ``savefig``.
 
     ``width="column"`` or ``"page"`` makes a figure as wide as one or both columns of a paper (3.5 and 7.16 inches): in
@@ -68,7 +61,10 @@ class Plots(Air, Airtime, Bars, Distributions, Gains, Sweep, Tail, Timeseries, T
     def overviews(self) -> Iterator[Drawing]:
         """The overviews: metrics over every swept key or, without a sweep, beside each other."""
         results = self._results
-        swept = swept_values(results)
+        swept: dict[str, set[str]] = {}
+        for arm in results.arms:
+            for key, value in arm.set.items():
+                swept.setdefault(key, set()).add(str(value))
         called = words(list(swept))
         for key in swept:
             others = len(results.arms) / len(swept[key])
@@ -78,7 +74,7 @@ class Plots(Air, Airtime, Bars, Distributions, Gains, Sweep, Tail, Timeseries, T
                 suffix, way = _way(queue)
                 yield Drawing(
                     file_name(f"{OVER}{called[key]}_{metric.name}{suffix}"),
-                    f"{_capital(metric.words)} over {called[key]}{way}",
+                    f"{metric.words[:1].upper() + metric.words[1:]} over {called[key]}{way}",
                     partial(self.over, key, metric.name, queue),
                 )
         if not swept and results.arms:
@@ -157,21 +153,8 @@ class Plots(Air, Airtime, Bars, Distributions, Gains, Sweep, Tail, Timeseries, T
         return save_all(staging, [(one.name, one.draw) for one in self.drawings()], formats)
 
 
-def swept_values(results: Results) -> dict[str, list[str]]:
-    """The swept keys and their values, in the order of the file."""
-    swept: dict[str, dict[str, None]] = {}
-    for arm in results.arms:
-        for key, value in arm.set.items():
-            swept.setdefault(key, {})[str(value)] = None
-    return {key: list(values) for key, values in swept.items()}
-
-
 def _way(queue: str) -> tuple[str, str]:
     """The end of a file's name, and of its caption, for a direction or a queue of a network."""
     if "/" in queue:
         return file_name(f"_{queue}"), f", queue {queue}"
     return ("", "") if queue == "down" else ("_up", ", upward direction")
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]

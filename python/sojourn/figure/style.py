@@ -26,10 +26,11 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from sojourn.figure.filenames import FORMATS
 from sojourn.figure.names import differing
 from sojourn.files.storage import Staging
-from sojourn.frame.carried import above_capacity
-from sojourn.frame.metrics import Metric
+from sojourn.frame.groups import above_capacity
+from sojourn.frame.metrics import Metric, has_queue
 from sojourn.frame.notes import Note
 from sojourn.frame.results import Results
+from sojourn.frame.statistics import FloatArray
 
 _UNDATED: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
@@ -321,6 +322,17 @@ def legend(drawn: Figure, axes: Axes) -> None:
     )
 
 
+def draw_line(
+    axes: Axes, x: FloatArray, ends: Sequence[FloatArray], look: Look, label: str, *, band: bool, size: float = 0.0
+) -> None:
+    """A line, with marks of a size, between its lower and its upper end, which are drawn as a band."""
+    low, middle, high = ends
+    marks: dict[str, Any] = {"marker": look.marker, "markersize": size} if size else {}
+    axes.plot(x, middle, color=look.color, linestyle=look.dashes, label=label, **marks)
+    if band:
+        axes.fill_between(x, low, high, color=look.color, alpha=0.15, linewidth=0)
+
+
 def note(axes: Axes, *parts: str) -> None:
     """A line above the axes that explains the marks; empty parts are omitted."""
     text = "; ".join(part for part in parts if part)
@@ -377,15 +389,18 @@ def plain_number(value: float, _known: int | None = None) -> str:
     return f"{value:g}"
 
 
-def log_axis(axes: Axes, name: Literal["x", "y"]) -> None:
-    """A logarithmic axis with plain numbers: 1, 2, 5, 10 …, or powers of ten if those would be too many."""
+def log_axis(axes: Axes, name: Literal["x", "y"], few: float = 300.0) -> None:
+    """A logarithmic axis with plain numbers: 1, 2, 5, 10 …, or powers of ten if those would be too many.
+
+    They are if the ends of the axis differ by the factor ``few`` or more.
+    """
     if name == "x":
         axes.set_xscale("log")
     else:
         axes.set_yscale("log")
     axis = axes.xaxis if name == "x" else axes.yaxis
     low, high = sorted(axis.get_view_interval())
-    subs = (1.0, 2.0, 5.0) if low > 0.0 and high / low < 300.0 else (1.0,)
+    subs = (1.0, 2.0, 5.0) if low > 0.0 and high / low < few else (1.0,)
     axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(FuncFormatter(plain_number))
     axis.set_minor_formatter(NullFormatter())
@@ -416,3 +431,34 @@ def save_all(
 ) -> list[Path]:
     """Draws figures, given with their names, and stages them in each format; ``made_of`` as for ``Staging.add``."""
     return [path for name, draw in drawings for path in save(staging, name, draw(), formats, made_of)]
+
+
+class OfResults:
+    """Results to be drawn. A mark is a class of its file, whose methods are figures; ``plots.Plots`` has them all."""
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+
+    @property
+    def _looks(self) -> list[Look]:
+        """How its arms are drawn."""
+        return looks_of([arm.discipline for arm in self._results.arms])
+
+    def _checked_queue(self, queue: str) -> str:
+        if not (isinstance(queue, str) and any(has_queue(run.summary, queue) for run in self._results.runs)):
+            raise ValueError(f'queue: got "{queue}"; must be one of {", ".join(self._results.queues)}')
+        return queue
+
+    def _wifi_link(self, link: str | None) -> str:
+        known = self._wifi_links()
+        name = link if link is not None else next(iter(known), "")
+        if name not in known:
+            raise ValueError(f'link: got "{name}"; must be one that is Wi-Fi: {", ".join(known) or "there is none"}')
+        return name
+
+    def _wifi_links(self) -> list[str]:
+        """The names of the links that are Wi-Fi."""
+        links: dict[str, None] = {}
+        for run in self._results.runs:
+            links.update((name, None) for name, link in run.summary["links"].items() if "stations" in link)
+        return list(links)

@@ -1,18 +1,20 @@
-"""Sojourn time and goodput over simulated time."""
+"""Sojourn time, goodput and congestion windows over simulated time."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from sojourn.figure.of_results import OfResults
 from sojourn.figure.style import (
+    COLORS,
+    OfResults,
     Width,
+    draw_line,
     figure,
     from_zero,
     legend,
@@ -20,15 +22,26 @@ from sojourn.figure.style import (
     looks_of,
     note,
     style,
+    title,
     wants_log,
     way,
     where,
+    wrapped,
 )
 from sojourn.frame import series
+from sojourn.frame.arrow import numbers
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.results import Arm, Direction, Results, Run
 from sojourn.frame.series import Series
 from sojourn.frame.statistics import FloatArray, mean_interval
+from sojourn.schema import Flow
+
+MOST_FLOWS = len(COLORS)
+"""Flows that are drawn, the first of the file with a window."""
+MOST_PANELS = 6
+"""Arms that are drawn, a panel each."""
+RECOVERY = 3
+"""From this state on lost segments are repaired."""
 
 
 class NotRecordedError(ValueError):
@@ -50,7 +63,7 @@ def _figure(
     direction: str,
     *notes: str,
 ) -> Figure:
-    over_repeats = _mean_over_repeats if middle == "mean" else _median_over_repeats
+    over_repeats = mean_over_repeats if middle == "mean" else _median_over_repeats
     band = {"mean": "mean, in the band of its 95 % interval", "median": "median, in the band of all repeats"}[middle]
     with style():
         drawn = figure(width=width)
@@ -63,10 +76,8 @@ def _figure(
         floor = _floor(typical, bands) if is_log else 0.0
         looks = looks_of([arm.discipline for arm in results.arms])
         for arm, look, (t_s, values), band_of in zip(results.arms, looks, found, bands, strict=True):
-            low, line, high = (np.maximum(one, floor) for one in band_of)
-            axes.plot(t_s, line, label=arm.title, color=look.color, linestyle=look.dashes)
-            if len(values) > 1:
-                axes.fill_between(t_s, low, high, color=look.color, alpha=0.15, linewidth=0)
+            ends = [np.maximum(one, floor) for one in band_of]
+            draw_line(axes, t_s, ends, look, arm.title, band=len(values) > 1)
         axes.set(xlabel="time [s]", ylabel=label)
         below = ""
         if is_log:
@@ -88,7 +99,7 @@ def _floor(typical: Sequence[float], bands: Sequence[tuple[FloatArray, FloatArra
     return max(min(value for value in typical if value > 0.0) / 10, top / 1e4)
 
 
-def _mean_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def mean_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(lower end, mean, upper end) of the mean's interval in each bin; NaN if no repeat has a value."""
     intervals = [mean_interval(column) for column in values.T]
     low, line, high = np.array([(one.low, one.middle, one.high) for one in intervals]).T
@@ -151,3 +162,95 @@ class Timeseries(OfResults):
             where(results, metric_called("goodput_bps"), direction),
             "what waited behind a lost segment counts when that arrives",
         )
+
+
+class Windows(NamedTuple):
+    """A flow's congestion state at the ends of bins."""
+
+    name: str
+    t_s: FloatArray
+    cwnd: FloatArray
+    ssthresh: FloatArray
+    pacing_mbps: FloatArray
+    state: FloatArray
+
+
+def windows_of(run: Run) -> list[Windows]:
+    """The congestion state of every flow that has a window, in the order of the file.
+
+    Raises
+    ------
+    NotRecordedError
+        The experiment has no ``[record] series``.
+    """
+    table = run.flow_series()
+    if table is None:
+        raise NotRecordedError('no time series was recorded; ask for one with [record] series = "100 ms"')
+    flows = run.summary["flows"]
+    columns = {name: numbers(table, name).reshape(-1, len(flows)) for name in _COLUMNS if name in table.column_names}
+    unknown = np.full_like(columns["cwnd_segments"], np.nan)
+    found = []
+    for number, flow in enumerate(flows):
+        cwnd = columns["cwnd_segments"][:, number]
+        if not np.isnan(cwnd).all():
+            t_s = columns["time_s"][:, number]
+            width_s = t_s[1] - t_s[0] if len(t_s) > 1 else 0.0
+            ssthresh, pacing, state = (columns.get(name, unknown)[:, number] for name in _COLUMNS[2:])
+            found.append(Windows(_name(run, flow), t_s + width_s, cwnd, ssthresh, pacing / 1e6, state))
+    return found
+
+
+_COLUMNS = ("time_s", "cwnd_segments", "ssthresh_segments", "pacing_bps", "state")
+
+
+def _name(run: Run, flow: Flow) -> str:
+    """A flow's group, with its direction and its number if the group has others."""
+    alike = [one for one in run.summary["flows"] if one["traffic"] == flow["traffic"]]
+    direction = f" {flow['direction']}" if len({one["direction"] for one in alike}) > 1 else ""
+    return f"{flow['name']}{direction}" + (f" {flow['flow'] + 1}" if len(alike) > 1 else "")
+
+
+class WindowsOverTime(OfResults):
+    """Congestion windows over time."""
+
+    def windows(self, *, width: Width | None = None) -> Figure:
+        """Congestion windows and pacing rates over time, the first run of every arm: a line per flow, with repairs."""
+        results = self._results
+        arms = results.arms[:MOST_PANELS]
+        of_arms = [windows_of(arm.runs[0]) for arm in arms]
+        paced = [any(not np.isnan(one.pacing_mbps).all() for one in found) for found in of_arms]
+        with style():
+            heights = [share for paces in paced for share in ([1.7, 1.1] if paces else [1.7])]
+            drawn = figure(7.2, 0.8 + sum(heights), width=width, rows=len(heights))
+            ratios = {"height_ratios": heights}
+            panels = iter(drawn.subplots(len(heights), 1, sharex=True, squeeze=False, gridspec_kw=ratios)[:, 0])
+            for arm, found, paces in zip(arms, of_arms, paced, strict=True):
+                axes = next(panels)
+                for one, color in zip(found, COLORS, strict=False):
+                    axes.plot(one.t_s, one.cwnd, color=color, label=one.name)
+                    axes.plot(one.t_s, one.ssthresh, color=color, linestyle=":", linewidth=0.8)
+                    repairs = one.state >= RECOVERY
+                    axes.plot(one.t_s[repairs], one.cwnd[repairs], "x", color=color, markersize=4)
+                axes.set_ylabel("segments", fontsize=9)
+                if len(arms) > 1:
+                    title(axes, arm.title, float(drawn.get_figwidth()))
+                if paces:
+                    below = next(panels)
+                    for one, color in zip(found, COLORS, strict=False):
+                        below.plot(one.t_s, one.pacing_mbps, color=color)
+                    below.set_ylabel("Mbit/s", fontsize=9)
+            for axes in drawn.axes:
+                # A first slow start may end far above all that follows.
+                from_zero(axes)
+                axes.margins(x=0)
+            count = max(map(len, of_arms))
+            left_out = [f"the first {MOST_FLOWS} of {count} flows"] if count > MOST_FLOWS else []
+            left_out += (
+                [f"the first {MOST_PANELS} of {len(results.arms)} arms"] if len(results.arms) > MOST_PANELS else []
+            )
+            words = ["congestion window; dotted: slow start threshold; ×: losses are repaired"]
+            words += ["Mbit/s: pacing rate"] if any(paced) else []
+            text = wrapped("; ".join([*words, *left_out]), float(drawn.get_figwidth()))
+            drawn.supxlabel("time [s]\n" + text, fontsize=8)
+            legend(drawn, drawn.axes[0])
+            return drawn

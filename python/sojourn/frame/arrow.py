@@ -1,4 +1,7 @@
-"""Columns and tables of Arrow, made without pandas."""
+"""Columns and tables of Arrow, made without pandas; rows as CSV.
+
+In CSV texts are in quotes, numbers have as many digits as tell them apart, and no value is an empty field.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,14 @@ from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from sojourn.frame.csvfile import plain
 from sojourn.frame.later import np, npt, pa
 
 if TYPE_CHECKING:
     from sojourn.frame.results import Run
+
+
+import math
+from decimal import Decimal
 
 RUN_COLUMNS = ["run", "label", "seed"]
 """The first columns of a recorded table of several runs."""
@@ -86,3 +92,50 @@ def without_formulas(table: pa.Table) -> pa.Table:
             texts = [None if text is None else plain(text) for text in table[field.name].to_pylist()]
             table = table.set_column(index, field.name, values_as_arrow(texts))
     return table
+
+
+def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
+    """The rows under a line of their keys; a row may lack keys of others.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe in front.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [",".join(_quoted(name) for name in names)]
+    # A column with a fraction in it has no whole numbers.
+    whole = {name for name in names if all(isinstance(row.get(name), int | None) for row in rows)}
+    lines += [",".join(_field(row.get(name), name in whole) for name in names) for row in rows]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def plain(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def _field(value: object, whole: bool) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value) if whole else _number(float(value))
+    return _quoted(plain(str(value)))
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _number(value: float) -> str:
+    """The shortest digits that give the number back; with an exponent below 1e-6 and from 1e10 on."""
+    if 1e-4 <= abs(value) < 1e10 or not math.isfinite(value):
+        return repr(value).removesuffix(".0")
+    shortest = Decimal(repr(value)).normalize()
+    sign, digits, power = shortest.as_tuple()
+    if value == 0.0:
+        return "-0" if sign else "0"
+    exponent = len(digits) - 1 + int(power)
+    if -7 < exponent < 10:
+        return format(shortest, "f")
+    whole, rest = str(digits[0]), "".join(map(str, digits[1:]))
+    return f"{'-' * sign}{whole}{'.' * bool(rest)}{rest}e{exponent:+}"

@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sojourn import _core
-from sojourn.frame.columns import Measure, is_of_queue, measure
-from sojourn.frame.intervals import Intervals, median_intervals, ranges
 from sojourn.frame.later import pa
-from sojourn.frame.statistics import FloatArray
+from sojourn.frame.registry import Measure, is_of_queue, measure
+from sojourn.frame.statistics import FloatArray, Intervals, median_intervals, ranges
 from sojourn.frame.swept import SHOWN, Quantity, quantity
 
 LABEL = "label"

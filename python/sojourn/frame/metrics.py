@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -201,20 +201,20 @@ def drawn_queues(results: Results) -> tuple[str, ...]:
     if not results.has_several_links:
         return results.directions
     delay = metric_called("sojourn_p95_ms")
-    return _largest(delay, results.queues, results, MOST_QUEUES)
+    return _largest(dict.fromkeys(results.queues, delay), results, MOST_QUEUES)
 
 
-def _largest(metric: Metric, queues: Sequence[str], results: Results, most: int) -> tuple[str, ...]:
-    """The queues in which some run has the largest values, in their order."""
-    runs = [run.summary for run in results.runs]
-    top = {
-        queue: max(
-            (value for run in runs if has_queue(run, queue) and (value := metric.value(run, queue)) > 0), default=0
-        )
-        for queue in queues
-    }
-    kept = sorted(queues, key=lambda queue: -top[queue])[:most]
-    return tuple(queue for queue in queues if queue in kept)
+def _largest(of: Mapping[str, Metric], results: Results, most: int) -> tuple[str, ...]:
+    """The queues, or groups, in which some run has the largest values of their metric, in their order."""
+
+    def top(name: str) -> float:
+        runs = [run.summary for run in results.runs]
+        queue = "down" if of[name].group else name
+        values = [of[name].value(run, queue) for run in runs if of[name].group or has_queue(run, queue)]
+        return max((value for value in values if value > 0), default=0.0)
+
+    kept = sorted(of, key=top, reverse=True)[:most]
+    return tuple(name for name in of if name in kept)
 
 
 def overview_metrics(results: Results) -> list[tuple[Metric, str]]:
@@ -260,11 +260,7 @@ def _of_routes(results: Results, of_groups: Sequence[Metric]) -> list[Metric]:
         for metric in of_groups:
             if metric.declared.name == name:
                 found.setdefault(metric.group, metric)
-    top = {
-        group: max((value for run in results.runs if (value := metric.value(run.summary, "down")) > 0), default=0.0)
-        for group, metric in found.items()
-    }
-    kept = sorted(found, key=lambda group: -top[group])[:MOST_ROUTES]
+    kept = _largest(found, results, MOST_ROUTES)
     return [found[group] for group in results.groups.titles if group in kept]
 
 

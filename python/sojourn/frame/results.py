@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,13 +15,14 @@ from sojourn.files.extras import missing
 from sojourn.files.typed import json_text
 from sojourn.frame.arrow import table_of, with_run_columns
 from sojourn.frame.groups import GroupIndex
-from sojourn.frame.intervalframe import IntervalFrame, interval_frame
 from sojourn.frame.later import pa
 from sojourn.frame.metrics import Metric, columns, has_queue, metric_called, queue_at, queues
+from sojourn.frame.statistics import median_interval
 from sojourn.frame.swept import number_columns, setting_text
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     from rich.table import Table
 
     from sojourn.figure.plots import Plots
@@ -368,3 +370,60 @@ class Results:
         from sojourn.store.folder import save
 
         return save(self, directory, plots=plots, formats=formats)
+
+
+class IntervalFrame:
+    """A table that every library of data frames reads: it offers Arrow's C stream, ``__arrow_c_stream__``.
+
+    The columns are ``label``, the swept keys (and ``case``), with several links ``link``, then ``direction``,
+    ``metric``, ``median``, ``low``, ``high`` (the 95 % interval; of one repeat, the value itself) and ``n``, the
+    number of repeats.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def to_arrow(self) -> pa.Table:
+        """As an Arrow table."""
+        return self._table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """As a pandas frame; pandas must be installed."""
+        return cast("pd.DataFrame", self._table.to_pandas())
+
+    def to_polars(self) -> pl.DataFrame:
+        """As a polars frame; polars must be installed."""
+        import polars as pl
+
+        return cast("pl.DataFrame", pl.from_arrow(self._table))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def __repr__(self) -> str:
+        names = ", ".join(self._table.column_names)
+        return f"<{len(self)} medians with intervals; columns {names}; .to_pandas(), .to_polars(), .to_arrow()>"
+
+
+def interval_frame(results: Results, metrics: Sequence[Metric]) -> IntervalFrame:
+    """The medians of metrics; those that an arm does not have are left out."""
+    rows: list[dict[str, Any]] = []
+    for arm in results.arms:
+        cell = {"label": arm.label} | arm.set
+        cell |= {name: number for name, number in number_columns(arm.set).items() if name not in cell}
+        queues = [queue for queue in results.queues if has_queue(arm.runs[0].summary, queue)]
+        for queue in queues:
+            link, _, direction = queue.rpartition("/")
+            for metric in metrics:
+                if metric.is_of_run and queue != queues[0]:
+                    continue
+                where = {"link": "" if metric.is_of_run else link} if link else {}
+                where["direction"] = "" if metric.is_of_run else direction
+                found = median_interval([metric.value(run.summary, queue) for run in arm.runs])
+                if not math.isnan(found.middle):
+                    values = {"median": found.middle, "low": found.low, "high": found.high, "n": found.n}
+                    rows.append(cell | where | {"metric": metric.name} | values)
+    return IntervalFrame(table_of(rows))

@@ -1,8 +1,9 @@
-"""Time series and per-packet values from the recorded tables, in the units of figures."""
+"""Time series, per-packet values and transmissions on Wi-Fi from the recorded tables, in the units of figures."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
@@ -21,6 +22,12 @@ FATES = {
     "dropped, reason unknown": 4,
 }
 """The ``fate`` column of recorded packets."""
+ACCESS_POINT = "access point"
+
+
+Outcome = Literal["answered", "unanswered", "collision"]
+OUTCOMES = get_args(Outcome)
+"""The outcomes of a transmission, by their number in a recorded table."""
 
 
 class Series(NamedTuple):
@@ -236,3 +243,66 @@ def binned(found: Series, bin_s: float) -> Series:
 def _middle(start_s: FloatArray) -> FloatArray:
     half_s = (start_s[1] - start_s[0]) / 2 if start_s.size > 1 else 0.0
     return start_s + half_s
+
+
+@dataclass(frozen=True)
+class Transmissions:
+    """Transmissions of a cell, in the order in which they ended."""
+
+    stations: tuple[str, ...]
+    """The names of the cell's stations."""
+    sender: npt.NDArray[np.int64]
+    """0: the access point; from 1 on, the stations."""
+    station: npt.NDArray[np.int64]
+    """The station that it was sent to or by, from 1 on."""
+    outcome: npt.NDArray[np.int64]
+    frames: npt.NDArray[np.int64]
+    waiting_since_s: npt.NDArray[np.float64]
+    """When its sender began to contend for the medium."""
+    start_s: npt.NDArray[np.float64]
+    end_s: npt.NDArray[np.float64]
+    """The end of the answer."""
+
+    def of_sender(self, name: str) -> Transmissions:
+        """Those of ``ACCESS_POINT`` or of a station."""
+        return self._only(self.sender == (0 if name == ACCESS_POINT else self._number(name)))
+
+    def of_station(self, name: str) -> Transmissions:
+        """Those to or from a station."""
+        return self._only(self.station == self._number(name))
+
+    def where(self, outcome: Outcome) -> Transmissions:
+        """Those with this outcome."""
+        return self._only(self.outcome == OUTCOMES.index(outcome))
+
+    def within(self, from_s: float, until_s: float) -> Transmissions:
+        """Those that their sender contended for, or sent, in this part of a run."""
+        return self._only((self.end_s > from_s) & (self.waiting_since_s < until_s))
+
+    def waits(self) -> Transmissions:
+        """The times before them in which their senders contended, as if these were transmissions."""
+        return replace(self, start_s=self.waiting_since_s, end_s=self.start_s)
+
+    def frames_of(self, name: str, direction: Direction) -> npt.NDArray[np.int64]:
+        """The number of frames of each transmission to (down) or from (up) a station."""
+        own = self.of_station(name)
+        return own._only((own.sender == 0) == (direction == "down")).frames
+
+    def _number(self, name: str) -> int:
+        return self.stations.index(name) + 1
+
+    def _only(self, which: npt.NDArray[np.bool_]) -> Transmissions:
+        return Transmissions(self.stations, *(getattr(self, one.name)[which] for one in fields(self)[1:]))
+
+
+def transmissions(run: Run, link: str) -> Transmissions | None:
+    """The transmissions on a link; None unless ``[record] medium = true``."""
+    table = run.medium()
+    if table is None:
+        return None
+    links = run.summary["links"]
+    own = numbers(table, "link") == list(links).index(link)
+    names = ("sender", "station", "outcome", "frames", "waiting_since_ns", "start_ns", "end_ns")
+    columns: dict[str, Any] = {name: np.asarray(numbers(table, name)[own], dtype=np.int64) for name in names}
+    in_units = [column / 1e9 if name.endswith("_ns") else column for name, column in columns.items()]
+    return Transmissions(tuple(links[link]["stations"]), *in_units)

@@ -1,11 +1,17 @@
-"""Statistics over repeats: medians and means with their confidence intervals, and curves from quantiles."""
+"""Medians, means and shifts with their intervals, distributions, ranks, rounded numbers.
+
+- ``p_value``: the exact rank-sum test (Wilcoxon 1945; Mann and Whitney 1947)
+- ``shift``: the difference between two samples by ranks, and its interval (Hodges and Lehmann 1963; Moses 1965)
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TypeAlias
 
 from sojourn.frame.later import np, npt
@@ -15,6 +21,12 @@ FloatArray: TypeAlias = "npt.NDArray[np.float64]"
 
 CONFIDENCE = 0.95
 _RESAMPLES = 10_000
+_AT_ONCE = 20_000_000
+"""Most numbers in memory while the intervals of some cells are determined."""
+_LARGEST = 1e15
+"""From here on no number of a result has decimal places."""
+_LARGE = 2500
+"""Pairs above which the distribution of the rank sum is taken as normal."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,11 @@ class Interval:
     def within(self, least: float, most: float) -> Interval:
         """Its part in which the true value can be, which covers that as often (Mandelkern 2002, Stat. Sci.)."""
         return Interval(self.middle, min(max(self.low, least), most), max(min(self.high, most), least), self.n)
+
+
+def or_none(value: float) -> float | None:
+    """A number for JSON, which has none that is not finite."""
+    return value if math.isfinite(value) else None
 
 
 @lru_cache(maxsize=64)
@@ -65,6 +82,70 @@ def median_interval(values: Sequence[float]) -> Interval:
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(medians, [tail, 1.0 - tail])
     return Interval(middle, float(low), float(high), len(numbers))
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Medians of cells with their confidence intervals, as four arrays with a value per cell; NaN without runs."""
+
+    middle: FloatArray
+    low: FloatArray
+    high: FloatArray
+    n: npt.NDArray[np.int64]
+
+
+def median_intervals(values: FloatArray, cell_of: npt.NDArray[np.int64], cells: int) -> Intervals:
+    """The intervals of ``median_interval`` for very many cells at once.
+
+    ``cell_of`` names the cell of each value. NaN values are ignored.
+    """
+    known = ~np.isnan(values)
+    values, cell_of = values[known], cell_of[known]
+    n = np.bincount(cell_of, minlength=cells)
+    found = Intervals(np.full(cells, np.nan), np.full(cells, np.nan), np.full(cells, np.nan), n)
+    order = np.lexsort((values, cell_of))
+    ordered = values[order]
+    first = np.concatenate([[0], np.cumsum(n)[:-1]])
+    for count in np.unique(n[n > 0]):
+        members = np.flatnonzero(n == count)
+        step = max(1, _AT_ONCE // len(median_pairs(int(count))[0]))
+        for begin in range(0, len(members), step):
+            some = members[begin : begin + step]
+            sample = ordered[first[some][:, None] + np.arange(count)]
+            found.middle[some] = (sample[:, (count - 1) // 2] + sample[:, count // 2]) / 2.0
+            found.low[some], found.high[some] = _ends(sample, int(count))
+    return found
+
+
+def ranges(found: Intervals, values: FloatArray, cell_of: npt.NDArray[np.int64]) -> Intervals:
+    """The same medians, each with the least and the largest of its values instead of its interval."""
+    low, high = np.full(len(found.n), np.inf), np.full(len(found.n), -np.inf)
+    np.fmin.at(low, cell_of, values)
+    np.fmax.at(high, cell_of, values)
+    empty = found.n == 0
+    return replace(found, low=np.where(empty, np.nan, low), high=np.where(empty, np.nan, high))
+
+
+def _ends(sample: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """The interval of each row of sorted values."""
+    below, above, times = median_pairs(count)
+    medians = (sample[:, below] + sample[:, above]) / 2.0
+    order = np.argsort(medians, axis=1, kind="stable")
+    medians = np.take_along_axis(medians, order, axis=1)
+    upto = np.cumsum(times[order], axis=1)
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, high = (_at(medians, upto, level) for level in (tail, 1.0 - tail))
+    return low, high
+
+
+def _at(medians: FloatArray, upto: npt.NDArray[np.int64], level: float) -> FloatArray:
+    """The quantile of values that occur repeatedly, interpolated linearly as ``numpy.quantile`` does."""
+    position = level * (int(upto[0, -1]) - 1)
+    before = int(position)
+    rows = np.arange(len(medians))
+    ends = [medians[rows, (upto <= at).sum(axis=1)] for at in (before, before + 1)]
+    result: FloatArray = ends[0] + (ends[1] - ends[0]) * (position - before)
+    return result
 
 
 def mean_interval(values: Sequence[float] | FloatArray) -> Interval:
@@ -167,3 +248,78 @@ def _around(grid: FloatArray, values: FloatArray, levels: FloatArray) -> tuple[F
     known = after > first
     below = np.where(known, levels[np.minimum(first, levels.size - 1)], between)
     return below, np.where(known, levels[after - 1], between)
+
+
+def fixed(value: float, digits: int, sign: str = "") -> str:
+    """``value`` with so many decimal places; ``sign="+"`` is that of format. Python itself rounds halves to even."""
+    if not math.isfinite(value) or abs(value) >= _LARGEST:
+        return f"{value:{sign}.{digits}f}"
+    exact = Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    return f"{exact:{sign}.{digits}f}"
+
+
+def p_value(first: Sequence[float], second: Sequence[float]) -> float:
+    """The two-sided probability of ranks as uneven as these, or more, if both samples are of one distribution.
+
+    Exact with equal values too: their ranks are the mean of those they take up, and every choice of ranks for the first
+    sample is counted.
+    """
+    values = sorted([*first, *second])
+    # Twice the mean rank, which is a whole number.
+    doubled = {value: 2 * values.index(value) + 1 + values.count(value) for value in set(values)}
+    # ways[taken, total]: of how many choices of so many values the doubled ranks sum up to that.
+    ways = np.zeros((len(first) + 1, 1 + sum(doubled[value] for value in values)))
+    ways[0, 0] = 1.0
+    for value in values:
+        rank = doubled[value]
+        ways[1:, rank:] += ways[:-1, :-rank]
+    totals = ways[len(first)]
+    # Twice the mean of twice the sum of the ranks, again a whole number.
+    middle = 2 * len(first) * (len(values) + 1)
+    observed = abs(2 * sum(doubled[value] for value in first) - middle)
+    uneven = np.abs(2 * np.arange(len(totals)) - middle) >= observed
+    return float(totals[uneven].sum() / totals.sum())
+
+
+def shift(first: Sequence[float], second: Sequence[float], confidence: float) -> Interval:
+    """The median of all differences between a value of ``second`` and one of ``first``, and its interval.
+
+    The interval has at least this confidence whatever the distribution is, if both samples have the same but for the
+    shift. It is infinite if there are too few values for it (``fewest``); ``n`` is the size of the smaller sample.
+    """
+    differences = np.sort(np.subtract.outer(np.asarray(second, float), np.asarray(first, float)), axis=None)
+    size = min(len(first), len(second))
+    if size == 0:
+        return Interval(math.nan, -math.inf, math.inf, 0)
+    middle = float(np.median(differences))
+    left_out = _left_out(len(first), len(second), confidence)
+    if left_out < 0:
+        return Interval(middle, -math.inf, math.inf, size)
+    return Interval(middle, float(differences[left_out]), float(differences[-1 - left_out]), size)
+
+
+def fewest(confidence: float) -> int:
+    """The fewest values in each of two samples for which ``shift`` has an interval of this confidence."""
+    size = 1
+    while _left_out(size, size, confidence) < 0:
+        size += 1
+    return size
+
+
+@lru_cache(maxsize=512)
+def _left_out(first: int, second: int, confidence: float) -> int:
+    """How many of the sorted differences lie outside of the interval at each end; negative if there is none."""
+    tail = (1.0 - confidence) / 2.0
+    pairs = first * second
+    if pairs > _LARGE:
+        deviation = math.sqrt(pairs * (first + second + 1) / 12.0)
+        return math.floor(pairs / 2.0 - NormalDist().inv_cdf(1.0 - tail) * deviation) - 1
+    # ways[taken][total]: of how many choices of so many ranks, counted from 0, the sum is that.
+    ways = np.zeros((first + 1, 1 + first * (first + second)))
+    ways[0, 0] = 1.0
+    for rank in range(first + second):
+        ways[1:, rank:] += ways[:-1, : ways.shape[1] - rank].copy()
+    least = first * (first - 1) // 2
+    totals = ways[first, least : least + pairs + 1]
+    below = np.cumsum(totals) / totals.sum()
+    return int(np.searchsorted(below, tail, side="right")) - 1

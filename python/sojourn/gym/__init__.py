@@ -10,8 +10,7 @@
 
 | file | content |
 | --- | --- |
-| ``episodes`` | what an environment does and sees: keys, numbers, reward; the run of each episode |
-| ``environment``, ``vector`` | one run, and many |
+| ``environment`` | what a controller does and sees: keys, numbers, reward; one run, and many |
 | ``flows`` | an agent of PettingZoo per flow; ``from sojourn.gym.flows import Flows`` |
 """
 
@@ -22,14 +21,12 @@ try:
 except ModuleNotFoundError as error:
     raise missing(error) from None
 
-from sojourn.gym.environment import AQM
-from sojourn.gym.episodes import Seen, power
-from sojourn.gym.vector import AQMVector
+from sojourn.gym.environment import AQM, AQMVector, Seen, power
 
 __all__ = ["AQM", "AQMVector", "Seen", "power"]
 
 gymnasium.register(
     "sojourn/AQM-v0",
     entry_point="sojourn.gym.environment:AQM",
-    vector_entry_point="sojourn.gym.vector:AQMVector",
+    vector_entry_point="sojourn.gym.environment:AQMVector",
 )

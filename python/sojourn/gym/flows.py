@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from sojourn import _core
 from sojourn.files.extras import missing
-from sojourn.gym.episodes import Episodes, Seen
+from sojourn.gym.environment import Episodes, Seen
 from sojourn.runs.plan import plan
 from sojourn.runs.user_aqm import congestion_control
 
@@ -48,16 +49,12 @@ class _Agent:
         return max(self.windows.get(self.group, 2), 2)
 
 
+@cache
 def _name(group: int) -> str:
     """The congestion control of a group, which is registered when it is first asked for."""
     name = f"agent_{group}"
-    if name not in _registered:
-        _registered.add(name)
-        congestion_control(name)(type(f"Agent{group}", (_Agent,), {"group": group}))
+    congestion_control(name)(type(f"Agent{group}", (_Agent,), {"group": group}))
     return name
-
-
-_registered: set[str] = set()
 
 
 class Flows(ParallelEnv[str, Observed, npt.NDArray[np.float32]]):  # type: ignore[misc] # PettingZoo has no types

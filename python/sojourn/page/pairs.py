@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from sojourn.frame.metrics import Metric, group_metrics, of_queues
 from sojourn.frame.pairs import Difference, differences
 from sojourn.frame.results import Results
-from sojourn.frame.rounding import fixed
-from sojourn.frame.statistics import CONFIDENCE
+from sojourn.frame.statistics import CONFIDENCE, fixed
 from sojourn.page.tables import Sheet, groups_sheet, queue_heading, swept_keys, words_of
 
 

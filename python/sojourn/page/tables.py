@@ -15,8 +15,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from sojourn.frame.carried import above_capacity, links_of
-from sojourn.frame.groups import shown_groups
+from sojourn.frame.groups import above_capacity, links_of, shown_groups
 from sojourn.frame.metrics import (
     Metric,
     has_queue,
@@ -30,8 +29,7 @@ from sojourn.frame.metrics import (
 )
 from sojourn.frame.registry import Declared, declared
 from sojourn.frame.results import Arm, Results, Run
-from sojourn.frame.rounding import fixed
-from sojourn.frame.statistics import Interval, interval_note, median_interval
+from sojourn.frame.statistics import Interval, fixed, interval_note, median_interval
 
 EXPENDABLE = (
     "sojourn_mean_ms",

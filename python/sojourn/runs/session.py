@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sojourn import _core
-from sojourn.frame.given import time_s
 from sojourn.frame.results import Results
-from sojourn.frame.swept import as_in_file
+from sojourn.frame.swept import as_in_file, time_s
 from sojourn.runs.execution import as_run
 from sojourn.runs.plan import one_of, plan
 

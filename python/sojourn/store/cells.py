@@ -10,12 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sojourn import _core
-from sojourn.figure.heatmap import Heatmap
-from sojourn.figure.pareto import Pareto
-from sojourn.figure.sensitivity import sensitivity
-from sojourn.figure.smallmultiples import Lines
+from sojourn.figure.grids import OfGrid, sensitivity
 from sojourn.figure.style import Width
-from sojourn.figure.surface import Surface
 from sojourn.frame.arrow import numbers
 from sojourn.frame.cells import LABEL, CellTable, axis_of
 from sojourn.frame.later import duckdb, pa
@@ -150,7 +146,7 @@ class Grid(CellTable):
         return Pictures(self, self.plans)
 
 
-class Pictures(Heatmap, Lines, Pareto, Surface):
+class Pictures(OfGrid):
     """The pictures of a grid; each is a matplotlib Figure, saved with ``savefig``.
 
     Keys are ``"label"``, the queue under test, and the swept keys, ``"link.rate"``. Metrics are columns of the store.

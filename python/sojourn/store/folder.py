@@ -14,7 +14,7 @@ from sojourn.files import bounded, typed
 from sojourn.files.bounded import LARGEST_RESULTS
 from sojourn.files.manifest import Manifest
 from sojourn.files.storage import Staging
-from sojourn.frame.csvfile import csv_text
+from sojourn.frame.arrow import csv_text
 from sojourn.frame.later import pa
 from sojourn.frame.pairs import difference_rows
 from sojourn.frame.results import Recorded, Results, Run

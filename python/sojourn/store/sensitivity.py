@@ -8,7 +8,7 @@ import tomllib
 import numpy as np
 
 from sojourn import _core
-from sojourn.figure.sensitivity import Indices
+from sojourn.figure.grids import Indices
 from sojourn.frame.cells import LABEL, CellTable
 from sojourn.frame.statistics import CONFIDENCE, FloatArray
 from sojourn.runs.designs import POINTS, problem, salib

@@ -8,10 +8,52 @@ A study is a folder with ``claims.toml`` (the published results), ``study.toml``
 has no code of its own.
 """
 
-from sojourn.studies.catalogue import available, find
+from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from sojourn._core import ExperimentError
 from sojourn.studies.claims import Verdict
-from sojourn.studies.recipe import Study
+from sojourn.studies.recipe import Study, load_study
 from sojourn.studies.runner import StudyResults, run_study
 from sojourn.studies.verdict import Judgement
 
 __all__ = ["Judgement", "Study", "StudyResults", "Verdict", "available", "find", "run_study"]
+
+Kind = Literal["study", "suite"]
+
+
+def folders(kind: Kind) -> dict[str, Path]:
+    """The folders that come with the package, by name."""
+    packaged = Path(str(resources.files("sojourn"))) / {"study": "_studies", "suite": "_suites"}[kind]
+    return {path.parent.name: path.parent for path in sorted(packaged.glob(f"*/{kind}.toml"))}
+
+
+def folder_of(given: str, kind: Kind, option: str) -> Path:
+    """The folder of a name or a path; ``option`` is how it was given. Raises ExperimentError if there is none."""
+    known = folders(kind)
+    if given in known:
+        return known[given]
+    if (Path(given) / f"{kind}.toml").is_file():
+        return Path(given).resolve()
+    near = get_close_matches(given, known, n=1)
+    hint = f'; did you mean "{near[0]}"?' if near else ""
+    raise ExperimentError(f'{option}: got "{given}"; must be one of {", ".join(known)} or a {kind}\'s folder{hint}')
+
+
+def available() -> list[Study]:
+    """The studies that come with the package, by name."""
+    return list(map(load_study, folders("study").values()))
+
+
+def find(name: str) -> Study:
+    """Finds a study by name, or by the path of its folder.
+
+    Raises ExperimentError if there is no such study, or its recipe has an error.
+    """
+    folder = folder_of(name, "study", "study")
+    try:
+        return load_study(folder)
+    except (ValueError, OSError) as error:
+        raise ExperimentError(f"study: {error}") from None

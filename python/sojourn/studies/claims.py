@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict
 import msgspec
 
 from sojourn.files import typed
+from sojourn.studies.tolerances import Tolerance
 
 Bound = Literal["<", "<=", ">", ">="]
 Number = int | float
@@ -21,6 +22,10 @@ class Verdict(StrEnum):
     NOT_REPRODUCED = "not reproduced"
     NOT_COMPARABLE = "not comparable"
     NOT_RUN = "not run"
+
+
+COMPARED = (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED)
+"""The verdicts of claims that could be compared."""
 
 
 class Further(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,11 +115,8 @@ class Claim(msgspec.Struct, frozen=True):
         if self.bound is not None:
             return f"{self.bound} {self.low:g}{unit}"
         number = f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
-        return f"{about}{number}{unit}{self._tolerance(unit)}"
-
-    def _tolerance(self, unit: str) -> str:
-        found = " or ".join(self._tolerances("±", unit))
-        return f" ({found})" if found else ""
+        tolerance = " or ".join(self._tolerances("±", unit))
+        return f"{about}{number}{unit}" + (f" ({tolerance})" if tolerance else "")
 
     def _tolerances(self, sign: str, unit: str) -> list[str]:
         """The relative and the absolute tolerance, of which the wider counts."""
@@ -160,10 +162,10 @@ class Claim(msgspec.Struct, frozen=True):
         """The least and the largest number within the tolerance."""
         if self.low is None or self.high is None:
             raise ValueError(f"claim {self.id} publishes no number")
-        return self.low - self._room(self.low), self.high + self._room(self.high)
+        return self.low - self._bound(self.low), self.high + self._bound(self.high)
 
-    def _room(self, end: Number) -> float:
-        return max(self.tol_rel * abs(end), self.tol_abs)
+    def _bound(self, end: Number) -> float:
+        return Tolerance(self.tol_rel, self.tol_abs).bound(end)
 
     def wide(self, effect: float | None = None) -> str:
         """What a number's tolerance accepts, if it is half of the effect or more: ``140 to 1260 ms``; otherwise empty.
@@ -175,7 +177,7 @@ class Claim(msgspec.Struct, frozen=True):
         floor, ceiling = self._ends()
         below, above = self.bound in ("<", "<="), self.bound in (">", ">=")
         ends = [end for end, counts in ((self.low, not below), (self.high, not above)) if counts]
-        if not any(self._room(end) and self._room(end) >= 0.5 * abs(effect or end) - 1e-9 for end in ends):
+        if not any(self._bound(end) and self._bound(end) >= 0.5 * abs(effect or end) - 1e-9 for end in ends):
             return ""
         unit = "" if self.unit in ("", "1") else f" {self.unit}"
         return (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import operator as operators
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise, product
@@ -27,11 +28,17 @@ from sojourn.studies.relation import (
     parse,
     walk,
 )
+from sojourn.studies.tolerances import Tolerance
 
 ANY = frozenset({"any", "each"})
 OTHER = "any_other"
 _OVER_AXIS = {"increasing": 2, "decreasing": 2, "slope": 2, "range": 2, "mean": 2, "median": 2, "reaching": 4}
 """The functions along an axis, which is their last argument, with their number of arguments."""
+_OF_VALUES: dict[str, Callable[[Sequence[float]], float]] = {
+    "max": max, "min": min, "median": median, "mean": fmean, "range": lambda values: max(values) - min(values),
+}  # fmt: skip
+_ARITHMETIC = {"+": operators.add, "-": operators.sub, "*": operators.mul, "/": operators.truediv}
+_COMPARED = {"<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": operators.ge}
 
 
 @dataclass(frozen=True)
@@ -222,7 +229,10 @@ class _Evaluator:
             case Reference():
                 return self._reference(node, scheme, point)
             case Arithmetic(operator, left, right):
-                return _arithmetic(operator, *self._numbers((left, right), scheme, point))
+                values = self._numbers((left, right), scheme, point)
+                if operator == "/" and values[1] == 0.0:
+                    raise _NoDataError(Missing.NOT_SEEN)
+                return float(_ARITHMETIC[operator](*values))
             case Call():
                 return self._call(node, scheme, point)
             case Comparison(terms, operators):
@@ -296,19 +306,10 @@ class _Evaluator:
         if len(node.arguments) == 1 and node.function in ("median", "mean", "max", "min"):
             return self._statistic(first, node.function, scheme, point)
         values = self._numbers(node.arguments, scheme, point)
-        match node.function:
-            case "abs" if len(values) == 1:
-                return abs(values[0])
-            case "max":
-                return max(values)
-            case "min":
-                return min(values)
-            case "median":
-                return median(values)
-            case "mean":
-                return fmean(values)
-            case "range":
-                return max(values) - min(values)
+        if node.function == "abs" and len(values) == 1:
+            return abs(values[0])
+        if node.function in _OF_VALUES:
+            return _OF_VALUES[node.function](values)
         raise RelationError(f"{node.function} cannot take {len(values)} arguments")
 
     def _statistic(self, node: Node, statistic: str, scheme: str | None, point: Point) -> float:
@@ -323,17 +324,10 @@ class _Evaluator:
         if node.function == "reaching":
             heights = self._along(node.arguments[1], axis, scheme, point)
             return _reaching(values, heights, float(self._value(node.arguments[2], scheme, point)))
-        match node.function:
-            case "increasing":
-                return self._monotone(values, "<")
-            case "decreasing":
-                return self._monotone(values, ">")
-            case "range":
-                return max(values) - min(values)
-            case "mean":
-                return fmean(values)
-            case "median":
-                return median(values)
+        if node.function in ("increasing", "decreasing"):
+            return self._monotone(values, "<" if node.function == "increasing" else ">")
+        if node.function in _OF_VALUES:
+            return _OF_VALUES[node.function](values)
         positions = np.array([float(at) for at in along if not isinstance(at, str)])
         return float(np.polyfit(positions, np.array(values), 1)[0])
 
@@ -357,20 +351,13 @@ class _Evaluator:
         return holds
 
     def _compare(self, left: float, operator: str, right: float) -> bool:
+        if operator == "==":
+            return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12)
+        if operator == "~=":
+            room = Tolerance(self._slack.relative, self._slack.absolute).bound(max(abs(left), abs(right)))
+            return abs(left - right) <= room
         room = self._slack.margin * abs(right)
-        match operator:
-            case "<":
-                return left < right + room
-            case "<=":
-                return left <= right + room
-            case ">":
-                return left > right - room
-            case ">=":
-                return left >= right - room
-            case "==":
-                return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12)
-        near = max(self._slack.relative * max(abs(left), abs(right)), self._slack.absolute)
-        return abs(left - right) <= near
+        return bool(_COMPARED[operator](left, right + room if operator[0] == "<" else right - room))
 
 
 def _reaching(values: Sequence[float], heights: Sequence[float], level: float) -> float:
@@ -379,19 +366,6 @@ def _reaching(values: Sequence[float], heights: Sequence[float], level: float) -
         if low < level <= high:
             return before + (after - before) * (level - low) / (high - low)
     raise _NoDataError(Missing.NOT_SEEN)
-
-
-def _arithmetic(operator: str, left: float, right: float) -> float:
-    match operator:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-    if right == 0.0:
-        raise _NoDataError(Missing.NOT_SEEN)
-    return left / right
 
 
 def expand(node: Node, derived: Mapping[str, str]) -> Node:

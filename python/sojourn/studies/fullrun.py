@@ -9,14 +9,12 @@ from typing import TypedDict
 
 from sojourn.files import typed
 from sojourn.files.typed import json_text
-from sojourn.studies.claims import Verdict
+from sojourn.studies.claims import COMPARED, Verdict
 from sojourn.studies.recipe import FEWER, Study
 from sojourn.studies.verdict import Judgement
 
 FILE = "verdicts.json"
 """The file's name, in the study's folder."""
-
-_COMPARED = (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED)
 
 
 class FullRun(TypedDict):
@@ -58,7 +56,7 @@ def beside(study: Study, judgements: Sequence[Judgement]) -> list[Judgement]:
 
 
 def _beside(quick: Judgement, full: Verdict | None) -> Judgement:
-    if quick.verdict not in _COMPARED or quick.verdict == full:
+    if quick.verdict not in COMPARED or quick.verdict == full:
         return quick
     if full is None:
         by_full = "" if quick.verdict == Verdict.REPRODUCED else "the verdict of the full run is not known"

@@ -70,7 +70,10 @@ class Grid:
     def values(self, axis: str) -> list[AxisValue]:
         """The values that occur on an axis, sorted."""
         axis = self.aliases[axis].axis if axis in self.aliases else axis
-        return sorted({cell.point[axis] for cell in self.cells if axis in cell.point}, key=_sort_key)
+        return sorted(
+            {cell.point[axis] for cell in self.cells if axis in cell.point},
+            key=lambda value: (True, 0.0, value) if isinstance(value, str) else (False, float(value), ""),
+        )
 
     def where(self, keep: Callable[[Cell], bool]) -> Grid:
         """The part of the grid that ``keep`` accepts."""
@@ -133,14 +136,6 @@ class Grid:
             cells.setdefault(cell.scheme, []).append(cell)
         return cells
 
-    def value(self, scheme: str, metric: str, statistic: str, point: Point) -> float:
-        """A statistic of a metric at a place, over the repeats; NaN if nothing was run or nothing was seen.
-
-        Raises AmbiguousPlaceError if the place names too few axes to single out a cell.
-        """
-        known = [value for value in self.of_repeats(scheme, metric, statistic, point) if not math.isnan(value)]
-        return self.over_runs(known) if known else math.nan
-
     def of_repeats(self, scheme: str, metric: str, statistic: str, point: Point) -> tuple[float, ...]:
         """A statistic of every repeat at a place, NaN for one with nothing to measure.
 
@@ -174,7 +169,3 @@ def same(left: AxisValue, right: AxisValue) -> bool:
     if isinstance(left, str | bool) or isinstance(right, str | bool):
         return False
     return math.isclose(left, right, rel_tol=1e-9)
-
-
-def _sort_key(value: AxisValue) -> tuple[bool, float, str]:
-    return (True, 0.0, value) if isinstance(value, str) else (False, float(value), "")

@@ -15,10 +15,9 @@ from sojourn import _core
 from sojourn.files import typed
 from sojourn.frame.results import Run
 from sojourn.studies.grid import Cell, Grid
-from sojourn.studies.measures import Measure, Values
-from sojourn.studies.recipe import Study
+from sojourn.studies.measures import Measure, Single, Values
+from sojourn.studies.recipe import Study, grids_of
 from sojourn.studies.runner import StudyResults
-from sojourn.studies.runs import grids_of
 
 FILE = "measured.json"
 """The file's name, beside claims.json."""
@@ -31,18 +30,7 @@ class KeptRun:
     """A run with only its metrics: lists of ``STATISTICS``, or single numbers, in the paper's units."""
 
     seed: int
-    metrics: Mapping[str, list[float | None] | dict[str, list[float]] | float]
-
-    def statistic(self, metric: str, name: str) -> float:
-        """A statistic of a metric; NaN if it was not stored."""
-        values = self.metrics.get(metric)
-        if isinstance(values, dict):
-            return Values(np.array(values["values"])).statistic(name)
-        if isinstance(values, list):
-            value = dict(zip(STATISTICS, values, strict=True)).get("mean" if name == "value" else name)
-            return math.nan if value is None else value
-        is_of_one = values is not None and name in ("value", "mean", "median", "total", "count")
-        return float(values) if values is not None and is_of_one else math.nan
+    metrics: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -53,17 +41,22 @@ class KeptMeasure:
     pooled: bool = False
 
     def of_repeats(
-        self, runs: Sequence[KeptRun], name: str, place: Mapping[str, float | bool | str]
+        self, runs: Sequence[KeptRun], name: str, _place: Mapping[str, float | bool | str]
     ) -> tuple[float, ...]:
-        """A statistic of each repeat, or of all combined if they are pooled."""
+        """A statistic of each repeat, or of all combined if they are pooled; it includes the place's offsets."""
+        kept = [run.metrics.get(self.name) for run in runs]
         if not self.pooled:
-            return tuple(self.statistic(run, name, place) for run in runs)
-        kept = [values["values"] for run in runs if isinstance(values := run.metrics.get(self.name), dict)]
-        return (Values(np.array([value for values in kept for value in values])).statistic(name),)
+            return tuple(_statistic(values, name) for values in kept)
+        together = [value for values in kept if values is not None for value in values["values"]]
+        return (Values(np.array(together)).statistic(name),)
 
-    def statistic(self, run: KeptRun, name: str, _place: Mapping[str, float | bool | str]) -> float:
-        """A statistic; it already includes the place's offsets."""
-        return run.statistic(self.name, name)
+
+def _statistic(values: list[float | None] | float | None, name: str) -> float:
+    """A statistic of what is kept of a run; NaN if it was not stored."""
+    if isinstance(values, list):
+        value = dict(zip(STATISTICS, values, strict=True)).get("mean" if name == "value" else name)
+        return math.nan if value is None else value
+    return math.nan if values is None else Single(values).statistic(name)
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Any, Literal
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from sojourn import schema
+from sojourn.files.typed import Strict, must_be
 from sojourn.frame import series
 from sojourn.frame.metrics import has_queue, queue_at, stations
 from sojourn.frame.registry import Declared, declared
@@ -129,21 +132,20 @@ def is_statistic(name: str) -> bool:
     return name in STATISTICS or quantile_level(name) is not None
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Strict, frozen=True, kw_only=True, dict=True):
     """The part of a run that a metric measures; by default all data sent down the link."""
 
     traffic: int | None = None
     """Only the flows of this ``[[traffic]]`` entry, from 0."""
     direction: Literal["down", "up", "both"] = "down"
     """The queue, and the flows in that direction; with ``both``, rates and counts are those of the two together."""
-    from_s: float = 0.0
+    from_s: int | float = 0.0
     """For series: from this time on."""
-    to_s: float = math.inf
+    to_s: int | float | None = None
     """For series: before this time."""
-    column: str = ""
+    column: str | None = None
     """For ``queue_series``: the column."""
-    reason: str = ""
+    reason: str | None = None
     """For drops: the reason, as in ``drop_delay_ms`` of a summary."""
     link: str = ""
     """The link of the queue; empty for the bottleneck."""
@@ -151,6 +153,11 @@ class Part:
     """The inner queue, of a discipline with several."""
     station: str = ""
     """The Wi-Fi station, as ``metrics.stations`` calls it."""
+
+    @property
+    def end_s(self) -> float:
+        """The end of the part of a series."""
+        return math.inf if self.to_s is None else self.to_s
 
     @property
     def directions(self) -> tuple[Direction, ...]:
@@ -167,18 +174,15 @@ class Part:
         """The queue, if it is a single one."""
         return self.link_queues[0]
 
-    @property
-    def metrics(self) -> tuple[Declared, ...]:
-        """The metrics of the registry that the part has."""
-        return declared("station") if self.station else declared("inner_queue") if self.queue else _OF_RUNS
-
-    def metric(self, name: str) -> Declared | None:
-        """One of ``metrics``."""
-        return next((metric for metric in self.metrics if metric.name == name), None)
+    @cached_property
+    def metrics(self) -> dict[str, Declared]:
+        """The metrics of the registry that the part has, by name."""
+        found = declared("station") if self.station else declared("inner_queue") if self.queue else _OF_RUNS
+        return {metric.name: metric for metric in found}
 
     def can_add(self, source: str) -> bool:
         """True if the source is of flows, or a rate or count of queues."""
-        metric = self.metric(source)
+        metric = self.metrics.get(source)
         return source not in _OF_ONE_QUEUE if metric is None else metric.unit not in ("ms", "%")
 
     def elements(self, run: Run, metric: Declared) -> list[Any]:
@@ -196,10 +200,6 @@ class Part:
                 inner = [queue["queues"][self.queue] for queue in queues if self.queue in queue.get("queues", {})]
                 return queues if metric.over == "queue" else inner
 
-    def is_in(self, run: Run) -> bool:
-        """True if a run has the queues."""
-        return all(has_queue(run.summary, queue) for queue in self.link_queues)
-
     def flows(self, run: Run) -> list[schema.Flow]:
         """The flows that the metric measures."""
         return [
@@ -212,42 +212,83 @@ class Part:
         """The part of a series between the two times."""
         if found is None:
             return None
-        inside = (found.t_s >= self.from_s) & (found.t_s < self.to_s)
+        inside = (found.t_s >= self.from_s) & (found.t_s < self.end_s)
         return Series(found.t_s[inside], found.value[inside])
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A metric of a study: its source, and its conversion to the paper's terms."""
+class Measure(Part, frozen=True):
+    """A metric of a study, as its recipe declares it: its source, and its conversion to the paper's terms."""
 
-    name: str
-    source: str
+    source: Annotated[str, Meta(extra_json_schema={"enum": _ALL_SOURCES})] = msgspec.field(name="from")
     """One of ``SOURCES``, or a metric of the registry that the part has."""
-    unit: str
-    label: str
-    """Its name in figures."""
-    factor: float = 1.0
-    """Factor from the source's unit and convention to the paper's."""
-    plus: Mapping[str, float] = field(default_factory=dict)
+    unit: str = "1"
+    label: str | None = None
+    """Its name in figures; by default that in the recipe."""
+    factor: int | float | str = 1.0
+    """From the source's unit and convention to the paper's: a number, or a fraction that shows where it comes from."""
+    plus: str | tuple[str, ...] | dict[str, int | float] = ()
     """Axes or constants to add, with their multiples: a base RTT makes a queueing delay a round-trip time."""
-    at_least: float | None = None
+    at_least: int | float | None = None
     """Measure the values that reach this level instead of the values themselves."""
-    tell: Literal["share", "first", "last", "until"] = "share"
+    tell: Literal["share", "first", "last", "until"] | None = None
     """Their share; or in s the time of the first or last one, or the end of the time that they last from the first."""
-    part: Part = Part()
     pooled: bool = False
     """A statistic is over the values of all repeats together, not the mean of their statistics."""
+
+    def __post_init__(self) -> None:
+        must_be(self.source, self.metrics if self.queue or self.station else [*SOURCES, *self.metrics], "from")
+        if self.queue and self.station:
+            raise ValueError("station: unknown key; a metric is of a queue or of a station")
+        if self.direction == "both" and not self.can_add(self.source):
+            raise ValueError(f'direction: got "both"; must be one of down, up for {self.source}, which cannot be added')
+        for key, accepted, sources in (
+            ("column", QUEUE_COLUMNS, ("queue_series",)),
+            ("reason", DROP_REASONS, ("drops_for_reason", "drop_reason_delay_ms")),
+        ):
+            given = getattr(self, key)
+            if given is not None:
+                must_be(given, accepted, key)
+            if (given is not None) != (self.source in sources):
+                problem = "missing" if given is None else "unknown key"
+                raise ValueError(f"{key}: {problem}; it belongs to a metric from {', '.join(sources)}")
+        if self.pooled and (self.source not in VALUES or self.at_least is not None):
+            raise ValueError(f"pooled: must be of values from one of {', '.join(sorted(VALUES))}")
+        if self.at_least is not None and self.source not in SERIES:
+            raise ValueError(f"at_least: must be from one of {', '.join(SERIES)}")
+        if self.tell is not None and self.at_least is None:
+            raise ValueError("at_least: missing; tell needs it")
+        _ = self.scale
+
+    @cached_property
+    def scale(self) -> float:
+        """The factor as a number."""
+        numerator, _, denominator = str(self.factor).partition("/")
+        try:
+            return float(numerator) / float(denominator or 1)
+        except (ValueError, ZeroDivisionError):
+            raise ValueError(f'factor: got "{self.factor}"; must be a number or "1500/1448"') from None
+
+    @cached_property
+    def added(self) -> Mapping[str, float]:
+        """The axes and constants to add, with their multiples."""
+        names = (self.plus,) if isinstance(self.plus, str) else self.plus
+        return names if isinstance(names, dict) else dict.fromkeys(names, 1.0)
+
+    def is_of_part_of(self, other: Part) -> bool:
+        """True if it measures the same part of a run as another one."""
+        return all(getattr(self, key) == getattr(other, key) for key in Part.__struct_fields__)
 
     def sample(self, run: Run) -> Sample:
         """The measurements of a run, in the source's unit."""
         if self.at_least is None:
             read = SOURCES.get(self.source)
-            return _number(run, self.part, self.source) if read is None else read(run, self.part)
-        found = self.part.of(SERIES[self.source](run, self.part))
+            return _number(run, self, self.source) if read is None else read(run, self)
+        found = self.of(SERIES[self.source](run, self))
         if found is None or not found.value.size:
             return Single(math.nan)
-        reach = found.value * self.factor >= self.at_least
-        if self.tell == "share":
+        reach = found.value * self.scale >= self.at_least
+        tell = self.tell or "share"
+        if tell == "share":
             return Single(float(reach.mean()))
         if not reach.any():
             return Single(math.nan)
@@ -258,11 +299,11 @@ class Measure:
             "last": reach.size - 1 - int(reach[::-1].argmax()),
             "until": first + (int(below.argmax()) if below.any() else below.size - 1),
         }
-        return Single(float(found.t_s[at[self.tell]]))
+        return Single(float(found.t_s[at[tell]]))
 
     def applies_to(self, run: Run, place: Mapping[str, float | bool | str]) -> bool:
         """True if a run has the queue to measure, and its place has the values to add."""
-        return self.part.is_in(run) and self._is_known_at(place)
+        return all(has_queue(run.summary, queue) for queue in self.link_queues) and self._is_known_at(place)
 
     def statistic(self, run: Run, name: str, place: Mapping[str, float | bool | str]) -> float:
         """A statistic in ``unit``, for a run at a place of the grid; NaN if the run does not have it."""
@@ -276,7 +317,7 @@ class Measure:
             return tuple(values)
         offset = self.offset(place)
         return tuple(
-            value * self.factor + (offset if _is_location(name) else 0.0)
+            value * self.scale + (offset if _is_location(name) else 0.0)
             for name, value in zip(names, values, strict=True)
         )
 
@@ -286,14 +327,14 @@ class Measure:
         Quantiles of sojourn times are from the run's histogram, whose buckets are about 1 % wide, because its summary
         has only a dozen.
         """
-        found = series.histogram(run, self.part.link_queue) if self.source == "sojourn_ms" else None
+        found = series.histogram(run, self.link_queue) if self.source == "sojourn_ms" else None
         if found is not None and found[1].size:
             edges, upto = found
             values = edges[np.searchsorted(upto, levels * upto[-1]).clip(max=edges.size - 1)]
         else:
             sample = self.sample(run)
             values = np.array([sample.statistic(f"p{100 * level:.6g}".replace(".", "_")) for level in levels])
-        return np.asarray(values * self.factor + self.offset(place), dtype=np.float64)
+        return np.asarray(values * self.scale + self.offset(place), dtype=np.float64)
 
     def of_repeats(self, runs: Sequence[Run], name: str, place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
         """A statistic of each repeat, or of all combined if they are pooled; empty where a value to add is missing."""
@@ -307,21 +348,21 @@ class Measure:
         """All values of a run in ``unit``. Raises ValueError if the source has only statistics, no values."""
         sample = self.sample(run)
         if not isinstance(sample, Values):
-            raise ValueError(f"metrics.{self.name}: pooled: {self.source} has no values one by one")
-        return sample.values * self.factor + self.offset(place)
+            raise ValueError(f"pooled: {self.source} has no values one by one")
+        return sample.values * self.scale + self.offset(place)
 
     def series(self, run: Run, place: Mapping[str, float | bool | str]) -> Series | None:
         """The metric over time in ``unit``; None if the source has no series or none was recorded."""
         read = SERIES.get(self.source)
-        found = self.part.of(read(run, self.part)) if read is not None else None
-        return None if found is None else Series(found.t_s, found.value * self.factor + self.offset(place))
+        found = self.of(read(run, self)) if read is not None else None
+        return None if found is None else Series(found.t_s, found.value * self.scale + self.offset(place))
 
     def _is_known_at(self, place: Mapping[str, float | bool | str]) -> bool:
-        return all(name in place for name in self.plus)
+        return all(name in place for name in self.added)
 
     def offset(self, place: Mapping[str, float | bool | str]) -> float:
         """The sum of the values to add at a place."""
-        return sum(times * float(place[name]) for name, times in self.plus.items())
+        return sum(times * float(place[name]) for name, times in self.added.items())
 
 
 @cache
@@ -347,23 +388,6 @@ def _of_flows(key: str) -> Callable[[Run, Part], Sample]:
     return sample
 
 
-def _mos(run: Run, part: Part) -> Sample:
-    return Values(np.array([flow["mos"] for flow in part.flows(run) if "mos" in flow], dtype=np.float64))
-
-
-def _qoo(run: Run, part: Part) -> Sample:
-    groups = [
-        group["qoo"]
-        for group in run.summary["groups"]
-        if "qoo" in group and group["direction"] in part.directions and part.traffic in (None, group["traffic"])
-    ]
-    return Values(np.array(groups, dtype=np.float64))
-
-
-def _download_ms(run: Run, part: Part) -> Sample:
-    return Values(series.downloads(run, part.directions[0], traffic=part.traffic))
-
-
 def _of_spreads(spreads: Sequence[schema.Spread]) -> Sample:
     known = [[spread[key] for key in _SPREAD] for spread in spreads if spread["n"]]
     if not known:
@@ -376,19 +400,39 @@ _Quantity = Literal["mean", "p5", "p25", "p50", "p75", "p95", "max"]
 _SPREAD: tuple[_Quantity, ...] = ("mean", "p5", "p25", "p50", "p75", "p95", "max")
 
 
-def _values(name: str) -> Callable[[Run, Part], Sample]:
-    """The values of one of ``SERIES``."""
+def _each(read: Callable[[Run, Part], FloatArray | Sequence[float] | None]) -> Callable[[Run, Part], Sample]:
+    """The values that a function reads, one by one."""
 
     def sample(run: Run, part: Part) -> Sample:
-        found = part.of(SERIES[name](run, part))
-        return Values(np.empty(0) if found is None else found.value[~np.isnan(found.value)])
+        found = read(run, part)
+        return Values(np.empty(0) if found is None else np.asarray(found, dtype=np.float64))
 
     return sample
 
 
+def _known(run: Run, part: Part, name: str) -> FloatArray | None:
+    """The values of one of ``SERIES``."""
+    found = part.of(SERIES[name](run, part))
+    return None if found is None else found.value[~np.isnan(found.value)]
+
+
+def _first_flow_jitter_ms(run: Run, part: Part) -> FloatArray | None:
+    # Jitter: the mean absolute difference between one packet's delay and the next one's.
+    sojourn = _known(run, part, "first_flow_sojourn_ms")
+    return None if sojourn is None else np.abs(np.diff(sojourn))
+
+
+def _qoo(run: Run, part: Part) -> list[float]:
+    return [
+        group["qoo"]
+        for group in run.summary["groups"]
+        if "qoo" in group and group["direction"] in part.directions and part.traffic in (None, group["traffic"])
+    ]
+
+
 def _goodput_share(run: Run, part: Part) -> Sample:
     """The part's share of the goodput of all flows in its direction."""
-    of_all = sum(flow["goodput_bps"] for flow in replace(part, traffic=None).flows(run))
+    of_all = sum(flow["goodput_bps"] for flow in Part(direction=part.direction).flows(run))
     own = sum(flow["goodput_bps"] for flow in part.flows(run))
     return Single(own / of_all if of_all else math.nan)
 
@@ -396,22 +440,6 @@ def _goodput_share(run: Run, part: Part) -> Sample:
 def _of_part(read: Callable[..., Series | None]) -> Callable[[Run, Part], Series | None]:
     """A series of the part's flows."""
     return lambda run, part: read(run, part.directions[0], traffic=part.traffic)
-
-
-def _first_flow_jitter_ms(run: Run, part: Part) -> Sample:
-    # Jitter: the mean absolute difference between one packet's delay and the next one's.
-    sojourn = part.of(series.flow_sojourn(run, 0))
-    return Values(np.empty(0) if sojourn is None else np.abs(np.diff(sojourn.value)))
-
-
-def _packet_sojourn_ms(run: Run, part: Part) -> Sample:
-    found = series.steady_sojourn(run, part.link_queue, traffic=part.traffic)
-    return Values(np.empty(0) if found is None else found)
-
-
-def _drop_delay_ms(run: Run, part: Part) -> Sample:
-    found = part.of(series.delay_at_drops(run, part.link_queue))
-    return Values(np.empty(0) if found is None else found.value)
 
 
 def _drop_reason_ms(run: Run, part: Part) -> Sample:
@@ -425,7 +453,7 @@ def _drop_reason(run: Run, part: Part) -> Sample:
 
 
 def _dropped_for(run: Run, part: Part) -> schema.Spread | None:
-    return queue_at(run.summary, part.link_queue)["drop_delay_ms"].get(part.reason)
+    return queue_at(run.summary, part.link_queue)["drop_delay_ms"].get(part.reason or "")
 
 
 def _drop_rate(run: Run, part: Part) -> Sample:
@@ -437,7 +465,7 @@ def _drop_rate(run: Run, part: Part) -> Sample:
 
 def _number(run: Run, part: Part, name: str) -> Sample:
     """A metric of the registry, summed over the part."""
-    metric = part.metric(name)
+    metric = part.metrics.get(name)
     elements = [] if metric is None else part.elements(run, metric)
     if metric is None or not (elements or metric.over == "direction"):
         return Single(math.nan)
@@ -450,7 +478,7 @@ SERIES: dict[str, Callable[[Run, Part], Series | None]] = {
     "received_series_bytes": _of_part(series.received),
     "rtt_series_ms": _of_part(series.rtt),
     "recorded_rtt_ms": _of_part(series.round_trips),
-    "queue_series": lambda run, part: series.queue_column(run, part.column, part.link_queue),
+    "queue_series": lambda run, part: series.queue_column(run, part.column or "", part.link_queue),
     "first_flow_sojourn_ms": lambda run, _part: series.flow_sojourn(run, 0),
     "drop_delay_ms": lambda run, part: series.delay_at_drops(run, part.link_queue),
 }
@@ -459,22 +487,16 @@ SERIES: dict[str, Callable[[Run, Part], Series | None]] = {
 SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "sojourn_ms": _sojourn_ms,
     **{key: _of_flows(key) for key in _OF_FLOWS},
-    "mos": _mos,
-    "qoo": _qoo,
-    "download_ms": _download_ms,
+    **{name: _each(partial(_known, name=name)) for name in SERIES if name != "sojourn_ms"},
+    "mos": _each(lambda run, part: [flow["mos"] for flow in part.flows(run) if "mos" in flow]),
+    "qoo": _each(_qoo),
+    "download_ms": _each(lambda run, part: series.downloads(run, part.directions[0], traffic=part.traffic)),
+    "packet_sojourn_ms": _each(lambda run, part: series.steady_sojourn(run, part.link_queue, traffic=part.traffic)),
+    "first_flow_jitter_ms": _each(_first_flow_jitter_ms),
     "goodput_share": _goodput_share,
-    "goodput_series_bps": _values("goodput_series_bps"),
-    "received_series_bytes": _values("received_series_bytes"),
-    "rtt_series_ms": _values("rtt_series_ms"),
-    "recorded_rtt_ms": _values("recorded_rtt_ms"),
-    "queue_series": _values("queue_series"),
     "drop_rate": _drop_rate,
     "drops_for_reason": _drop_reason,
     "drop_reason_delay_ms": _drop_reason_ms,
-    "packet_sojourn_ms": _packet_sojourn_ms,
-    "drop_delay_ms": _drop_delay_ms,
-    "first_flow_sojourn_ms": _values("first_flow_sojourn_ms"),
-    "first_flow_jitter_ms": _first_flow_jitter_ms,
 }
 """The sources of metrics besides the numbers of the registry, by their names in recipes."""
 
@@ -487,3 +509,6 @@ VALUES = frozenset(
     | {"drop_delay_ms", "first_flow_sojourn_ms", "first_flow_jitter_ms"}
 )
 """The sources with individual values, which can be pooled over repeats."""
+_ALL_SOURCES = sorted(
+    {*SOURCES, *(one.name for one in declared("run", "direction", "queue", "inner_queue", "station"))}
+)

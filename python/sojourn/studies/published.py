@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from sojourn.studies.claims import Bound, Claim
-from sojourn.studies.evaluate import Missing, Outcome, expand, instances, outcomes
+from sojourn.studies.evaluate import ANY, OTHER, Missing, Outcome, expand, instances
 from sojourn.studies.grid import AmbiguousPlaceError, AxisValue, Grid, Point, same
-from sojourn.studies.recipe import Reading, Study
+from sojourn.studies.recipe import Study
 from sojourn.studies.relation import Arithmetic, Call, Node, Reference, RelationError, parse, walk
-from sojourn.studies.verdict import experiments_of, formulas_of, is_judged, plain_measure, selected
+from sojourn.studies.verdict import Case, cases, plain_measure
 
 _FLIPPED: dict[Bound, Bound] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TRIED = (1.0, 2.0, 3.0)
@@ -56,15 +56,12 @@ def marks(study: Study, grids: Mapping[str, Grid], experiment: str, metrics: Col
     difference from another, a reduction in percent. For the other statistics in its formula the measured values are
     used.
     """
-    wanted = _runs(study, experiment)
-    found: list[Mark] = []
-    for claim in study.claims:
-        reading = study.readings.get(claim.id, Reading(because=""))
-        if _is_number(claim, reading):
-            for id_ in experiments_of(claim, reading):
-                if id_ in grids and wanted & _runs(study, id_):
-                    found += _marks(study, grids[id_], claim, reading, metrics)
-    return found
+    return [
+        mark
+        for case, grid in _about(study, grids, experiment)
+        if case.is_number
+        for mark in _marks(study, grid, case, metrics)
+    ]
 
 
 def entries(study: Study, grids: Mapping[str, Grid], experiment: str, metric: str) -> list[Mark]:
@@ -72,46 +69,43 @@ def entries(study: Study, grids: Mapping[str, Grid], experiment: str, metric: st
 
     A number that cannot be compared has no measured value.
     """
+    return [
+        mark
+        for case, grid in _about(study, grids, experiment)
+        if case.claim.metric == metric and case.is_judged and case.claim.low is not None
+        for mark in _entries(grid, case)
+    ]
+
+
+def _about(study: Study, grids: Mapping[str, Grid], experiment: str) -> Iterator[tuple[Case, Grid]]:
+    """The claims about an experiment or about one that shares its runs, each with its runs."""
     wanted = _runs(study, experiment)
-    found: list[Mark] = []
-    for claim in study.claims:
-        reading = study.readings.get(claim.id, Reading(because=""))
-        if claim.metric != metric or not is_judged(claim, reading) or claim.low is None:
-            continue
-        for id_ in experiments_of(claim, reading):
+    for case in cases(study):
+        for id_ in case.experiments:
             if id_ in grids and wanted & _runs(study, id_):
-                found += _entries(study, grids[id_], claim, reading)
-    return found
+                yield case, grids[id_]
 
 
-def _entries(study: Study, grid: Grid, claim: Claim, reading: Reading) -> Iterator[Mark]:
-    is_measured = _is_number(claim, reading)
-    schemes = claim.schemes if reading.schemes is None else reading.schemes
-    formula = formulas_of(claim, reading)[0] if is_measured else plain_measure(claim)
+def _entries(grid: Grid, case: Case) -> Iterator[Mark]:
+    claim = case.claim
+    formula = case.formulas[0] if case.is_number else plain_measure(claim)
     try:
-        part = selected(grid, claim, reading)
-        measured = outcomes(formula, part, schemes=schemes, derived=study.derived)
+        part = case.part_of(grid)
+        measured = case.of(formula, part)
         named = [node.names[0] for node in walk(parse(formula)) if isinstance(node, Reference) and len(node.names) > 1]
     except (RelationError, AmbiguousPlaceError):
         return
     # The number of "100 * (1 - a.x / b.x)" is about a.
-    by_name = [*[name for name in named if name in grid.schemes], *schemes[:1], ""][0]
+    by_name = [*[name for name in named if name in grid.schemes], *case.schemes[:1], ""][0]
     for one in measured:
         scheme = one.scheme or by_name
         places = tuple(cell.point for cell in part.at(scheme, one.point))
-        value = math.nan if not is_measured or isinstance(one.value, Missing) else float(one.value)
+        value = math.nan if not case.is_number or isinstance(one.value, Missing) else float(one.value)
         if places and one.value != Missing.NOT_RUN and claim.low is not None and claim.high is not None:
             ends = (claim.low, claim.high, claim.bound)
             yield Mark(
-                claim, scheme, claim.metric, claim.statistic, one.point, places, *ends, False, value, is_measured
+                claim, scheme, claim.metric, claim.statistic, one.point, places, *ends, False, value, case.is_number
             )
-
-
-def _is_number(claim: Claim, reading: Reading) -> bool:
-    """True if a program measures the number that a claim publishes."""
-    judged = is_judged(claim, reading) and not reading.not_comparable and not reading.not_run
-    is_relation = not reading.measure and bool(claim.relation or reading.relation or reading.relations)
-    return judged and claim.low is not None and not is_relation
 
 
 def _runs(study: Study, experiment: str) -> set[str]:
@@ -120,16 +114,19 @@ def _runs(study: Study, experiment: str) -> set[str]:
     return {experiment} if one is None else set(one.runs_of or (experiment,))
 
 
-def _marks(study: Study, grid: Grid, claim: Claim, reading: Reading, metrics: Collection[str]) -> Iterator[Mark]:
-    (formula,) = formulas_of(claim, reading)
-    schemes = claim.schemes if reading.schemes is None else reading.schemes
+def _marks(study: Study, grid: Grid, case: Case, metrics: Collection[str]) -> Iterator[Mark]:
+    claim = case.claim
+    (formula,) = case.formulas
     try:
-        part = selected(grid, claim, reading)
+        part = case.part_of(grid)
         statistics = _statistics(expand(parse(formula), study.derived), study.measures)
         # The first in order: the gain "1 - a / b" is at the place of a.
         node, metric, statistic = next(one for one in statistics if one[1] in metrics)
         measured, *tried = (
-            {_key(one): one for one in instances(formula, part, schemes=schemes, derived=study.derived, given=given)}
+            {
+                _key(one): one
+                for one in instances(formula, part, schemes=case.schemes, derived=study.derived, given=given)
+            }
             for given in ({}, *({node: value} for value in _TRIED))
         )
     except (RelationError, AmbiguousPlaceError, StopIteration):
@@ -142,7 +139,9 @@ def _marks(study: Study, grid: Grid, claim: Claim, reading: Reading, metrics: Co
         at_zero, slope = line
         low, high = sorted(((claim.low - at_zero) / slope, (claim.high - at_zero) / slope))
         bound = claim.bound if claim.bound is None or slope > 0.0 else _FLIPPED[claim.bound]
-        scheme = _scheme(node, metric, outcome)
+        # The scheme that the formula names, or the one for which it was evaluated.
+        names_one = node.names[0] != metric and node.names[0] not in (*ANY, OTHER)
+        scheme = node.names[0] if names_one else outcome.scheme or ""
         point = {**outcome.point, **dict(grid.place(axis, value) for axis, value in node.at)}
         # The claim's selection, unless its formula names another place.
         places = tuple(cell.point for cell in [*part.at(scheme, point)] or grid.at(scheme, point))
@@ -153,12 +152,6 @@ def _marks(study: Study, grid: Grid, claim: Claim, reading: Reading, metrics: Co
 
 def _key(outcome: Outcome) -> tuple[str | None, tuple[tuple[str, AxisValue], ...]]:
     return outcome.scheme, tuple(outcome.point.items())
-
-
-def _scheme(node: Reference, metric: str, outcome: Outcome) -> str:
-    """The scheme of a metric: the one named in the formula, or the one for which it was evaluated."""
-    names_one = node.names[0] != metric and node.names[0] not in ("any", "each", "any_other")
-    return node.names[0] if names_one else outcome.scheme or ""
 
 
 def _line(values: list[float]) -> tuple[float, float] | None:

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from sojourn.files import typed
 from sojourn.files.typed import Strict, Texts, must_be
-from sojourn.frame.registry import declared
-from sojourn.studies import exhibits, texts
+from sojourn.frame.results import Run
+from sojourn.frame.swept import quantity
+from sojourn.studies import texts
 from sojourn.studies.claims import Claim, load_claims
-from sojourn.studies.exhibits import FigureSpec, TableSpec
-from sojourn.studies.grid import Alias, AxisValue
-from sojourn.studies.measures import DROP_REASONS, QUEUE_COLUMNS, SERIES, SOURCES, VALUES, Measure
-from sojourn.studies.measures import Part as RunPart
+from sojourn.studies.grid import Alias, AxisValue, Cell, Grid
+from sojourn.studies.measures import SERIES, Measure, is_statistic
 from sojourn.studies.relation import RelationError
 from sojourn.studies.variants import Variant
 
-_ALL_SOURCES = sorted(
-    {*SOURCES, *(one.name for one in declared("run", "direction", "queue", "inner_queue", "station"))}
-)
 UNEXPLAINED = "unexplained"
 CAUSES: dict[str, str] = {
     "set-up": "the paper's set-up is not stated or ambiguous, and the outcome depends on it",
@@ -46,6 +40,23 @@ MEANINGS = {
     FEWER: "a quick run makes fewer or shorter runs; the full run reproduces it, or has not been kept",
 }
 """What each cause on a page means."""
+SCHEME = "scheme"
+"""The name for the discipline in tables, beside the names of axes."""
+KINDS = {
+    "box": "boxes over ``x``, a panel per value of ``panels``",
+    "series": "a metric over time",
+    "bars": "the mean over the repeats with its interval, one bar per scheme, in groups of ``x``",
+    "cdf": "the distribution function of a metric, one line per scheme and value of ``x``",
+    "ellipse": "a metric over another, ``x``: a dot per run and their 1-sigma ellipse",
+    "spread": "a metric's mean over the distribution of another, ``x``: median, box and whiskers lie flat",
+    "packets": "every packet as it came to the queue and left it, from the metric's ``from_s`` to its ``to_s``",
+}
+"""The kinds of figures and their content."""
+OVER_METRIC = ("ellipse", "spread")
+"""The kinds whose ``x`` is a metric."""
+_NUMBER = r"\\d+(?:\\.\\d+)?|true|false"  # as a replacement of `re.sub`
+_IN_AXIS = {"ms": ("ms", 1.0), "s": ("ms", 1e3), "kbps": ("bps", 1e3), "mbps": ("bps", 1e6), "bytes": ("bytes", 1.0)}
+"""The unit of ``quantity`` for the suffix of an axis' name, and how many of it are one of the axis'."""
 
 
 class Part(Strict, frozen=True):
@@ -135,92 +146,86 @@ class Elsewhere(Strict, frozen=True):
     """The differences from the study, in words."""
 
 
-class Metric(Strict, frozen=True, kw_only=True):
-    """How a metric is measured: a ``Measure`` as written in the recipe, under its name."""
+class Exhibit(Strict, frozen=True, kw_only=True):
+    """A figure or a table of the paper."""
 
-    source: Annotated[str, Meta(extra_json_schema={"enum": _ALL_SOURCES})] = msgspec.field(name="from")
-    unit: str = "1"
-    label: str | None = None
-    factor: int | float | str = 1.0
-    """A number, or a fraction that shows where it comes from: ``"1500/1448"``."""
-    plus: str | tuple[str, ...] | dict[str, int | float] = ()
-    at_least: int | float | None = None
-    tell: Literal["share", "first", "last", "until"] | None = None
-    traffic: int | None = None
-    direction: Literal["down", "up", "both"] = "down"
-    from_s: int | float = 0.0
-    to_s: int | float | None = None
-    column: str | None = None
-    reason: str | None = None
-    link: str = ""
-    queue: str = ""
-    station: str = ""
-    pooled: bool = False
+    name: str
+    title: str
+    experiment: str
+    where: dict[str, Any] = {}
+    shows: str = ""
+    """Its location in the paper; by default derived from its name, ``Fig 3`` for ``fig3a``."""
 
     def __post_init__(self) -> None:
-        self._check_source()
-        for key, accepted, sources in (
-            ("column", QUEUE_COLUMNS, ("queue_series",)),
-            ("reason", DROP_REASONS, ("drops_for_reason", "drop_reason_delay_ms")),
-        ):
-            given = getattr(self, key)
-            if given is not None:
-                must_be(given, accepted, key)
-            if (given is not None) != (self.source in sources):
-                problem = "missing" if given is None else "unknown key"
-                raise ValueError(f"{key}: {problem}; it belongs to a metric from {', '.join(sources)}")
-        if self.pooled and (self.source not in VALUES or self.at_least is not None):
-            raise ValueError(f"pooled: must be of values from one of {', '.join(sorted(VALUES))}")
-        if self.at_least is not None and self.source not in SERIES:
-            raise ValueError(f"at_least: must be from one of {', '.join(SERIES)}")
-        if self.tell is not None and self.at_least is None:
-            raise ValueError("at_least: missing; tell needs it")
-        self.number()
+        # The name is used in file names, which must stay in the folder of results.
+        if not re.fullmatch(r"\w[\w.+-]{0,99}", self.name):
+            raise ValueError(f"name: got {self.name!r}; must be letters, digits, _ . + - and no longer than 100")
 
-    def _check_source(self) -> None:
-        part = RunPart(link=self.link, queue=self.queue, station=self.station)
-        numbers = [one.name for one in part.metrics]
-        must_be(self.source, numbers if self.queue or self.station else [*SOURCES, *numbers], "from")
-        if self.queue and self.station:
-            raise ValueError("station: unknown key; a metric is of a queue or of a station")
-        if self.direction == "both" and not part.can_add(self.source):
-            raise ValueError(f'direction: got "both"; must be one of down, up for {self.source}, which cannot be added')
+    @property
+    def location(self) -> str:
+        """Its location in the paper; empty for a name without a number."""
+        found = re.match(r"(fig|table)(\d+)", self.name)
+        return self.shows or (f"{found.group(1).title()} {found.group(2)}" if found else "")
 
-    def number(self) -> float:
-        """The factor."""
-        numerator, _, denominator = str(self.factor).partition("/")
-        try:
-            return float(numerator) / float(denominator or 1)
-        except (ValueError, ZeroDivisionError):
-            raise ValueError(f'factor: got "{self.factor}"; must be a number or "1500/1448"') from None
 
-    def measure(self, name: str) -> Measure:
-        """The measure."""
-        plus = (self.plus,) if isinstance(self.plus, str) else self.plus
-        to_s = math.inf if self.to_s is None else self.to_s
-        part = RunPart(
-            self.traffic,
-            self.direction,
-            self.from_s,
-            to_s,
-            self.column or "",
-            self.reason or "",
-            self.link,
-            self.queue,
-            self.station,
-        )
-        return Measure(
-            name,
-            self.source,
-            self.unit,
-            name if self.label is None else self.label,
-            self.number(),
-            plus if isinstance(plus, dict) else dict.fromkeys(plus, 1.0),
-            self.at_least,
-            self.tell or "share",
-            part,
-            self.pooled,
-        )
+class FigureSpec(Exhibit, frozen=True, kw_only=True):
+    """A figure to draw."""
+
+    kind: Annotated[str, Meta(extra_json_schema={"enum": list(KINDS)})]
+    metric: str
+    x: str = ""
+    panels: str = ""
+    schemes: tuple[str, ...] = ()
+    """The schemes to draw, in this order; empty for all."""
+    whiskers: tuple[int | float, ...] = (10, 90)
+    """Percentiles of the ends of a box's whiskers."""
+    of_runs: bool = False
+    """Draw boxes of one number per run instead of the distribution within each run."""
+    statistic: str = "value"
+    """The number per run for ``of_runs``."""
+    bin_s: int | float = 0.0
+    """Draw a series as means over bins of this many seconds; 0 to draw it as recorded."""
+    from_zero: bool = True
+    """Whether the metric's axis begins at zero, if it is not logarithmic."""
+    log: bool = False
+    """Whether the metric's axis is logarithmic, so that one scheme does not hide the differences of the others."""
+    below: tuple[str, ...] = ()
+    """Metrics drawn below the first one, in the same way and over the same axis."""
+    beside: tuple[str, ...] = ()
+    """For bars: metrics drawn beside the first one, in the same group."""
+    label: str = ""
+    """Label of the first metric's axis; default: the metric's own."""
+    published: tuple[str, ...] = ()
+    """Further metrics whose published values are drawn: other measures of the same quantity."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """All metrics on its vertical axes, from above."""
+        return (self.metric, *self.below)
+
+    def is_called(self, name: str) -> bool:
+        """True if a user's name means this figure: ``fig3``, ``Fig 3``, ``3``; ``3`` also means ``fig3a``."""
+        wanted = name.lower().replace(" ", "").removeprefix("fig").removeprefix("ure")
+        own = self.name.removeprefix("fig")
+        return own == wanted or own.rstrip("abcd") == wanted
+
+
+class Value(Strict, frozen=True):
+    """A number in every row of a table."""
+
+    heading: str
+    metric: str
+    statistic: str = "value"
+
+
+class TableSpec(Exhibit, frozen=True, kw_only=True):
+    """A table of the paper: published and measured numbers in the paper's rows and columns."""
+
+    rows: Texts
+    """Axes, or ``scheme``, whose values are the rows."""
+    values: tuple[Value, ...]
+    across: str = ""
+    """An axis, or ``scheme``; there is a column of every value for each of its values."""
 
 
 class Recipe(Strict, frozen=True, kw_only=True):
@@ -229,17 +234,21 @@ class Recipe(Strict, frozen=True, kw_only=True):
     title: str
     source: str
     summary: str = ""
+    """What holds and why; with formulas in braces, each with its experiment."""
     quick: dict[str, str] = {}
+    """Overrides of ``--quick`` for every experiment file."""
     labels: dict[str, str] = {}
-    metrics: dict[str, Metric] = {}
+    """The schemes' names in figures."""
+    measures: dict[str, Measure] = msgspec.field(default_factory=dict, name="metrics")
     derived: dict[str, str] = {}
-    backend: dict[str, Elsewhere] = {}
-    experiment: tuple[Published, ...] = ()
+    elsewhere: dict[str, Elsewhere] = msgspec.field(default_factory=dict, name="backend")
+    """By backend."""
+    experiments: tuple[Published, ...] = msgspec.field(default=(), name="experiment")
     reading: tuple[ReadingOf, ...] = ()
-    figure: tuple[FigureSpec, ...] = ()
-    table: tuple[TableSpec, ...] = ()
-    question: tuple[Question, ...] = ()
-    variant: tuple[Variant, ...] = ()
+    figures: tuple[FigureSpec, ...] = msgspec.field(default=(), name="figure")
+    tables: tuple[TableSpec, ...] = msgspec.field(default=(), name="table")
+    questions: tuple[Question, ...] = msgspec.field(default=(), name="question")
+    variants: tuple[Variant, ...] = msgspec.field(default=(), name="variant")
 
     def __post_init__(self) -> None:
         read: set[str] = set()
@@ -247,37 +256,23 @@ class Recipe(Strict, frozen=True, kw_only=True):
             if twice := read.intersection(reading.claim):
                 raise ValueError(f"reading.{index}: claim: {', '.join(sorted(twice))} has a reading already")
             read.update(reading.claim)
-        for kind, named in (("figure", self.figure), ("table", self.table), ("variant", self.variant)):
+        for kind, named in (("figure", self.figures), ("table", self.tables), ("variant", self.variants)):
             names = [one.name.casefold() for one in named]
             for index, name in enumerate(names):
                 if name in names[:index]:
                     raise ValueError(f'{kind}.{index}: name: got "{name}" twice')
 
 
-@dataclass(frozen=True)
-class Study:
+class Study(Recipe, frozen=True, kw_only=True, dict=True):
     """A paper, as data: claims, experiment files and figures in one folder."""
 
     name: str
     folder: Path
-    title: str
-    source: str
-    quick: Mapping[str, str]
-    """Overrides of ``--quick`` for every experiment file."""
-    measures: Mapping[str, Measure]
-    derived: Mapping[str, str]
-    experiments: tuple[Published, ...]
-    readings: Mapping[str, Reading]
-    figures: tuple[FigureSpec, ...]
-    labels: Mapping[str, str]
-    """The schemes' names in figures."""
-    elsewhere: Mapping[str, Elsewhere] = field(default_factory=dict)
-    """By backend."""
-    questions: tuple[Question, ...] = ()
-    tables: tuple[TableSpec, ...] = ()
-    variants: tuple[Variant, ...] = ()
-    summary: str = ""
-    """The summary of what holds and why; with formulas in braces, each with its experiment."""
+
+    @cached_property
+    def readings(self) -> dict[str, Reading]:
+        """The readings, by claim."""
+        return {id_: reading for reading in self.reading for id_ in reading.claim}
 
     @cached_property
     def claims(self) -> list[Claim]:
@@ -304,25 +299,12 @@ def load_study(folder: Path) -> Study:
     data = typed.read_toml(path)
     try:
         recipe = typed.convert(data, Recipe, "study", partial(_of_file, folder))
-        study = Study(
-            name=folder.name,
-            folder=folder,
-            title=recipe.title,
-            source=recipe.source,
-            quick=recipe.quick,
-            measures={name: metric.measure(name) for name, metric in recipe.metrics.items()},
-            derived=recipe.derived,
-            experiments=recipe.experiment,
-            readings={id_: reading for reading in recipe.reading for id_ in reading.claim},
-            figures=recipe.figure,
-            tables=recipe.table,
-            variants=recipe.variant,
-            summary=recipe.summary,
-            labels=recipe.labels,
-            elsewhere=recipe.backend,
-            questions=recipe.question,
-        )
-        exhibits.check_names(study.figures, study.tables, _names_of(study))
+        labelled = {
+            name: structs.replace(one, label=name if one.label is None else one.label)
+            for name, one in recipe.measures.items()
+        }
+        study = Study(**{**structs.asdict(recipe), "measures": labelled}, name=folder.name, folder=folder)
+        _check_exhibits(study)
         _check_texts(study)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
@@ -386,17 +368,56 @@ def _check_texts(study: Study) -> None:
         must_be(id_, known, where)
 
 
-def _names_of(study: Study) -> exhibits.Names:
-    """The names that figures and tables may use."""
-    return exhibits.Names(
-        study.measures,
-        frozenset(study.derived),
-        {experiment.id: frozenset(axes_of(study, experiment.id)) for experiment in study.experiments},
-        {
-            experiment.id: frozenset(name for one in experiments_with(study, experiment.id) for name in one.constants)
-            for experiment in study.experiments
-        },
-    )
+def _check_exhibits(study: Study) -> None:
+    """Checks that the names used by figures and tables exist."""
+    known = [experiment.id for experiment in study.experiments]
+    for index, spec in enumerate(study.figures):
+        must_be(spec.kind, KINDS, f"figure.{index}: kind")
+        must_be(spec.experiment, known, f"figure.{index}: experiment")
+        _check_figure(spec, f"figure.{index}", study)
+    for index, one in enumerate(study.tables):
+        where = f"table.{index}"
+        must_be(one.experiment, known, f"{where}: experiment")
+        axes = axes_of(study, one.experiment) | constants_of(study, one.experiment)
+        for axis in [*one.rows, *filter(None, [one.across])]:
+            must_be(axis, axes | {SCHEME}, f"{where}: {'across' if axis == one.across else 'rows'}")
+        for axis in one.where:
+            must_be(axis, axes, f"{where}: where")
+        for number, value in enumerate(one.values):
+            must_be(value.metric, {*study.measures, *study.derived}, f"{where}: values.{number}: metric")
+            _check_statistic(value.statistic, f"{where}: values.{number}")
+
+
+def _check_figure(spec: FigureSpec, where: str, study: Study) -> None:
+    for key in ("below", "beside", "published"):
+        for metric in getattr(spec, key):
+            must_be(metric, study.measures, f"{where}: {key}")
+    must_be(spec.metric, study.measures, f"{where}: metric")
+    needed = {"series": tuple(SERIES), "packets": ("packet_sojourn_ms",)}.get(spec.kind)
+    for metric in spec.metrics:
+        source = study.measures[metric].source
+        if needed is not None and source not in needed:
+            got = f'{where}: metric: "{metric}" is from {source}'
+            raise ValueError(f"{got}; of kind {spec.kind} must be from {', '.join(needed)}")
+    if spec.beside and spec.kind != "bars":
+        raise ValueError(f"{where}: beside: is for figures of kind bars")
+    if spec.below and spec.kind not in ("box", "bars", "series", "cdf"):
+        raise ValueError(f"{where}: below: a figure of kind {spec.kind} has one metric")
+    _check_statistic(spec.statistic, where)
+    axes = axes_of(study, spec.experiment)
+    for axis in spec.where:
+        must_be(axis, axes | constants_of(study, spec.experiment), f"{where}: where")
+    if spec.kind in OVER_METRIC:
+        must_be(spec.x, study.measures, f"{where}: x")
+    elif spec.x:
+        must_be(spec.x, axes, f"{where}: x")
+    if spec.panels:
+        must_be(spec.panels, axes, f"{where}: panels")
+
+
+def _check_statistic(name: str, where: str) -> None:
+    if not is_statistic(name):
+        raise ValueError(f'{where}: statistic: got "{name}"; must be value, mean, median, min, max, p90, …')
 
 
 def axes_of(study: Study, id_: str) -> set[str]:
@@ -412,3 +433,57 @@ def experiments_with(study: Study, id_: str) -> tuple[Published, ...]:
     """An experiment, and those whose runs it shares."""
     own = study.experiment(id_)
     return () if own is None else (own, *filter(None, map(study.experiment, own.runs_of)))
+
+
+def constants_of(study: Study, id_: str) -> set[str]:
+    """The constants of an experiment's runs."""
+    return {name for experiment in experiments_with(study, id_) for name in experiment.constants}
+
+
+def grids_of(
+    study: Study, cells: Mapping[str, list[Cell]], measures: Mapping[str, Measure], backend: str
+) -> dict[str, Grid]:
+    """The grids of a study's experiments, from the cells of each."""
+    different = study.on(backend).constants
+    grids = {}
+    for experiment in study.experiments:
+        own = [cell for id_ in experiment.runs_of for cell in cells.get(id_, [])] or cells.get(experiment.id)
+        if own:
+            constants = {**experiment.constants, **different}
+            grids[experiment.id] = Grid(own, measures, experiment.aliases, constants)
+    return grids
+
+
+def cells_of(experiment: Published, part: Part, runs: Sequence[Run]) -> list[Cell]:
+    """Groups repeats by scheme and place, which follow from labels and swept values."""
+    groups: dict[tuple[str, tuple[tuple[str, AxisValue], ...]], list[Run]] = {}
+    pattern = re.escape(experiment.arms).replace(re.escape("{scheme}"), r"(?P<scheme>[\w+]+)")
+    arms = re.compile(re.sub(r"\\\{(\w+)\\\}", rf"(?P<\1>{_NUMBER})", pattern))
+    for run in runs:
+        match = arms.fullmatch(run.label)
+        if match is None:
+            raise ValueError(f"{part.file}: label {run.label!r} is not like {experiment.arms!r}")
+        named = match.groupdict()
+        scheme = named.pop("scheme")
+        point: dict[str, AxisValue] = {
+            axis: value == "true" if value in ("true", "false") else float(value) for axis, value in named.items()
+        }
+        point |= {
+            axis: in_axis_unit(run.summary["set"][key], axis)
+            for axis, key in experiment.axes.items()
+            if key in run.summary["set"]
+        }
+        point |= part.at
+        groups.setdefault((scheme, tuple(sorted(point.items()))), []).append(run)
+    return [Cell(scheme, dict(point), tuple(members)) for (scheme, point), members in groups.items()]
+
+
+def in_axis_unit(value: object, axis: str) -> AxisValue:
+    """A swept value in the unit of the axis' name: ``"0.1 s"`` on ``rtt_ms`` is 100."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return float(value)
+    found = quantity(value)
+    unit, per = _IN_AXIS.get(axis.rpartition("_")[2], ("", 1.0))
+    return round(found.value / per, 9) if found is not None and unit and found.unit == unit else str(value)

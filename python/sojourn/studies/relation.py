@@ -15,20 +15,24 @@ A reference is ``scheme.metric.statistic[axis=value]``; ``evaluate`` resolves it
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 FUNCTIONS = frozenset(
     {"abs", "decreasing", "increasing", "max", "mean", "median", "min", "range", "reaching", "slope", "spread"}
 )
-_COMPARISONS = ("<=", ">=", "==", "~=", "<", ">")
-_UNITS = frozenset({"ms", "s", "packets", "bytes", "kB"})
-
 # A hyphen or plus inside a word belongs to it (m16-poc, fq_codel+abe); an operator stands between words.
+_NAME = r"[A-Za-z_]\w*(?:[-+][A-Za-z]\w*)*"
+_NUMBER = r"\d+\.?\d*|\.\d+"
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+\.?\d*|\.\d+)|(?P<name>[A-Za-z_]\w*(?:[-+][A-Za-z]\w*)*)|(?P<mark><=|>=|==|~=|[-+*/()\[\],.<>=]))"
+    rf"(?P<number>{_NUMBER})(?:\s*(?:ms|s|packets|bytes|kB)\b)?|(?P<word>and\b|(?:{'|'.join(FUNCTIONS)})(?=\s*\())"
+    rf"|(?P<names>(?:\.\s*)?{_NAME}(?:\s*\.\s*{_NAME})*)(?:\s*\[(?P<at>[^\]]*)\])?|(?P<mark><=|>=|==|~=|[-+*/(),<>])"
 )
+_PLACE = re.compile(rf"\s*({_NAME})\s*=\s*(?:({_NUMBER})|({_NAME}(?:-\w+)*))\s*")
+_ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.Is: "~="}
 
 
 class RelationError(ValueError):
@@ -87,10 +91,7 @@ Node = Number | Reference | Call | Arithmetic | Comparison | All
 
 def parse(text: str) -> Node:
     """Parses a relation or a formula. Raises RelationError if the text has a syntax error."""
-    parser = _Parser(text)
-    node = parser.relation()
-    parser.expect_end()
-    return node
+    return _Parser(text).relation()
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -122,133 +123,72 @@ def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 class _Parser:
+    """Reads a formula as one of Python, in which a number stands for each reference, and "is" for "~="."""
+
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = _tokens(text)
-        self._next = 0
+        self._references: list[Reference] = []
+        self._tokens: list[tuple[str, str]] = []
+        """What stands in the formula of Python for what stands in the text."""
+        position = 0
+        while rest := text[position:].lstrip():
+            match = _TOKEN.match(rest)
+            if match is None:
+                raise self._error(rest[0])
+            self._tokens.append((self._in_python(match), match.group()))
+            position = len(text) - len(rest) + match.end()
 
     def relation(self) -> Node:
-        parts = [self._comparison()]
-        while self._take("and"):
-            parts.append(self._comparison())
-        return parts[0] if len(parts) == 1 else All(tuple(parts))
+        source = " ".join(token for token, _ in self._tokens)
+        try:
+            root = ast.parse(source, mode="eval").body
+        except SyntaxError as error:
+            at = source[: (error.offset or 1) - 1].count(" ")
+            raise self._error(self._tokens[at][1] if error.end_offset else "") from None
+        parts = root.values if isinstance(root, ast.BoolOp) else [root]
+        found = tuple(map(self._comparison, parts))
+        return found[0] if len(found) == 1 else All(found)
 
-    def expect_end(self) -> None:
-        if self._next < len(self._tokens):
-            raise self._error()
+    def _in_python(self, match: re.Match[str]) -> str:
+        if match["names"] is None:
+            return "is" if match["mark"] == "~=" else match["number"] or match.group()
+        names = match["names"].removeprefix(".").split(".")
+        at = [] if match["at"] is None else [self._place(place) for place in match["at"].split(",")]
+        self._references.append(Reference(tuple(map(str.strip, names)), tuple(at)))
+        return f"{'.' if match.group().startswith('.') else ''}_{len(self._references) - 1}"
 
-    def _comparison(self) -> Node:
-        terms, operators = [self._sum()], []
-        while self._peek() in _COMPARISONS:
-            operators.append(self._advance())
-            terms.append(self._sum())
-        return Comparison(tuple(terms), tuple(operators)) if operators else terms[0]
-
-    def _sum(self) -> Node:
-        node = self._product()
-        while self._peek() in ("+", "-"):
-            node = Arithmetic(self._advance(), node, self._product())
-        return node
-
-    def _product(self) -> Node:
-        node = self._factor()
-        while self._peek() in ("*", "/"):
-            node = Arithmetic(self._advance(), node, self._factor())
-        return node
-
-    def _factor(self) -> Node:
-        token = self._advance()
-        if token == "(":
-            node = self._sum()
-            self._expect(")")
-            return node
-        if _is_number(token):
-            if self._peek() in _UNITS:
-                self._advance()
-            return Number(float(token))
-        if token in FUNCTIONS and self._take("("):
-            return self._call(token)
-        return self._reference(token)
-
-    def _call(self, function: str) -> Node:
-        arguments = [self._sum()]
-        while self._take(","):
-            arguments.append(self._sum())
-        self._expect(")")
-        if self._take("."):
-            rest = self._reference(self._advance())
-            arguments = [self._extended(argument, rest) for argument in arguments]
-        return Call(function, tuple(arguments))
-
-    def _extended(self, argument: Node, rest: Reference) -> Reference:
-        if not isinstance(argument, Reference):
-            raise self._error()
-        return replace(argument, names=argument.names + rest.names, at=argument.at + rest.at)
-
-    def _reference(self, first: str) -> Reference:
-        names = [self._name(first)]
-        while self._take("."):
-            names.append(self._name(self._advance()))
-        at = []
-        if self._take("["):
-            at.append(self._place())
-            while self._take(","):
-                at.append(self._place())
-            self._expect("]")
-        return Reference(tuple(names), tuple(at))
-
-    def _place(self) -> tuple[str, float | bool | str]:
-        axis = self._name(self._advance())
-        self._expect("=")
-        value = self._advance()
-        if _is_number(value):
-            return axis, float(value)
-        if value in ("true", "false"):
-            return axis, value == "true"
-        value = self._name(value)
-        while self._peek() == "-":  # a name like cubic-hystart; there is nothing to subtract here
-            value += self._advance() + self._advance()
-        return axis, value
-
-    def _name(self, token: str) -> str:
-        if not (token[0].isalpha() or token[0] == "_") or token == "and":
-            raise self._error()
-        return token
-
-    def _peek(self) -> str:
-        return self._tokens[self._next] if self._next < len(self._tokens) else ""
-
-    def _advance(self) -> str:
-        token = self._peek()
-        if not token:
-            raise self._error()
-        self._next += 1
-        return token
-
-    def _take(self, token: str) -> bool:
-        if self._peek() != token:
-            return False
-        self._next += 1
-        return True
-
-    def _expect(self, token: str) -> None:
-        if not self._take(token):
-            raise self._error()
-
-    def _error(self) -> RelationError:
-        return RelationError(f"cannot read {self._text!r} at {self._peek() or 'its end'!r}")
-
-
-def _tokens(text: str) -> list[str]:
-    tokens, position = [], 0
-    while text[position:].strip():
-        match = _TOKEN.match(text, position)
+    def _place(self, text: str) -> tuple[str, float | bool | str]:
+        match = _PLACE.fullmatch(text)
         if match is None:
-            raise RelationError(f"cannot read {text!r} at {text[position:].strip()[0]!r}")
-        tokens.append(match.group().strip())
-        position = match.end()
-    return tokens
+            raise self._error(text.strip())
+        axis, number, word = match.groups()
+        return axis, float(number) if number else word == "true" if word in ("true", "false") else word
 
+    def _comparison(self, node: ast.expr) -> Node:
+        if not isinstance(node, ast.Compare):
+            return self._sum(node)
+        terms = tuple(map(self._sum, (node.left, *node.comparators)))
+        return Comparison(terms, tuple(_COMPARISONS[type(operator)] for operator in node.ops))
 
-def _is_number(token: str) -> bool:
-    return token[0].isdigit() or token[0] == "."
+    def _sum(self, node: ast.expr) -> Node:
+        match node:
+            case ast.Constant(value):
+                return Number(float(str(value)))
+            case ast.Name(name) if name not in FUNCTIONS:
+                return self._references[int(name[1:])]
+            case ast.BinOp(left, operator, right):
+                return Arithmetic(_ARITHMETIC[type(operator)], self._sum(left), self._sum(right))
+            case ast.Call(ast.Name(name), [_, *_] as arguments) if name in FUNCTIONS:
+                return Call(name, tuple(map(self._sum, arguments)))
+            case ast.Attribute(ast.Call() as call, name):
+                found, rest = self._sum(call), self._references[int(name[1:])]
+                of = [one for one in getattr(found, "arguments", ()) if isinstance(one, Reference)]
+                if isinstance(found, Call) and len(of) == len(found.arguments):
+                    return Call(
+                        found.function, tuple(Reference(one.names + rest.names, one.at + rest.at) for one in of)
+                    )
+        text = ast.unparse(node)
+        raise self._error(re.sub(r"\b_(\d+)", lambda match: ".".join(self._references[int(match[1])].names), text))
+
+    def _error(self, token: str) -> RelationError:
+        return RelationError(f"cannot read {self._text!r} at {token or 'its end'!r}")

@@ -1,8 +1,15 @@
-"""Published and measured results: as a table, as Markdown, as JSON, and all files together in a folder."""
+"""Published and measured results: on the terminal, as a page in Markdown, as JSON, and all files together in a folder.
+
+The page has a summary, the misses by cause, and every claim beside its figure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,44 +17,53 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from sojourn import _core
 from sojourn.figure.filenames import FORMATS
 from sojourn.figure.style import drawing_code
+from sojourn.files import bounded
+from sojourn.files.bounded import LARGEST_TEXT
 from sojourn.files.storage import Staging
 from sojourn.files.typed import json_text
 from sojourn.page.tables import titled
-from sojourn.studies import kept, page, tabulate, variants
-from sojourn.studies.claims import Verdict
-from sojourn.studies.exhibits import FigureSpec, TableSpec
+from sojourn.studies import kept, tabulate, variants
+from sojourn.studies.claims import COMPARED, Verdict
 from sojourn.studies.figures import caption, stage_figures
-from sojourn.studies.inputs import FILE, inputs_json
-from sojourn.studies.recipe import Study
+from sojourn.studies.grid import Grid
+from sojourn.studies.recipe import MEANINGS, Exhibit, FigureSpec, Study
 from sojourn.studies.runner import StudyResults
+from sojourn.studies.texts import escaped, table
 from sojourn.studies.variants import Tried
 from sojourn.studies.verdict import Judgement
 
+INPUTS = "inputs.json"
+"""The file with the inputs of the verdicts, beside claims.json."""
+Beside = tuple[str, Sequence[Judgement]]
+"""Another backend, and the judgements there."""
+_PUBLISHED = "published, or read as"
+"""The heading of the published values; a statement without a number is read as a relation."""
+_OF_MISSES = (
+    "The results of each variant for every miss; **bold** if it reproduces a claim "
+    "that as many repeats of the set-up do not."
+)
+OF_QUICK = (
+    "A quick look, not a verdict: the study's conclusions are omitted. Where the full run decides otherwise, a claim's "
+    "reason says so; the other causes and reasons are those of its full run."
+)
+Exhibits = Callable[[str], str]
+"""The Markdown of the figures and tables for a location in the paper, ``Fig 3``."""
 
-def basis(results: StudyResults, *, quick: bool) -> str:
-    """The basis of the verdicts."""
-    where = "" if results.backend == "sim" else f" on {results.backend}"
-    return f"{results.planned} runs{where}" + (", quick: fewer or shorter than the paper's" if quick else "")
 
-
-def departures(results: StudyResults) -> str:
-    """The differences of the runs from the study's files, as a sentence; empty if there are none."""
-    return f"On {results.backend}: {'; '.join(results.departures)}." if results.departures else ""
-
-
-def claims_table(results: StudyResults, judgements: Sequence[Judgement], *, quick: bool) -> Table:
+def claims_table(results: StudyResults, judgements: Sequence[Judgement]) -> Table:
     """Every claim that was judged; those that could not be are only counted."""
-    judged = [j for j in judgements if j.verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED)]
-    title = f"{results.study.title}: published and measured ({basis(results, quick=quick)})"
+    judged = [one for one in judgements if one.verdict in COMPARED]
+    title = f"{results.study.title}: published and measured ({basis(results)})"
     table = titled(title, "\n".join(closing(results, judgements)))
     for heading, ratio in (("claim", 5), ("published, or read as", 4), ("measured", 4)):
         table.add_column(heading, overflow="fold", ratio=ratio)
     table.add_column("verdict", no_wrap=True)
     for judgement in judged:
         claim = f"{judgement.statement} ({judgement.location})"
-        cells = (claim, page.published(judgement), page.measured(judgement), judgement.verdict)
+        cells = (claim, published(judgement), measured(judgement), judgement.verdict)
         # As text: rich would interpret the [ecn=true] of a relation as markup.
         table.add_row(*map(Text, cells))
     return table
@@ -56,64 +72,14 @@ def claims_table(results: StudyResults, judgements: Sequence[Judgement], *, quic
 def closing(results: StudyResults, judgements: Sequence[Judgement]) -> list[str]:
     """The last lines on the terminal: counts, and the misses by cause."""
     return [
-        f"{len(judgements)} claims: {page.tally(judgements)}",
-        *page.summary(judgements)[1:],
+        f"{len(judgements)} claims: {tally(judgements)}",
+        *summary(judgements)[1:],
         *(
             f"not reproduced, {cause}: {', '.join(one.id for one in own)}"
-            for cause, own in page.by_cause(judgements).items()
+            for cause, own in by_cause(judgements).items()
         ),
         *filter(None, [departures(results)]),
     ]
-
-
-def markdown(
-    results: StudyResults,
-    judgements: Sequence[Judgement],
-    *,
-    quick: bool,
-    tried: Sequence[Tried] = (),
-    beside: page.Beside | None = None,
-    picture: Callable[[FigureSpec], str] = lambda spec: f"{spec.name}.png",
-    after_summary: Sequence[str] = (),
-) -> str:
-    """The page; ``picture`` returns a figure's path, ``beside`` names another backend and its judgements."""
-    study, grids = results.study, results.grids
-    drawn = [spec for spec in study.figures if spec.experiment in grids]
-    of_tables = [spec for spec in study.tables if spec.experiment in grids]
-
-    def exhibits(exhibit: str) -> str:
-        figures = [
-            f"![{page.escaped(spec.title)}]({picture(spec)})\n\n{page.escaped(caption(spec, study, grids))}"
-            for spec in drawn
-            if _exhibit(spec) == exhibit
-        ]
-        return "\n\n".join(
-            figures + [tabulate.markdown(spec, study, grids) for spec in of_tables if _exhibit(spec) == exhibit]
-        )
-
-    text = page.markdown(
-        results,
-        judgements,
-        basis=basis(results, quick=quick),
-        departures=departures(results),
-        exhibits=exhibits,
-        known=list(dict.fromkeys([*map(_exhibit, drawn), *map(_exhibit, of_tables)])),
-        tried=tried,
-        beside=beside,
-        after_summary=after_summary,
-        quick=quick,
-    )
-    return text if quick else text + questions(results)
-
-
-def _exhibit(spec: FigureSpec | TableSpec) -> str:
-    return page.exhibit_of(spec.location) if spec.location else "Further figures"
-
-
-def questions(results: StudyResults) -> str:
-    """The answers to the paper's open questions, as Markdown; empty if there are none."""
-    lines = [f"\n**{one.question}** ({one.location})\n\n{one.answer}\n" for one in results.answers()]
-    return "".join(["\n## What the paper leaves open\n", *lines]) if lines else ""
 
 
 def as_json(
@@ -121,7 +87,6 @@ def as_json(
     judgements: Sequence[Judgement],
     figures: Sequence[Path],
     *,
-    quick: bool,
     tried: Sequence[Tried] = (),
 ) -> str:
     """The output of ``sojourn study run --json``."""
@@ -129,12 +94,12 @@ def as_json(
         "study": results.study.name,
         "backend": results.backend,
         "departures": list(results.departures),
-        "quick": quick,
+        "quick": results.quick,
         "runs": results.planned,
         "claims": [judgement.as_json() for judgement in judgements],
         "questions": [asdict(answer) for answer in results.answers()],
         "figures": [str(figure) for figure in figures],
-        "summary": page.summary(judgements),
+        "summary": summary(judgements),
         **({"variants": variants.as_document(judgements, tried)["variants"]} if tried else {}),
     }
     return json_text(document)
@@ -146,7 +111,7 @@ def files_of(study: Study) -> list[str]:
     return [
         *figures,
         *(f"{table.name}.csv" for table in study.tables),
-        FILE,
+        INPUTS,
         kept.FILE,
         variants.FILE,
         "claims.md",
@@ -159,7 +124,6 @@ def save(
     judgements: Sequence[Judgement],
     directory: Path,
     *,
-    quick: bool,
     tried: Sequence[Tried] = (),
     formats: Sequence[str] = FORMATS,
 ) -> list[Path]:
@@ -171,11 +135,309 @@ def save(
     with Staging(directory, by="study", rescue=True) as staging:
         made_of = None if results.made_of is None else f"{results.made_of} {drawing_code()}"
         figures = stage_figures(staging, results.study, results.grids, formats, made_of)
-        tabulate.stage_tables(staging, results.study, results.grids)
-        staging.add_text(FILE, inputs_json(results, quick=quick))
+        for spec in results.study.tables:
+            if spec.experiment in results.grids:
+                staging.add_text(f"{spec.name}.csv", tabulate.as_csv(spec, results.study, results.grids))
+        staging.add_text(INPUTS, _inputs_json(results))
         staging.add_text(kept.FILE, kept.as_json(results))
-        staging.add_text("claims.md", markdown(results, judgements, quick=quick, tried=tried))
-        staging.add_text("claims.json", as_json(results, judgements, figures, quick=quick, tried=tried))
+        staging.add_text("claims.md", markdown(results, judgements, tried=tried))
+        staging.add_text("claims.json", as_json(results, judgements, figures, tried=tried))
         if tried:
-            staging.add_text(variants.FILE, variants.as_json(judgements, tried))
+            staging.add_text(variants.FILE, json_text(variants.as_document(judgements, tried)))
     return figures
+
+
+def _inputs_json(results: StudyResults) -> str:
+    """What the verdicts rest on: files with their hashes, experiments with their seeds, tolerances.
+
+    Departures are differences from the study's files, if the backend lacks a feature.
+    """
+    study = results.study
+    experiments: list[dict[str, Any]] = []
+    for experiment in study.experiments:
+        if experiment.id in results.grids:
+            runs = [run for cell in results.grids[experiment.id].cells for run in cell.runs]
+            experiments.append(
+                {
+                    "id": experiment.id,
+                    "title": experiment.title,
+                    "files": [part.file.name for part in experiment.parts],
+                    "runs": len(runs),
+                    "seeds": sorted({run.seed for run in runs}),
+                }
+            )
+    run_files = dict.fromkeys(name for experiment in experiments for name in experiment["files"])
+    document = {
+        "sojourn": _core.version,
+        "title": study.title,
+        "source": study.source,
+        "backend": results.backend,
+        "departures": list(results.departures),
+        "overrides": study.overrides(results.backend, quick=results.quick),
+        "files": [
+            *(_input(study.folder / name, with_text=False) for name in ("claims.toml", "study.toml")),
+            *(_input(study.folder / name, with_text=True) for name in run_files),
+        ],
+        "experiments": experiments,
+        "figures": {figure.name: figure.title for figure in study.figures},
+        "tolerances": {claim.id: claim.tolerance for claim in study.claims},
+    }
+    return json_text(document)
+
+
+def _input(path: Path, *, with_text: bool) -> dict[str, str]:
+    content = bounded.read_bytes(path, LARGEST_TEXT)
+    known = {"file": path.name, "sha256": hashlib.sha256(content).hexdigest()}
+    if with_text:
+        known["text"] = content.decode("utf-8")
+    return known
+
+
+def tally(judgements: Sequence[Judgement]) -> str:
+    """``54 reproduced, 12 not reproduced, …``."""
+    counts = Counter(judgement.verdict for judgement in judgements)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+
+
+def by_cause(judgements: Iterable[Judgement]) -> dict[str, list[Judgement]]:
+    """The misses by cause."""
+    misses = [one for one in judgements if one.verdict == Verdict.NOT_REPRODUCED]
+    found = {cause: [one for one in misses if one.cause == cause] for cause in MEANINGS}
+    return {cause: own for cause, own in found.items() if own}
+
+
+def summary(judgements: Sequence[Judgement]) -> list[str]:
+    """A summary of the verdicts in a few sentences."""
+    compared = [one for one in judgements if one.verdict in COMPARED]
+    held = [one for one in compared if one.verdict == Verdict.REPRODUCED]
+    by_tolerance = [one.id for one in held if one.only_by_tolerance]
+    lines = [f"{len(held)} of the {len(compared)} claims that could be compared are reproduced."]
+    if by_tolerance:
+        lines.append(f"{len(by_tolerance)} of them only by their tolerance: {', '.join(by_tolerance)}.")
+    once = [one for one in compared if one.judged == one.runs_per_place == 1]
+    if once:
+        lines.append(f"{_count(once, 'rest')} on one place that was run once, as in the paper.")
+    for split, verdict in (([one for one in compared if one.is_split and one.verdict == own], own) for own in COMPARED):
+        if split:
+            lines.append(f"Single runs go either way, and the mean decides, for {len(split)} {verdict}: {_ids(split)}.")
+    if wide := [one for one in held if one.wide]:
+        lines.append(
+            f"{_count(wide, 'are')} reproduced within a tolerance of half of the effect or more, which shows a "
+            f"direction or an order of magnitude, not a size: {_ids(wide)}."
+        )
+    return lines
+
+
+def alike(grids: Mapping[str, Grid]) -> list[str]:
+    """A sentence per experiment about cells whose repeats are equal, because nothing in them is random."""
+    lines: list[str] = []
+    seen: set[int] = set()
+    for id_, grid in grids.items():
+        cells = [cell for cell in grid.cells if len(cell.runs) > 1 and id(cell) not in seen]
+        seen |= {id(cell) for cell in cells}
+        # What was measured, without the seed and the cost.
+        same = [
+            cell
+            for cell in cells
+            if len({json.dumps({**run.summary, "seed": 0, "wall_s": 0, "events": 0}) for run in cell.runs}) == 1
+        ]
+        if same:
+            schemes = ", ".join(dict.fromkeys(cell.scheme for cell in same))
+            of = f"{len(same)} of the {len(cells)} cells of {id_} ({schemes})"
+            lines.append(f"Nothing is random in {of}: their repeats are one run.")
+    return lines
+
+
+def _ids(found: Sequence[Judgement]) -> str:
+    return ", ".join(one.id for one in found)
+
+
+def _count(found: Sequence[Judgement], verb: str) -> str:
+    """``1 holds``, ``2 hold``; ``1 is``, ``2 are``."""
+    of_one = "is" if verb == "are" else f"{verb}s"
+    return f"{len(found)} {of_one if len(found) == 1 else verb}"
+
+
+def misses(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> list[str]:
+    """Every miss by cause, with its numbers, its reason and the effect of each variant."""
+    lines: list[str] = []
+    for cause, own in by_cause(judgements).items():
+        lines += [f"### {cause}: {MEANINGS[cause]}", ""]
+        for one in own:
+            lines += [f"**{one.id}**: {escaped(one.statement)} ({escaped(one.location)})", ""]
+            what = "read as" if one.is_reading else "published"
+            lines += [f"- {what}: {escaped(published(one))}"]
+            lines += [f"- measured: {escaped(measured(one))}"]
+            lines += [f"- {escaped(one.reason)}"] if one.reason else []
+            explained = variants.explained(one, tried)
+            lines += [f"- {escaped(explained)}"] if explained else []
+            lines += [""]
+    return lines
+
+
+def tried_tables(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> list[str]:
+    """The variants, and every miss beside each of them."""
+    if not tried:
+        return []
+    lines = [
+        "## Variants",
+        "",
+        "Each variant changes one thing of the set-up and shows whether a miss depends on it. "
+        "The verdicts above do not use them.",
+        "",
+    ]
+    rows = []
+    for number, one in enumerate(tried, 1):
+        reproduced, compared = one.count()
+        what = ", ".join(f"`{key} = {value}`" for key, value in one.variant.set.items())
+        turned, lost = (_few(ids) for ids in (one.turned(judgements), one.lost(judgements)))
+        why = f"{one.variant.because}; {what}"
+        rows.append([str(number), one.variant.name, why, str(one.runs), f"{reproduced} of {compared}", turned, lost])
+    lines += table(
+        ["", "variant", "reason and settings", "runs", "reproduced", "now reproduced", "no longer reproduced"], rows
+    )
+    lines += ["", _OF_MISSES, ""]
+    headings = ["miss", _PUBLISHED, "set-up", *(str(number) for number in range(1, len(tried) + 1))]
+    found = [one for one in judgements if one.verdict == Verdict.NOT_REPRODUCED]
+    lines += table(
+        headings,
+        [[one.id, one.published, _in_short(one), *(_tried(one.id, other) for other in tried)] for one in found],
+    )
+    return [*lines, ""]
+
+
+def by_exhibit(
+    judgements: Sequence[Judgement], exhibits: Exhibits, known: Sequence[str], beside: Beside | None = None
+) -> list[str]:
+    """Every claim that was compared, by figure, table or section of the paper, with the corresponding exhibits."""
+    groups: dict[str, list[Judgement]] = {}
+    for one in judgements:
+        if one.verdict in COMPARED:
+            groups.setdefault(exhibit_of(one.location), []).append(one)
+    lines: list[str] = []
+    for exhibit in [*groups, *(exhibit for exhibit in known if exhibit not in groups)]:
+        lines += [f"### {escaped(exhibit)}", ""]
+        if shown := exhibits(exhibit):
+            lines += [shown.rstrip("\n"), ""]
+        if exhibit in groups:
+            lines += [*_claims(groups[exhibit], beside), ""]
+    return lines
+
+
+def exhibit_of(location: str) -> str:
+    """The figure or table of a claim: ``Fig 3`` for ``sec 4.1.1, Fig 3(a)``; otherwise the whole location."""
+    found = re.search(r"(Fig|Table) \d+", location)
+    return found.group() if found else location or "elsewhere"
+
+
+def measured(judgement: Judgement) -> str:
+    """The measured result, with the numbers of a relation and the basis of the verdict."""
+    numbers = f" ({judgement.numbers})" if judgement.numbers else ""
+    return "; ".join(filter(None, [judgement.measured + numbers, judgement.basis]))
+
+
+def published(judgement: Judgement) -> str:
+    """The published number or the relation that was judged, its tolerance, what was measured for it, and where."""
+    tolerance = f" [{judgement.tolerance}]" if judgement.tolerance else ""
+    sign = ", " if judgement.is_reading else ", as "
+    judged_as = f"{', ' if judgement.judged_as.startswith('at ') else sign}{judgement.judged_as}"
+    return judgement.published + tolerance + (judged_as if judgement.judged_as else "")
+
+
+def basis(results: StudyResults) -> str:
+    """The basis of the verdicts."""
+    where = "" if results.backend == "sim" else f" on {results.backend}"
+    return f"{results.planned} runs{where}" + (", quick: fewer or shorter than the paper's" if results.quick else "")
+
+
+def departures(results: StudyResults) -> str:
+    """The differences of the runs from the study's files, as a sentence; empty if there are none."""
+    return f"On {results.backend}: {'; '.join(results.departures)}." if results.departures else ""
+
+
+def markdown(
+    results: StudyResults,
+    judgements: Sequence[Judgement],
+    *,
+    tried: Sequence[Tried] = (),
+    beside: Beside | None = None,
+    picture: Callable[[FigureSpec], str] = lambda spec: f"{spec.name}.png",
+    after_summary: Sequence[str] = (),
+) -> str:
+    """The page; ``picture`` returns a figure's path, ``beside`` names another backend and its judgements.
+
+    The page of a quick run omits the recipe's summary and answers, which are about the full run.
+    """
+    study, grids = results.study, results.grids
+    shown: dict[str, list[str]] = {}
+    for figure in study.figures:
+        if figure.experiment in grids:
+            text = f"![{escaped(figure.title)}]({picture(figure)})\n\n{escaped(caption(figure, study, grids))}"
+            shown.setdefault(_exhibit(figure), []).append(text)
+    for of_table in study.tables:
+        if of_table.experiment in grids:
+            shown.setdefault(_exhibit(of_table), []).append(tabulate.markdown(of_table, study, grids))
+    said = departures(results)
+    causes = [[cause, str(len(own)), MEANINGS[cause], _ids(own)] for cause, own in by_cause(judgements).items()]
+    lines = [
+        f"# {study.title}",
+        "",
+        f"{study.source}. {basis(results)}. {len(judgements)} claims: {tally(judgements)}.",
+        "",
+        *([said, ""] if said else []),
+        "## Summary",
+        "",
+        *([OF_QUICK, ""] if results.quick else [results.summary(), ""] if study.summary else []),
+        " ".join([*summary(judgements), *alike(grids)]),
+        "",
+        *(table(["cause", "misses", "meaning", "claims"], causes) if causes else []),
+        "",
+        *after_summary,
+    ]
+    if found := misses(judgements, tried):
+        lines += ["## Claims not reproduced, by cause", "", *found]
+    lines += tried_tables(judgements, tried)
+    exhibits = by_exhibit(judgements, lambda exhibit: "\n\n".join(shown.get(exhibit, [])), list(shown), beside)
+    lines += ["## All compared claims, by figure", "", *exhibits]
+    if others := [one for one in judgements if one.verdict not in COMPARED]:
+        lines += ["## Claims not compared", "", *_claims(others, beside)]
+    text = "\n".join(lines).rstrip() + "\n"
+    answers = [] if results.quick else results.answers()
+    of_answers = [f"\n**{one.question}** ({one.location})\n\n{one.answer}\n" for one in answers]
+    return "".join([text, *(["\n## What the paper leaves open\n"] if answers else []), *of_answers])
+
+
+def _exhibit(spec: Exhibit) -> str:
+    return exhibit_of(spec.location) if spec.location else "Further figures"
+
+
+def _claims(judgements: Sequence[Judgement], beside: Beside | None) -> list[str]:
+    headings = ["id", "claim", _PUBLISHED, "measured", "verdict"]
+    rows = [
+        [one.id, f"{one.statement} ({one.location})", published(one), measured(one), one.verdict] for one in judgements
+    ]
+    if beside is not None:
+        name, others = beside
+        headings.append(name)
+        there: Mapping[str, str] = {
+            other.id: ": ".join(filter(None, [other.verdict, other.measured])) for other in others
+        }
+        rows = [[*row, there[row[0]]] for row in rows]
+    return table([*headings, "reason"], [[*row, one.reason] for row, one in zip(rows, judgements, strict=True)])
+
+
+def _tried(id_: str, tried: Tried) -> str:
+    text = _in_short(tried.judgements[id_])
+    return f"**{text}**" if tried.turns(id_) else text
+
+
+def _in_short(judgement: Judgement) -> str:
+    """The measured result in short, with the numbers of a relation at one place; without a result, the verdict."""
+    if judgement.expected == 1 and judgement.numbers:
+        return judgement.numbers
+    return judgement.measured.partition("; not at")[0] or str(judgement.verdict)
+
+
+def _few(ids: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(ids[:most])
+    return (f"{len(ids)}: {shown}" + (f" and {len(ids) - most} more" if len(ids) > most else "")) if ids else "none"

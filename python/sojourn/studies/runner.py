@@ -1,29 +1,50 @@
-"""Runs a study: all its experiments as one batch, then its claims and figures."""
+"""Runs a study: checks its recipe, then all its experiments as one batch, then its claims and figures.
+
+Every formula is evaluated before anything is run, on the places that the files will run. Otherwise a name that the
+files do not have would be found only after the runs, as a claim without a verdict.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, cast
 
 from msgspec import structs
 
 from sojourn import _core
 from sojourn.files import bounded, typed
+from sojourn.files.typed import must_be
 from sojourn.frame.results import Run
 from sojourn.runs.backends import Backend, backend_of
 from sojourn.runs.execution import Report
 from sojourn.runs.plan import read_plan
 from sojourn.store import Store
 from sojourn.store.runner import Runner
-from sojourn.studies import fullrun
-from sojourn.studies.exhibits import FigureSpec
+from sojourn.studies import fullrun, texts
+from sojourn.studies.evaluate import Missing, Names, Outcome, check_names
 from sojourn.studies.grid import Cell, Grid
-from sojourn.studies.recipe import Part, Published, Study
-from sojourn.studies.rehearsal import Plans, rehearse
-from sojourn.studies.runs import cells_of, grids_of
-from sojourn.studies.variants import Tried, Variant
-from sojourn.studies.verdict import Answer, Judgement, answers, experiments_of, judge, summary
+from sojourn.studies.measures import Measure, is_statistic
+from sojourn.studies.recipe import (
+    FigureSpec,
+    Part,
+    Published,
+    Study,
+    axes_of,
+    cells_of,
+    constants_of,
+    experiments_with,
+    grids_of,
+    texts_of,
+)
+from sojourn.studies.relation import RelationError
+from sojourn.studies.variants import Tried, Variant, keys_in
+from sojourn.studies.verdict import NO_RESULT, Answer, Case, Judgement, cases, judge, plain_measure
+
+Plans = Sequence[tuple[Published, Part, _core.Plan]]
 
 
 @dataclass(frozen=True)
@@ -59,12 +80,18 @@ class StudyResults:
         return fullrun.beside(self.study, found) if self.quick else found
 
     def summary(self) -> str:
-        """The recipe's summary."""
-        return summary(self.study, self.grids)
+        """The recipe's summary, with its formulas replaced by measured values."""
+        return texts.fill(self.study.summary, [], self.study.derived, others=self.grids)
 
     def answers(self) -> list[Answer]:
-        """The answers to the paper's open questions."""
-        return answers(self.study, self.grids)
+        """The measured answers to the paper's open questions, without those whose experiment was not run."""
+        return [
+            Answer(
+                one.asks, one.location, texts.fill(one.answer, [(grid, grid)], self.study.derived, others=self.grids)
+            )
+            for one in self.study.questions
+            if (grid := self.grids.get(one.experiment)) is not None
+        ]
 
 
 def choose_figures(study: Study, name: str | None) -> tuple[FigureSpec, ...]:
@@ -123,7 +150,7 @@ def plan_study(
 
 def plan_variants(study: Study, *, quick: bool = False) -> list[tuple[Variant, Plans]]:
     """The plans of each variant of a study: the experiments that it changes and claims are about, on the simulator."""
-    experiments = {id_ for claim in study.claims for id_ in experiments_of(claim, study.readings.get(claim.id))}
+    experiments = {id_ for case in cases(study) for id_ in case.experiments}
     shared = {id_ for experiment in study.experiments if experiment.id in experiments for id_ in experiment.runs_of}
     return [
         (variant, plan_study(study, experiments=experiments | shared, quick=quick, variant=variant))
@@ -180,11 +207,9 @@ def _made_of(study: Study, plans: Plans) -> str:
 def run_variants(
     base: StudyResults,
     *,
-    quick: bool = False,
     jobs: int | None = None,
     store: Store | None = None,
     report: Report | None = None,
-    announce: Callable[[int, float], None] | None = None,
 ) -> tuple[list[Tried], BaseException | None]:
     """Runs every variant of a study on the simulator and judges the claims on each. Also returns what stopped it early.
 
@@ -192,25 +217,18 @@ def run_variants(
     """
     study = base.study
     where = backend_of("sim")
-    planned = plan_variants(study, quick=quick)
-    batches = [_specs(plans) for _, plans in planned]
-    if announce is not None:
-        announce(sum(map(len, batches)), sum(spec.duration_s for batch in batches for spec in batch))
     tried: list[Tried] = []
-    for (variant, plans), batch in zip(planned, batches, strict=True):
+    for variant, plans in plan_variants(study, quick=base.quick):
         name = f"{study.name}, {variant.name}"
         cells, _, stopped_by = _run(name, plans, where, jobs, store, report)
         if stopped_by is not None:
             return tried, stopped_by
         changed = [structs.replace(one, constants={**one.constants, **variant.constants}) for one in study.experiments]
-        grids = grids_of(replace(study, experiments=tuple(changed)), cells, study.measures, where.name)
+        grids = grids_of(structs.replace(study, experiments=tuple(changed)), cells, study.measures, where.name)
         control = judge(study, {id_: base.grids[id_].first(own.repeats) for id_, own in grids.items()})
-        tried.append(Tried(variant, len(batch), _by_id(judge(study, grids)), _by_id(control)))
+        now, then = ({one.id: one for one in found} for found in (judge(study, grids), control))
+        tried.append(Tried(variant, len(_specs(plans)), now, then))
     return tried, None
-
-
-def _by_id(judgements: Iterable[Judgement]) -> dict[str, Judgement]:
-    return {one.id: one for one in judgements}
 
 
 def _specs(plans: Plans) -> list[_core.RunSpec]:
@@ -231,3 +249,147 @@ def _run(
         cells.setdefault(experiment.id, []).extend(cells_of(experiment, part, own))
         first += len(plan.jobs)
     return cells, len(runs), stopped_by
+
+
+class _Anything:
+    """A metric with every statistic, since nothing was measured."""
+
+    def of_repeats(self, runs: Sequence[Run], name: str, _place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
+        if not is_statistic(name):
+            raise RelationError(f"no statistic {name!r}; must be one of mean, median, min, max, std, p90, …")
+        return (1.0,) * len(runs)
+
+
+def rehearse(study: Study, plans: Plans) -> None:
+    """Checks every name in a study's recipe and claims against the planned runs.
+
+    Raises ExperimentError if a name is misspelt, or refers to places that are not run.
+    """
+    try:
+        planned: list[tuple[str, Mapping[str, Any]]] = []
+        cells: dict[str, list[Cell]] = {}
+        for experiment, part, plan in plans:
+            resolved = json.loads(plan.resolved_json())
+            planned += [(experiment.id, cell) for cell in resolved]
+            jobs = dict.fromkeys((cell, label) for cell, _, _, label in plan.jobs)
+            runs: list[Any] = [SimpleNamespace(label=label, summary={"set": resolved[at]["set"]}) for at, label in jobs]
+            cells.setdefault(experiment.id, []).extend(cells_of(experiment, part, runs))
+        measures = cast("dict[str, Measure]", dict.fromkeys(study.measures, _Anything()))
+        grids = grids_of(study, cells, measures, "sim")
+        _check_axes(study, planned)
+        names = {id_: _names(study, grid, id_) for id_, grid in grids.items()}
+        _check_words(study, grids)
+        _check_parts(study, planned)
+        for case in cases(study):
+            _check_claim(case, study, grids, names)
+        _check_texts(study, names)
+    except ValueError as error:
+        raise _core.ExperimentError(f"study: {study.folder / 'study.toml'}: {error}") from None
+
+
+def _check_axes(study: Study, planned: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    """Checks that the files sweep every axis."""
+    swept: dict[str, set[str]] = {}
+    for id_, cell in planned:
+        swept.setdefault(id_, set()).update(cell["set"])
+    for experiment in study.experiments:
+        for axis, key in experiment.axes.items():
+            if experiment.id in swept and key not in swept[experiment.id]:
+                accepted = ", ".join(sorted(swept[experiment.id])) or "nothing, its files sweep no key"
+                raise ValueError(f'experiment {experiment.id}: axes.{axis}: got "{key}"; must be one of {accepted}')
+        for name, alias in experiment.aliases.items():
+            must_be(alias.axis, axes_of(study, experiment.id), f"experiment {experiment.id}: aliases.{name}: axis")
+
+
+def _names(study: Study, grid: Grid, id_: str) -> Names:
+    parts = experiments_with(study, id_)
+    others = {name for part in parts for name in (*part.aliases, *part.constants)}
+    metrics = frozenset({*study.measures, *study.derived})
+    return Names(frozenset(grid.schemes), metrics, frozenset(axes_of(study, id_) | others))
+
+
+def _check_words(study: Study, grids: Mapping[str, Grid]) -> None:
+    """Checks the names outside of formulas in a recipe."""
+    schemes = {scheme for grid in grids.values() for scheme in grid.schemes}
+    for label in study.labels:
+        must_be(label, schemes, "labels")
+    claims = {claim.id for claim in study.claims}
+    for id_ in study.readings:
+        must_be(id_, claims, "reading: claim")
+    known = {name for id_ in grids for name in axes_of(study, id_) | constants_of(study, id_)}
+    for metric, measure in study.measures.items():
+        for name in measure.added:
+            must_be(name, known, f"metrics.{metric}: plus")
+    for variant in study.variants:
+        for id_ in variant.claims:
+            must_be(id_, claims, f'variant "{variant.name}": claims')
+        for axis in variant.constants:
+            must_be(axis, known, f'variant "{variant.name}": constants')
+        files = [typed.read_toml(part.file) for experiment in study.experiments for part in experiment.parts]
+        for key in variant.set:
+            if not any(keys_in(file, key) for file in files):
+                raise ValueError(f'variant "{variant.name}": set: no file has an entry for "{key}"')
+    for spec in study.figures:
+        for scheme in spec.schemes:
+            if spec.experiment in grids:
+                must_be(scheme, set(grids[spec.experiment].schemes), f"figure {spec.name}: schemes")
+
+
+def _check_parts(study: Study, planned: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    """Checks the traffic, the links and the stations of metrics against the planned cells."""
+    most = max((len(cell["traffic"]) for _, cell in planned), default=0)
+    links = [link for _, cell in planned if isinstance(cell["link"], list) for link in cell["link"]]
+    names = {link["name"] for link in links}
+    stations = {name for link in links for one in link.get("station", ()) for name in (one, f"{link['name']}/{one}")}
+    for metric, measure in study.measures.items() if planned else ():
+        index = measure.traffic
+        if most and index is not None and not 0 <= index < most:
+            raise ValueError(f"metrics.{metric}: traffic: got {index}; must be 0 to {most - 1}")
+        for key, name, known in (("link", measure.link, names), ("station", measure.station, stations)):
+            if name:
+                must_be(name, known, f"metrics.{metric}: {key}")
+
+
+def _check_claim(case: Case, study: Study, grids: Mapping[str, Grid], names: Mapping[str, Names]) -> None:
+    where = f"reading of {case.claim.id}"
+    for id_ in case.experiments:
+        must_be(id_, {experiment.id for experiment in study.experiments}, f"{where}: experiments")
+    if case.reading.not_comparable or case.reading.not_run or case.claim.check in NO_RESULT or not case.formulas:
+        return
+    if any((experiment := study.experiment(id_)) is not None and experiment.unavailable for id_ in case.experiments):
+        return
+    found = [(names[id_], grids[id_]) for id_ in case.experiments if id_ in grids]
+    try:
+        places = [place for own, grid in found for place in _places(case, own, grid)]
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    if found and all(place.value == Missing.NOT_RUN for place in places):
+        raise ValueError(f"{where}: no file has a run at the places that it is about")
+
+
+def _places(case: Case, names: Names, grid: Grid) -> Iterator[Outcome]:
+    for scheme in case.schemes:
+        must_be(scheme, set(grid.schemes), "schemes")
+    formulas = (*case.formulas, *map(plain_measure, case.claim.further))
+    for formula in filter(None, (*formulas, case.reading.only_where)):
+        check_names(formula, names, case.derived, number=False)
+    part = case.part_of(grid)
+    for formula in formulas:
+        yield from case.of(formula, part)
+    if case.reading.only_where is not None:
+        case.of(case.reading.only_where, part)
+
+
+def _check_texts(study: Study, names: Mapping[str, Names]) -> None:
+    """Checks the formulas in a recipe's texts."""
+    experiment_of = {claim.id: claim.experiment for claim in study.claims}
+    for one in texts_of(study):
+        ids = one.experiments or (experiment_of.get(one.claim, ""),)
+        own = [names[id_] for id_ in ids if id_ in names]
+        if not own and one.text != study.summary:
+            continue
+        together = Names(*(frozenset[str]().union(*(names[index] for names in own)) for index in range(3)))
+        try:
+            texts.check(one.text, together, study.derived, names)
+        except RelationError as error:
+            raise ValueError(f"{one.where}: {error}") from None

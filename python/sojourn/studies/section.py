@@ -11,9 +11,8 @@ from sojourn.files import typed
 from sojourn.page.html import Picture, picture
 from sojourn.store.section import ranges
 from sojourn.studies.claims import Verdict
-from sojourn.studies.inputs import FILE as INPUTS
-from sojourn.studies.page import OF_QUICK
 from sojourn.studies.recipe import MEANINGS
+from sojourn.studies.report import INPUTS, OF_QUICK
 
 NEEDS = "claims.json"
 
@@ -34,6 +33,7 @@ def context(folder: Path) -> dict[str, Any]:
         {**claim, "tolerance": tolerances.get(claim["id"], ""), "kind": claim["verdict"].replace(" ", "-")}
         for claim in document["claims"]
     ]
+    causes = {cause: [one["id"] for one in claims if one.get("cause") == cause] for cause in MEANINGS}
     counts = Counter(claim["verdict"] for claim in claims)
     comparable = counts[Verdict.REPRODUCED] + counts[Verdict.NOT_REPRODUCED]
     return {
@@ -51,7 +51,7 @@ def context(folder: Path) -> dict[str, Any]:
         "score": f"{counts[Verdict.REPRODUCED] / comparable:.0%}" if comparable else "",
         "comparable": comparable,
         "summary": document["summary"],
-        "causes": _causes(claims),
+        "causes": [{"name": cause, "meaning": MEANINGS[cause], "claims": ids} for cause, ids in causes.items() if ids],
         "questions": [] if document["quick"] else document["questions"],
         "departures": document["departures"],
         "facts": {
@@ -65,12 +65,6 @@ def context(folder: Path) -> dict[str, Any]:
         "experiments": [{**one, "seeds": ranges(one["seeds"])} for one in inputs.get("experiments", [])],
         "files": inputs.get("files", []),
     }
-
-
-def _causes(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The claims not reproduced, by cause."""
-    found = {cause: [one["id"] for one in claims if one.get("cause") == cause] for cause in MEANINGS}
-    return [{"name": cause, "meaning": MEANINGS[cause], "claims": ids} for cause, ids in found.items() if ids]
 
 
 def _pictures(folder: Path, figures: list[str], titles: dict[str, str]) -> list[Picture]:

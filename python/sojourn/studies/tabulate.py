@@ -9,17 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
-from sojourn.files.storage import Staging
 from sojourn.studies.evaluate import instances
-from sojourn.studies.exhibits import SCHEME, TableSpec, Value
 from sojourn.studies.figures.words import words
 from sojourn.studies.grid import AxisValue, Grid, Point, same
-from sojourn.studies.page import escaped, table
 from sojourn.studies.published import Mark, entries
-from sojourn.studies.recipe import Study
-from sojourn.studies.sides import plain
+from sojourn.studies.recipe import SCHEME, Study, TableSpec, Value
+from sojourn.studies.texts import escaped, plain, table
 from sojourn.studies.verdict import plain_statistic
 
 OUTSIDE = "✗"
@@ -55,8 +51,9 @@ def entries_of(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> list
             mark for mark in entries(study, grids, spec.experiment, value.metric) if _belongs(mark, spec, value)
         ]
         for place in _places(spec, grid):
-            mark = _published(published, place, grid)
-            number = mark.measured if mark is not None and mark.judged else _at(measured, place, grid)
+            mark = next((one for one in published if _is_of(one.scheme, one.point, place, grid)), None)
+            here = [number for scheme, point, number in measured if _is_of(scheme, point, place, grid)]
+            number = mark.measured if mark is not None and mark.judged else here[0] if len(here) == 1 else math.nan
             found.append(Entry(place, value, mark, number))
     return found
 
@@ -80,7 +77,8 @@ def markdown(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
             names = [""] * len(names)
         head = ["measured"] if has_published else []
         lines.append([*names, *head, *(_EMPTY if one is None else _number(one) for one in cells)])
-    text = [f"{_title(spec)}\n", *table(lines[0], lines[1:])]
+    title = escaped(": ".join(filter(None, [spec.location, spec.title])))
+    text = [f"**{title}**\n", *table(lines[0], lines[1:])]
     if any(entry.is_outside for entry in of_table):
         text.append(f"\n{OUTSIDE}: outside of what the claim accepts.")
     return "\n".join(text) + "\n"
@@ -106,19 +104,6 @@ def as_csv(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
             ]
         )  # fmt: skip
     return text.getvalue()
-
-
-def stage_tables(staging: Staging, study: Study, grids: Mapping[str, Grid]) -> list[Path]:
-    """Stages every table whose experiment was run, as CSV."""
-    return [
-        staging.add_text(f"{spec.name}.csv", as_csv(spec, study, grids))
-        for spec in study.tables
-        if spec.experiment in grids
-    ]
-
-
-def _title(spec: TableSpec) -> str:
-    return f"**{escaped(': '.join(filter(None, [spec.location, spec.title])))}**"
 
 
 def _places(spec: TableSpec, grid: Grid) -> list[dict[str, AxisValue]]:
@@ -151,20 +136,10 @@ def _measured(grid: Grid, part: Grid, study: Study, value: Value) -> list[tuple[
     return [(one.scheme or "", one.point, float(one.value)) for one in found]
 
 
-def _at(measured: Sequence[tuple[str, Point, float]], place: Mapping[str, AxisValue], grid: Grid) -> float:
-    own = [value for scheme, point, value in measured if _is_of(scheme, point, place, grid)]
-    return own[0] if len(own) == 1 else math.nan
-
-
 def _belongs(mark: Mark, spec: TableSpec, value: Value) -> bool:
     """True if a published number belongs to a table: it has its statistic, and is in no other table of the paper."""
     own, its = (set(re.findall(r"Table \d+", text)) for text in (spec.location, mark.claim.location))
     return plain_statistic(mark.claim) == value.statistic and (not own or not its or bool(own & its))
-
-
-def _published(published: Sequence[Mark], place: Mapping[str, AxisValue], grid: Grid) -> Mark | None:
-    own = [mark for mark in published if _is_of(mark.scheme, mark.point, place, grid)]
-    return own[0] if own else None
 
 
 def _columns(of_table: Sequence[Entry], spec: TableSpec, study: Study) -> list[tuple[str, Value, AxisValue | None]]:

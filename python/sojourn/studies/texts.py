@@ -1,18 +1,20 @@
-"""Texts with measured numbers in them: ``CoDel holds {codel.queue_delay.median[flows=4]:.1f} ms``.
+"""Texts: with measured numbers in them, ``CoDel holds {codel.queue_delay.median[flows=4]:.1f} ms``; parts of Markdown.
 
 Braces contain a formula of ``relation``; after ``@`` the experiment of the formula, if it differs from the text's;
-after a colon the number's format, as in Python but for halves, which ``f`` rounds away from zero.
+after a colon the number's format, as in Python but for halves, which ``f`` rounds away from zero. The values that a
+relation compares are ``6.2 < 8.1 and 3 > 2.4``.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from sojourn.frame.rounding import fixed
-from sojourn.studies.evaluate import Names, check_names, instances
+from sojourn.frame.statistics import fixed
+from sojourn.studies.evaluate import Missing, Names, Outcome, Side, check_names, instances
 from sojourn.studies.grid import AmbiguousPlaceError, Grid
 from sojourn.studies.relation import RelationError
 
@@ -20,6 +22,8 @@ NOT_MEASURED = "(not run)"
 """Replaces a number that was not measured."""
 _PLACE = re.compile(r"\{([^{}:@]*)(?:@ *([^{}:@]*))?(?::([^{}:]*))?\}")
 _FORMAT = re.compile(r"(\.\d+)?[fg%]")
+_MOST_SIDES = 4
+_MOST_PLACES = 3
 
 
 def check_form(text: str) -> None:
@@ -97,3 +101,96 @@ def span(values: Sequence[float], show: Callable[[float], str]) -> str:
         return NOT_MEASURED
     low, high = show(min(known)), show(max(known))
     return low if low == high else f"{low} to {high}"
+
+
+def in_numbers(outcomes: Sequence[Outcome]) -> str:
+    """The values of each side of a relation: at the places where it fails or, if it holds, over all places."""
+    judged = [one for one in outcomes if not isinstance(one.value, Missing)]
+    failed = [one for one in judged if not one.value]
+    if not failed:
+        return _over_places([one.sides for one in judged])
+    shown = []
+    for one in failed[:_MOST_PLACES]:
+        where = place_of(one) if len(outcomes) > 1 else ""
+        sides = _joined([_side(side) for side in one.sides if not side.holds])
+        shown.append(": ".join(filter(None, [where, sides])))
+    return "; ".join([*shown, *_more(len(failed) - _MOST_PLACES, "place")])
+
+
+def place_of(outcome: Outcome) -> str:
+    """``codel flows=4 target_ms=5``."""
+    point = [f"{axis}={plain(value)}" for axis, value in outcome.point.items()]
+    which = [f"relation {outcome.relation}"] if outcome.relation else []
+    return " ".join([*which, *([outcome.scheme] if outcome.scheme else []), *point])
+
+
+def plain(value: float | bool | str) -> str:
+    """A value on an axis."""
+    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _over_places(places: Sequence[Sequence[Side]]) -> str:
+    """The range of each side's values over the places, for a relation that holds at all of them."""
+    if len({tuple(side.signs for side in sides) for sides in places}) != 1:
+        return ""
+    return _joined([_span([sides[index] for sides in places]) for index in range(len(places[0]))])
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return " and ".join([*parts[:_MOST_SIDES], *_more(len(parts) - _MOST_SIDES, "comparison")])
+
+
+def _more(count: int, what: str) -> list[str]:
+    return [f"{count} more {what}{'s' if count > 1 else ''}"] if count > 0 else []
+
+
+def _span(sides: Sequence[Side]) -> str:
+    if len(sides) == 1:
+        return _side(sides[0])
+    terms = [span([side.values[index] for side in sides], short) for index in range(len(sides[0].values))]
+    return _alternating(terms, sides[0].signs)
+
+
+def _side(side: Side) -> str:
+    pairs = zip(side.values, side.signs, side.values[1:], strict=False)
+    signs = [_actual(left, sign, right, holds=side.holds) for left, sign, right in pairs]
+    return _alternating(_distinct(side.values), signs)
+
+
+def _distinct(values: Sequence[float]) -> list[str]:
+    """The values in short, with more digits where neighbours differ and would look the same."""
+    shown = [short(value) for value in values]
+    alike = [
+        left == right and not math.isclose(*values[at : at + 2], rel_tol=1e-9, abs_tol=1e-12)
+        for at, (left, right) in enumerate(itertools.pairwise(shown))
+    ]
+    return [f"{value:.6g}" if any(alike[max(at - 1, 0) : at + 1]) else shown[at] for at, value in enumerate(values)]
+
+
+def _actual(left: float, sign: str, right: float, *, holds: bool) -> str:
+    """The actual relation between two values, whatever was claimed."""
+    if sign == "~=":
+        return "≈" if holds else "≠"
+    if math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12):
+        return "="
+    return "<" if left < right else ">"
+
+
+def _alternating(terms: Sequence[str], signs: Sequence[str]) -> str:
+    words: Mapping[str, str] = {"~=": "≈", "==": "=", "<=": "≤", ">=": "≥"}
+    return terms[0] + "".join(f" {words.get(sign, sign)} {term}" for sign, term in zip(signs, terms[1:], strict=True))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table, a line per row."""
+    return [_row(cells) for cells in (headings, ["---"] * len(headings), *rows)]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(escaped(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows unchanged: without tags, links or line breaks."""
+    words = " ".join(text.split())
+    return words.replace("&", "&amp;").replace("<", "&lt;").replace("](", "\\](")

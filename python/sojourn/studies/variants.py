@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sojourn.files.typed import Strict, Texts, json_text
+from sojourn.files.typed import Strict, Texts
 from sojourn.studies.claims import Verdict
 from sojourn.studies.grid import AxisValue
 
@@ -83,11 +83,6 @@ class Tried:
 
     def _changes(self, id_: str, then: Verdict, now: Verdict) -> bool:
         return self.control[id_].verdict == then and self.judgements[id_].verdict == now
-
-
-def as_json(base: Sequence[Judgement], tried: Sequence[Tried]) -> str:
-    """The file beside claims.json."""
-    return json_text(as_document(base, tried))
 
 
 def as_document(base: Sequence[Judgement], tried: Sequence[Tried]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from sojourn.studies.grid import AmbiguousPlaceError, Grid, Point
 from sojourn.studies.measures import quantile_level
 from sojourn.studies.recipe import UNEXPLAINED, Reading, Study
 from sojourn.studies.relation import RelationError
-from sojourn.studies.sides import in_numbers, place_of, plain
+from sojourn.studies.texts import in_numbers, place_of, plain
 
 
 @dataclass(frozen=True)
@@ -106,144 +106,72 @@ NO_RESULT = {
 }
 
 
-def judge(study: Study, grids: Mapping[str, Grid]) -> list[Judgement]:
-    """Judges every claim of the study, in the paper's order, by the runs of its experiments."""
-    return [_judge(claim, study, grids) for claim in study.claims]
-
-
-def _judge(claim: Claim, study: Study, grids: Mapping[str, Grid]) -> Judgement:
-    reading = study.readings.get(claim.id, Reading(because=""))
-    reading = structs.replace(reading, because=_because(claim, reading, study, grids))
-    if reading.not_comparable:
-        return _judgement(claim, "", Verdict.NOT_COMPARABLE, reading.because)
-    if not is_judged(claim, reading):
-        return _judgement(claim, "", Verdict.NOT_COMPARABLE, _why_not_judged(claim, reading, study))
-    if reading.not_run:
-        return _judgement(claim, "", Verdict.NOT_RUN, reading.because)
-    formulas = formulas_of(claim, reading)
-    if not formulas:
-        return _judgement(claim, "", Verdict.NOT_COMPARABLE, "published without a number or a relation")
-    wanted = experiments_of(claim, reading)
-    found = [grids[id_] for id_ in wanted if id_ in grids]
-    if not found:
-        return _judgement(claim, "", Verdict.NOT_RUN, _why_not_run(study, wanted))
-    try:
-        parts = [selected(grid, claim, reading) for grid in found]
-        whole = _weigh(_Case(claim, reading, formulas, study.derived), parts)
-        alone = structs.replace(reading, because="", measure=None, relation=None, relations=())
-        further = [_weigh(_Case(one, alone, formulas_of(one, alone), study.derived), parts) for one in claim.further]
-        return _together(whole, claim.further, further)
-    except (RelationError, AmbiguousPlaceError) as error:
-        return _judgement(claim, "", Verdict.NOT_COMPARABLE, str(error))
-
-
-def is_judged(claim: Claim, reading: Reading) -> bool:
-    """True if runs can decide: for a claim that is not ``auto``, if its reading has a formula."""
-    return claim.check not in NO_RESULT or bool(reading.measure or reading.relation or reading.relations)
-
-
-def _why_not_judged(claim: Claim, reading: Reading, study: Study) -> str:
-    """The reason in the recipe, of the claim or of its experiment, or else that of all such claims."""
-    experiment = study.experiment(claim.experiment)
-    unavailable = experiment.unavailable if experiment is not None and claim.check == "manual" else ""
-    return reading.because or unavailable or NO_RESULT[claim.check]
-
-
-def formulas_of(claim: Claim, reading: Reading) -> tuple[str, ...]:
-    """The formulas to evaluate: relations, or the measure of a number; empty if the claim has neither."""
-    if reading.measure:
-        return (reading.measure,)
-    relations = reading.relations or tuple(filter(None, (reading.relation or claim.relation,)))
-    if relations:
-        return relations
-    return () if claim.low is None else (plain_measure(claim),)
-
-
-def experiments_of(claim: Claim, reading: Reading | None) -> tuple[str, ...]:
-    """The experiments on which a claim is judged."""
-    return (reading.experiments if reading is not None else None) or (claim.experiment,)
-
-
-def _because(claim: Claim, reading: Reading, study: Study, grids: Mapping[str, Grid]) -> str:
-    """The reading's reason, with its formulas replaced by measured values."""
-    found = [grids[id_] for id_ in experiments_of(claim, reading) if id_ in grids]
-    try:
-        parts = [(selected(grid, claim, reading), grid) for grid in found]
-    except RelationError:
-        parts = [(grid, grid) for grid in found]
-    schemes = claim.schemes if reading.schemes is None else reading.schemes
-    return texts.fill(reading.because, parts, study.derived, schemes, grids)
-
-
-def answers(study: Study, grids: Mapping[str, Grid]) -> list[Answer]:
-    """The measured answers to the paper's open questions, without those whose experiment was not run."""
-    return [
-        Answer(
-            question.asks,
-            question.location,
-            texts.fill(question.answer, [(grid, grid)], study.derived, others=grids),
-        )
-        for question in study.questions
-        if (grid := grids.get(question.experiment)) is not None
-    ]
-
-
-def summary(study: Study, grids: Mapping[str, Grid]) -> str:
-    """The recipe's summary, with its formulas replaced by measured values."""
-    return texts.fill(study.summary, [], study.derived, others=grids)
-
-
-def _why_not_run(study: Study, wanted: Sequence[str]) -> str:
-    experiment = study.experiment(wanted[0])
-    if experiment is not None and experiment.unavailable:
-        return experiment.unavailable
-    return f"experiment {wanted[0]} was not run"
-
-
-def plain_measure(claim: Claim) -> str:
-    """The formula of a claim without a reading: its statistic of its metric."""
-    return f"each.{claim.metric}.{plain_statistic(claim)}"
-
-
-def plain_statistic(claim: Claim) -> str:
-    """The first statistic that a claim names, in the language of formulas: ``mean`` for ``mean over runs``."""
-    statistic = claim.statistic.split()[0] if claim.statistic else "value"
-    known = statistic in ("mean", "std", "value") or quantile_level(statistic) is not None
-    return statistic if known else "value"
-
-
-def selected(grid: Grid, claim: Claim, reading: Reading) -> Grid:
-    """The part of a grid that a claim covers."""
-    places = (
-        reading.cells
-        if reading.cells is not None
-        else (claim.condition if reading.condition is None else reading.condition,)
-    )
-    for name in {name for place in places for name in place}:
-        if not grid.knows(name):
-            raise RelationError(f"the claim's condition on {name!r} is about nothing that was varied here")
-    return grid.where(lambda cell: any(grid.is_at(cell, place) for place in places))
-
-
 @dataclass(frozen=True)
-class _Case:
-    """A claim and its evaluation."""
+class Case:
+    """A claim as the recipe reads it, and its evaluation."""
 
     claim: Claim
     reading: Reading
-    formulas: tuple[str, ...]
     derived: Mapping[str, str]
 
     @property
+    def is_judged(self) -> bool:
+        """True if runs can decide: for a claim that is not ``auto``, if its reading has a formula."""
+        reading = self.reading
+        return self.claim.check not in NO_RESULT or bool(reading.measure or reading.relation or reading.relations)
+
+    @property
     def is_relation(self) -> bool:
+        """True if it is a relation, not a number."""
         return not self.reading.measure and bool(self.claim.relation or self.reading.relation or self.reading.relations)
+
+    @property
+    def is_number(self) -> bool:
+        """True if a program measures the number that the claim publishes."""
+        left_out = self.reading.not_comparable or self.reading.not_run
+        return self.is_judged and not left_out and self.claim.low is not None and not self.is_relation
+
+    @property
+    def formulas(self) -> tuple[str, ...]:
+        """The formulas to evaluate: relations, or the measure of a number; empty if the claim has neither."""
+        if self.reading.measure:
+            return (self.reading.measure,)
+        relations = self.reading.relations or tuple(filter(None, (self.reading.relation or self.claim.relation,)))
+        if relations:
+            return relations
+        return () if self.claim.low is None else (plain_measure(self.claim),)
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        """The experiments on which the claim is judged."""
+        return self.reading.experiments or (self.claim.experiment,)
+
+    @property
+    def schemes(self) -> Sequence[str]:
+        """The schemes of the claim."""
+        return self.claim.schemes if self.reading.schemes is None else self.reading.schemes
+
+    def part_of(self, grid: Grid) -> Grid:
+        """The part of a grid that the claim covers."""
+        reading = self.reading
+        condition = self.claim.condition if reading.condition is None else reading.condition
+        places = (condition,) if reading.cells is None else reading.cells
+        for name in {name for place in places for name in place}:
+            if not grid.knows(name):
+                raise RelationError(f"the claim's condition on {name!r} is about nothing that was varied here")
+        return grid.where(lambda cell: any(grid.is_at(cell, place) for place in places))
 
     @property
     def described(self) -> str:
         """What was measured for a number, unless it is the claim's own metric, and where."""
         reading = self.reading
         cells = reading.cells or (self.claim.condition if reading.condition is None else reading.condition,)
-        places = "; ".join(" ".join(f"{axis}={_one_of(value)}" for axis, value in cell.items()) for cell in cells)
+        places = "; ".join(
+            " ".join(
+                f"{axis}={'|'.join(map(plain, of if isinstance(of, list) else [of]))}" for axis, of in cell.items()
+            )
+            for cell in cells
+        )
         parts = [
             *([reading.measure] if reading.measure else []),
             *([f"at {places}"] if places else []),
@@ -251,19 +179,21 @@ class _Case:
         ]
         return ", ".join(parts)
 
-    @property
-    def schemes(self) -> Sequence[str]:
-        return self.claim.schemes if self.reading.schemes is None else self.reading.schemes
+    def of(self, formula: str, grid: Grid, slack: Slack | None = None) -> list[Outcome]:
+        """The results of a formula for the claim's schemes."""
+        return outcomes(formula, grid, schemes=self.schemes, slack=slack or Slack(), derived=self.derived)
 
     def outcomes(self, grids: Sequence[Grid]) -> list[Outcome]:
         """The results of the claim at every place that it covers."""
         slack = Slack(self.claim.tol_margin, self.claim.tol_rel, self.claim.tol_abs)
         found: list[Outcome] = []
         for grid in grids:
-            places = self._places(grid)
+            places: list[Point] | None = None
+            if self.reading.only_where is not None:
+                places = [one.point for one in self.of(self.reading.only_where, grid) if one.value is True]
             for number, formula in enumerate(self.formulas, 1):
-                every = outcomes(formula, grid, schemes=self.schemes, slack=slack, derived=self.derived)
                 of = number if len(self.formulas) > 1 else 0
+                every = self.of(formula, grid, slack)
                 found += [replace(one, relation=of) for one in every if places is None or one.point in places]
         return found
 
@@ -280,19 +210,75 @@ class _Case:
             return False
         return bool(outcome.value) if self.is_relation else self.claim.accepts(float(outcome.value))
 
-    def _places(self, grid: Grid) -> list[Point] | None:
-        if self.reading.only_where is None:
-            return None
-        every = outcomes(self.reading.only_where, grid, schemes=self.schemes, derived=self.derived)
-        return [one.point for one in every if one.value is True]
+
+def cases(study: Study) -> list[Case]:
+    """Every claim of the study, as its recipe reads it."""
+    plain = Reading(because="")
+    return [Case(claim, study.readings.get(claim.id, plain), study.derived) for claim in study.claims]
 
 
-def _one_of(value: Any) -> str:
-    """A value of a condition, or its several values: ``4|16``."""
-    return "|".join(plain(one) for one in (value if isinstance(value, list) else [value]))
+def judge(study: Study, grids: Mapping[str, Grid]) -> list[Judgement]:
+    """Judges every claim of the study, in the paper's order, by the runs of its experiments."""
+    return [_judge(case, study, grids) for case in cases(study)]
 
 
-def _weigh(case: _Case, grids: Sequence[Grid]) -> Judgement:
+def _judge(case: Case, study: Study, grids: Mapping[str, Grid]) -> Judgement:
+    claim = case.claim
+    reading = structs.replace(case.reading, because=_because(case, grids))
+    case = replace(case, reading=reading)
+    if reading.not_comparable:
+        return _judgement(claim, "", Verdict.NOT_COMPARABLE, reading.because)
+    if not case.is_judged:
+        return _judgement(claim, "", Verdict.NOT_COMPARABLE, _why_not_judged(claim, reading, study))
+    if reading.not_run:
+        return _judgement(claim, "", Verdict.NOT_RUN, reading.because)
+    if not case.formulas:
+        return _judgement(claim, "", Verdict.NOT_COMPARABLE, "published without a number or a relation")
+    found = [grids[id_] for id_ in case.experiments if id_ in grids]
+    if not found:
+        first = study.experiment(case.experiments[0])
+        why = first.unavailable if first is not None else ""
+        return _judgement(claim, "", Verdict.NOT_RUN, why or f"experiment {case.experiments[0]} was not run")
+    try:
+        parts = [case.part_of(grid) for grid in found]
+        whole = _weigh(case, parts)
+        alone = structs.replace(reading, because="", measure=None, relation=None, relations=())
+        further = [_weigh(replace(case, claim=one, reading=alone), parts) for one in claim.further]
+        return _together(whole, claim.further, further)
+    except (RelationError, AmbiguousPlaceError) as error:
+        return _judgement(claim, "", Verdict.NOT_COMPARABLE, str(error))
+
+
+def _why_not_judged(claim: Claim, reading: Reading, study: Study) -> str:
+    """The reason in the recipe, of the claim or of its experiment, or else that of all such claims."""
+    experiment = study.experiment(claim.experiment)
+    unavailable = experiment.unavailable if experiment is not None and claim.check == "manual" else ""
+    return reading.because or unavailable or NO_RESULT[claim.check]
+
+
+def _because(case: Case, grids: Mapping[str, Grid]) -> str:
+    """The reading's reason, with its formulas replaced by measured values."""
+    found = [grids[id_] for id_ in case.experiments if id_ in grids]
+    try:
+        parts = [(case.part_of(grid), grid) for grid in found]
+    except RelationError:
+        parts = [(grid, grid) for grid in found]
+    return texts.fill(case.reading.because, parts, case.derived, case.schemes, grids)
+
+
+def plain_measure(claim: Claim) -> str:
+    """The formula of a claim without a reading: its statistic of its metric."""
+    return f"each.{claim.metric}.{plain_statistic(claim)}"
+
+
+def plain_statistic(claim: Claim) -> str:
+    """The first statistic that a claim names, in the language of formulas: ``mean`` for ``mean over runs``."""
+    statistic = claim.statistic.split()[0] if claim.statistic else "value"
+    known = statistic in ("mean", "std", "value") or quantile_level(statistic) is not None
+    return statistic if known else "value"
+
+
+def _weigh(case: Case, grids: Sequence[Grid]) -> Judgement:
     claim = case.claim
     expected = case.outcomes(grids)
     judged = [one for one in expected if one.value != Missing.NOT_RUN]
@@ -344,7 +330,7 @@ def _together(whole: Judgement, claims: Sequence[Claim], further: Sequence[Judge
     )
 
 
-def _by_repeat(case: _Case, grids: Sequence[Grid]) -> list[bool]:
+def _by_repeat(case: Case, grids: Sequence[Grid]) -> list[bool]:
     """For a claim about one place, whether it holds in each repeat; empty for a single run."""
     (grid,) = grids if len(grids) == 1 else (None,)
     if grid is None or grid.repeats < 2:
@@ -358,9 +344,7 @@ def _suffices(claim: Claim, holds: Sequence[bool]) -> bool:
 
 def _of_relation(claim: Claim, judged: Sequence[Outcome], holds: Sequence[bool]) -> tuple[str, str]:
     """The measured result of a relation, and the requirement."""
-    measured = f"holds in {sum(holds)} of {len(holds)}"
-    if not all(holds) and any(holds):
-        measured += f"; not at {_places(judged, holds)}"
+    measured = f"holds in {sum(holds)} of {len(holds)}{_missed(judged, holds)}"
     return measured, "must hold in all" if claim.hold_min >= 1.0 else f"must hold in {claim.hold_min:.0%}"
 
 
@@ -371,15 +355,14 @@ def _of_number(claim: Claim, judged: Sequence[Outcome], holds: Sequence[bool]) -
     measured = f"{texts.span(values, texts.short)}{unit}" if values else NOT_SEEN
     if len(judged) == 1:
         return measured, "within the tolerance" if holds[0] else "outside the tolerance"
-    needed = f"{sum(holds)} of {len(holds)} within the tolerance"
-    if not all(holds) and any(holds):
-        needed += f"; not at {_places(judged, holds)}"
-    return measured, needed
+    return measured, f"{sum(holds)} of {len(holds)} within the tolerance{_missed(judged, holds)}"
 
 
-def _places(judged: Sequence[Outcome], holds: Sequence[bool], limit: int = 3) -> str:
+def _missed(judged: Sequence[Outcome], holds: Sequence[bool], limit: int = 3) -> str:
+    """The places of a claim that holds at others: ``; not at codel flows=4``."""
     missed = [place_of(outcome) for outcome, hold in zip(judged, holds, strict=True) if not hold]
-    return ", ".join(missed[:limit]) + (f" and {len(missed) - limit} more" if len(missed) > limit else "")
+    more = f" and {len(missed) - limit} more" if len(missed) > limit else ""
+    return f"; not at {', '.join(missed[:limit])}{more}" if missed and any(holds) else ""
 
 
 def _judgement(claim: Claim, measured: str, verdict: Verdict, reason: str) -> Judgement:

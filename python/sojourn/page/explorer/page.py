@@ -16,7 +16,7 @@ from markupsafe import Markup
 from sojourn import _core
 from sojourn.figure.style import LOG_FROM, Look, looks, looks_of
 from sojourn.frame.cells import LABEL, CellTable
-from sojourn.frame.columns import Measure
+from sojourn.frame.registry import Measure
 from sojourn.frame.statistics import FloatArray
 from sojourn.page.html import template
 

@@ -1,4 +1,4 @@
-"""Whether two backends agree. ``backends``: their figures beside each other; ``rule``: the rule of the verdicts.
+"""Whether two backends agree. ``backends``: their figures beside each other, judged as ``tolerances`` says.
 
-``tolerances``: how far figures may differ; ``courses``: the first packet that differs; ``section``: its report.
+``courses``: the first packet that differs; ``section``: its report.
 """

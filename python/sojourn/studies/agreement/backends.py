@@ -10,8 +10,9 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 from rich.table import Table
@@ -24,13 +25,11 @@ from sojourn.files.storage import Staging
 from sojourn.files.typed import json_text
 from sojourn.frame.metrics import METRICS, Metric, group_metrics, has_queue, of_queues
 from sojourn.frame.results import Arm, Direction, Results
-from sojourn.frame.rounding import fixed
-from sojourn.frame.statistics import Interval, median_interval
+from sojourn.frame.statistics import Interval, fixed, median_interval, or_none
 from sojourn.frame.swept import links_in
 from sojourn.page.tables import Sheet, as_table
 from sojourn.studies.agreement import courses
-from sojourn.studies.agreement.rule import MOST, Judgement, Sample, Verdict, judge, needed, overall
-from sojourn.studies.agreement.tolerances import TOLERANCES
+from sojourn.studies.tolerances import MOST, TOLERANCES, Judgement, Sample, Verdict, judge, needed, overall
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,48 +40,39 @@ Named: TypeAlias = Mapping[str, Results]
 
 @dataclass(frozen=True)
 class Agreement:
-    """One metric of one arm in two results: medians over the repeats, and the verdict."""
+    """One metric of one arm in two results, and the verdict."""
 
     arm: str
     direction: str
     """``down`` or ``up``; with several links ``home/down`` and so on."""
     metric: str
     """The metric's name, with the unit as suffix."""
-    first: float
-    second: float
+    samples: tuple[Sample, Sample]
+    """The values of both results' repeats."""
     judgement: Judgement | None = None
     """None if the metric is not judged, or neither result has it."""
+
+    @cached_property
+    def first(self) -> float:
+        """The median over the first result's repeats."""
+        return median_interval(self.samples[0]).middle
+
+    @cached_property
+    def second(self) -> float:
+        """The median over the second result's repeats."""
+        return median_interval(self.samples[1]).middle
 
     @property
     def relative(self) -> float:
         """(second - first) / first; NaN if undefined."""
         return (self.second - self.first) / self.first if self.first else math.nan
 
-
-@dataclass(frozen=True)
-class _Figure:
-    """A metric of an arm, with the values of both results' repeats."""
-
-    arm: str
-    direction: str
-    metric: str
-    first: Sample
-    second: Sample
-
     @property
     def is_judged(self) -> bool:
+        """True if there is a tolerance for it, and evidence."""
         # What is zero in every run of both, as the goodput of acknowledgements, is no evidence.
-        has_values = any(value != 0.0 and not math.isnan(value) for value in (*self.first, *self.second))
+        has_values = any(value != 0.0 and not math.isnan(value) for sample in self.samples for value in sample)
         return self.metric in TOLERANCES and has_values
-
-    @property
-    def is_same(self) -> bool:
-        """True if the runs of equal seeds have equal values."""
-        return repr(self.first) == repr(self.second)
-
-    def judged(self, judgement: Judgement | None) -> Agreement:
-        first, second = (median_interval(values).middle for values in (self.first, self.second))
-        return Agreement(self.arm, self.direction, self.metric, first, second, judgement)
 
 
 def compare(first: Results, second: Results, look: int = 1) -> list[Agreement]:
@@ -94,45 +84,40 @@ def compare(first: Results, second: Results, look: int = 1) -> list[Agreement]:
     the largest vertical distance between the two distribution functions of the sojourn time (Kolmogorov and Smirnov's):
     0 if they are equal. ``look`` is that of ``judge``.
     """
-    figures = list(_figures(first, second))
-    judged = [one for one in figures if one.is_judged]
+    rows = list(_rows_of(first, second))
+    judged = [row for row in rows if row.is_judged]
     # Runs that are the same for every seed need no statistics.
-    same = Judgement(Verdict.AGREES, Interval(0.0, 0.0, 0.0, 0), None) if all(one.is_same for one in judged) else None
+    is_same = all(repr(one) == repr(other) for one, other in (row.samples for row in judged))
+    same = Judgement(Verdict.AGREES, Interval(0.0, 0.0, 0.0, 0), None) if is_same else None
 
-    def judgement(one: _Figure) -> Judgement | None:
-        return same or judge(one.first, one.second, TOLERANCES[one.metric], len(judged), look)
+    def judgement(row: Agreement) -> Judgement | None:
+        return same or judge(*row.samples, TOLERANCES[row.metric], len(judged), look)
 
-    return [one.judged(judgement(one) if one.is_judged else None) for one in figures]
+    return [replace(row, judgement=judgement(row)) if row.is_judged else row for row in rows]
 
 
-def _figures(first: Results, second: Results) -> Iterator[_Figure]:
-    groups = _group_metrics(first, second)
+def _rows_of(first: Results, second: Results) -> Iterator[Agreement]:
+    of_second = {metric.name: metric for metric in group_metrics(second)}
+    # The metrics of groups of flows in both results.
+    groups = [(one, of_second[one.name]) for one in group_metrics(first) if one.name in of_second]
+    across = first.summary["backend"] != second.summary["backend"]
     for one, other in zip(first.arms, second.arms, strict=True):
         run = one.runs[0].summary
         for queue in first.queues:
             if has_queue(run, queue):
                 for metric in of_queues(first):
-                    yield _Figure(
-                        one.name, queue, metric.name, _values(one, metric, queue), _values(other, metric, queue)
-                    )
-                yield _Figure(one.name, queue, "sojourn_distance", [0.0], [distance(one, other, queue)])
+                    samples = _values(one, metric, queue), _values(other, metric, queue)
+                    yield Agreement(one.name, queue, metric.name, samples)
+                yield Agreement(one.name, queue, "sojourn_distance", ([0.0], [distance(one, other, queue)]))
         for mine, its in groups:
             group = first.groups.at(run, mine.group)
-            if group is not None and not _is_other_quantity(mine, group, first, second):
+            if group is None:
+                continue
+            # RTTs of TCP are another quantity on another backend; a ping's are every sample on both.
+            is_other = across and mine.name.startswith(f"{mine.group}.rtt_") and group["kind"] != "ping"
+            if not is_other:
                 way = group["direction"]
-                yield _Figure(one.name, way, mine.name, _values(one, mine, way), _values(other, its, way))
-
-
-def _group_metrics(first: Results, second: Results) -> list[tuple[Metric, Metric]]:
-    """The metrics of groups of flows in both results."""
-    of_second = {metric.name: metric for metric in group_metrics(second)}
-    return [(one, of_second[one.name]) for one in group_metrics(first) if one.name in of_second]
-
-
-def _is_other_quantity(metric: Metric, group: Mapping[str, Any], first: Results, second: Results) -> bool:
-    """True for RTTs of TCP in results of two backends; a ping's RTTs are every sample on both."""
-    across = first.summary["backend"] != second.summary["backend"]
-    return across and metric.name.startswith(f"{metric.group}.rtt_") and group["kind"] != "ping"
+                yield Agreement(one.name, way, mine.name, (_values(one, mine, way), _values(other, its, way)))
 
 
 def _values(arm: Arm, metric: Metric, queue: str) -> Sample:
@@ -338,18 +323,16 @@ def as_json(named: Named, look: int = 1, *, packets: bool = False) -> str:
     reference, *others = named
     pair = len(others) == 1
 
-    def number(value: float) -> float | None:
-        return value if math.isfinite(value) else None
-
     rows: list[dict[str, object]] = []
     for (arm, direction, metric), of_others in _rows(named, look).items():
         first = next(iter(of_others.values())).first
         judged = {name: row.judgement for name, row in of_others.items()}
         by_name: dict[str, dict[str, object]] = {
-            "relative": {name: number(row.relative) for name, row in of_others.items()},
+            "relative": {name: or_none(row.relative) for name, row in of_others.items()},
             "verdict": {name: one and one.verdict for name, one in judged.items()},
             "interval": {
-                name: one and [number(one.difference.low), number(one.difference.high)] for name, one in judged.items()
+                name: one and [or_none(one.difference.low), or_none(one.difference.high)]
+                for name, one in judged.items()
             },
         }
         rows.append(
@@ -357,8 +340,8 @@ def as_json(named: Named, look: int = 1, *, packets: bool = False) -> str:
                 "arm": arm,
                 "direction": direction,
                 "metric": metric,
-                reference: number(first),
-                **{name: number(row.second) for name, row in of_others.items()},
+                reference: or_none(first),
+                **{name: or_none(row.second) for name, row in of_others.items()},
                 **{key: values[others[0]] if pair else values for key, values in by_name.items()},
             }
         )

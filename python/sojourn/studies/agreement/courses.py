@@ -7,8 +7,8 @@ whether it was delivered, marked or dropped. All later differences may follow fr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from sojourn.frame.series import FATES, rows_of_queue
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+Course: TypeAlias = "npt.NDArray[np.int64]"
+"""A flow's packets at a queue: a row each for arrival, sojourn time, size and fate."""
 SAME_NS = 100_000
 """Times that differ by no more are the same: a kernel counts in units of 64 ns, and reading its clock takes time."""
 TIED_NS = 1_000
@@ -48,35 +50,26 @@ class Packet:
         return f"{self.bytes} B at {self.arrived_ns / 1e9:.6f} s, {self.end} after {self.sojourn_ns / 1e6:.3f} ms"
 
 
-@dataclass(frozen=True)
-class Course:
-    """The packets of a flow at a queue."""
+def _packet(course: Course, index: int) -> Packet | None:
+    """A packet of a course; None behind the last."""
+    return Packet(*map(int, course[:, index])) if index < course.shape[1] else None
 
-    queue: str
-    flow: int
-    columns: npt.NDArray[np.int64]
-    """A row each for arrival, sojourn time, size and fate."""
 
-    def packet(self, index: int) -> Packet | None:
-        """None behind the last."""
-        return Packet(*map(int, self.columns[:, index])) if index < self.columns.shape[1] else None
+def _since(course: Course, other: Course) -> Course:
+    """A course without the packets of a handshake that precede all of another course."""
+    if 0 in (course.shape[1], other.shape[1]):
+        return course
+    early = (course[0] < other[0, 0] - SAME_NS) & (course[2] < HANDSHAKE_BYTES)
+    return course[:, int(np.argmin(early)) :]
 
-    def since(self, other: Course) -> Course:
-        """Without the packets of a handshake that precede all of another course."""
-        if 0 in (self.columns.shape[1], other.columns.shape[1]):
-            return self
-        arrived, _, size, _ = self.columns
-        early = (arrived < other.columns[0, 0] - SAME_NS) & (size < HANDSHAKE_BYTES)
-        return Course(self.queue, self.flow, self.columns[:, int(np.argmin(early)) :])
 
-    def common(self, other: Course) -> int | None:
-        """The packets at the beginning that are the same; None if all are."""
-        most = min(self.columns.shape[1], other.columns.shape[1])
-        apart = np.abs(self.columns[:, :most] - other.columns[:, :most])
-        differs = np.any(apart > np.array([[SAME_NS], [SAME_NS], [0], [0]]), axis=0)
-        if differs.any():
-            return int(np.argmax(differs))
-        return most if self.columns.shape[1] != other.columns.shape[1] else None
+def _common(course: Course, other: Course) -> int | None:
+    """The packets at the beginning of two courses that are the same; None if all are."""
+    most = min(course.shape[1], other.shape[1])
+    differs = np.any(np.abs(course[:, :most] - other[:, :most]) > [[SAME_NS], [SAME_NS], [0], [0]], axis=0)
+    if differs.any():
+        return int(np.argmax(differs))
+    return most if course.shape[1] != other.shape[1] else None
 
 
 @dataclass(frozen=True)
@@ -110,10 +103,10 @@ def courses(run: Run, queue: str) -> dict[int, Course]:
     )
     arrived = left - sojourn
     columns = np.stack([arrived, sojourn, size, np.minimum(fate, _DROPPED)])
-    return {int(one): Course(queue, int(one), _in_order(columns[:, flow == one])) for one in np.unique(flow)}
+    return {int(one): _in_order(columns[:, flow == one]) for one in np.unique(flow)}
 
 
-def _in_order(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _in_order(columns: Course) -> Course:
     """In order of arrival; of one instant those that were dropped are last, the others as they left."""
     columns = columns[:, np.argsort(columns[0], kind="stable")]
     arrived, sojourn, _, fate = columns
@@ -127,19 +120,19 @@ def parting(reference: Run, other: Run, queues: Sequence[str]) -> Parting | None
     all_of_reference = []
     for queue in queues:
         first, second = courses(reference, queue), courses(other, queue)
-        all_of_reference += [course.columns[0] for course in first.values()]
+        all_of_reference += [course[0] for course in first.values()]
         for flow in first.keys() | second.keys():
-            empty = Course(queue, flow, np.empty((4, 0), np.int64))
+            empty = np.empty((4, 0), np.int64)
             one, its = first.get(flow, empty), second.get(flow, empty)
-            one, its = one.since(its), its.since(one)
-            common = one.common(its)
+            one, its = _since(one, its), _since(its, one)
+            common = _common(one, its)
             if common is not None:
-                found.append(Parting(queue, flow, common + 1, one.packet(common), its.packet(common), 0))
+                found.append(Parting(queue, flow, common + 1, _packet(one, common), _packet(its, common), 0))
     if not found:
         return None
     earliest = min(found, key=lambda one: (one.at_ns, one.queue, one.flow))
     before = sum(int(np.count_nonzero(arrived < earliest.at_ns)) for arrived in all_of_reference)
-    return Parting(**{**vars(earliest), "same": before})
+    return replace(earliest, same=before)
 
 
 def partings(named: Mapping[str, Results]) -> Iterator[tuple[str, str, int, Parting | None]]:

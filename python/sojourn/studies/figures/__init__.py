@@ -12,23 +12,28 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from msgspec import structs
 
 from sojourn.figure.filenames import FORMATS
 from sojourn.figure.style import Look, figure, log_axis, save_all, style
 from sojourn.files.storage import Staging
-from sojourn.studies.exhibits import FigureSpec
-from sojourn.studies.figures import words
-from sojourn.studies.figures.boxes import draw_bars, draw_box, shade
-from sojourn.studies.figures.clouds import draw_ellipse, draw_spread
-from sojourn.studies.figures.lines import draw_cdf, draw_series
-from sojourn.studies.figures.marks import Drawn
-from sojourn.studies.figures.packets import draw_packets
-from sojourn.studies.figures.panel import Panel
-from sojourn.studies.figures.words import at, scheme_looks, with_unit
+from sojourn.studies.figures.kinds import (
+    Drawn,
+    Panel,
+    draw_bars,
+    draw_box,
+    draw_cdf,
+    draw_ellipse,
+    draw_packets,
+    draw_series,
+    draw_spread,
+    shade,
+)
+from sojourn.studies.figures.words import at, caption, part_shown, scheme_looks, with_unit
 from sojourn.studies.grid import AxisValue, Grid
 from sojourn.studies.measures import Measure
 from sojourn.studies.published import Mark, marks
-from sojourn.studies.recipe import Study
+from sojourn.studies.recipe import FigureSpec, Study
 
 __all__ = ["caption", "draw", "drawn_claims", "stage_figures"]
 
@@ -86,18 +91,13 @@ def draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> Figure:
     return _draw(spec, study, grids)[0]
 
 
-def caption(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> str:
-    """The caption of a figure: its content, direction, and the meaning of its whiskers and bands."""
-    return words.caption(spec, study, _part_shown(spec, grids))
-
-
 def drawn_claims(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> set[str]:
     """The claims whose published values a figure shows."""
     return _draw(spec, study, grids)[1].claims
 
 
 def _draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> tuple[Figure, Drawn]:
-    shown = _part_shown(spec, grids)
+    shown = part_shown(spec, grids)
     panels: list[AxisValue | None] = [*shown.values(spec.panels)] if spec.panels else [None]
     schemes = [scheme for scheme in spec.schemes or shown.schemes if scheme in shown.schemes]
     looks = dict(zip(schemes, scheme_looks(schemes), strict=True))
@@ -105,7 +105,7 @@ def _draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> tuple[Fi
     done = Drawn()
     with style():
         width_in = _PAGE_IN if len(panels) > 1 else _COLUMN_IN
-        text = wrap(words.caption(spec, study, shown), int(_LETTERS_PER_IN * width_in))
+        text = wrap(caption(spec, study, grids), int(_LETTERS_PER_IN * width_in))
         height_in = 1.0 + 1.75 * len(spec.metrics) + _ROW_IN * len(text)
         drawn = figure(width_in=width_in, height_in=height_in)
         drawn.suptitle("\n".join(text), fontsize=8, x=0.01, ha="left")
@@ -117,7 +117,12 @@ def _draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> tuple[Fi
         for metric, row in zip(spec.metrics, rows, strict=True):
             for axes, value in zip(row, panels, strict=True):
                 place = {} if value is None else {spec.panels: value}
-                here = [mark for mark in published[metric] if _is_shown(mark, spec, shown)]
+                # Those that refer to a cell that the figure shows.
+                here = [
+                    mark
+                    for mark in published[metric]
+                    if any(mark.scheme == cell.scheme and mark.is_at(cell.point) for cell in shown.cells)
+                ]
                 _DRAW[spec.kind](Panel(axes, spec, metric, shown, place, looks, here, done))
                 if value is not None and metric == spec.metric:
                     axes.set_title(at(spec.panels, value))
@@ -128,12 +133,6 @@ def _draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> tuple[Fi
         handles = _handles(spec, study, shown, looks, done)
         drawn.legend(handles=handles, loc="outside lower center", ncols=_columns(handles, width_in))
         return drawn, done
-
-
-def _part_shown(spec: FigureSpec, grids: Mapping[str, Grid]) -> Grid:
-    """The part of its experiment's runs that a figure shows."""
-    grid = grids[spec.experiment]
-    return grid.where(lambda cell: grid.is_at(cell, spec.where) and (cell.scheme in spec.schemes or not spec.schemes))
 
 
 def _published(spec: FigureSpec, metric: str, study: Study, grids: Mapping[str, Grid]) -> list[Mark]:
@@ -150,12 +149,11 @@ def _published(spec: FigureSpec, metric: str, study: Study, grids: Mapping[str, 
 
 def _says_of(spec: FigureSpec, drawn: Measure, other: Measure) -> bool:
     """True if another metric is the drawn one except for the values added to it or, for a series, its time."""
-    ours, theirs = drawn.part, other.part
     if spec.kind == "series":
-        theirs = replace(theirs, from_s=ours.from_s, to_s=ours.to_s)
+        other = structs.replace(other, from_s=drawn.from_s, to_s=drawn.to_s)
     elif other.at_least is not None:
         return False
-    return (drawn.source, drawn.factor, ours) == (other.source, other.factor, theirs)
+    return (drawn.source, drawn.scale) == (other.source, other.scale) and drawn.is_of_part_of(other)
 
 
 def _shifted(drawn: Measure, study: Study, grid: Grid, mark: Mark) -> Mark:
@@ -165,11 +163,6 @@ def _shifted(drawn: Measure, study: Study, grid: Grid, mark: Mark) -> Mark:
     place = {**grid.constants, **mark.places[0]}
     shift = drawn.offset(place) - study.measures[mark.metric].offset(place)
     return replace(mark, low=mark.low + shift, high=mark.high + shift)
-
-
-def _is_shown(mark: Mark, spec: FigureSpec, shown: Grid) -> bool:
-    """True if a mark refers to a cell that the figure shows."""
-    return any(mark.scheme == cell.scheme and mark.is_at(cell.point) for cell in shown.cells)
 
 
 def _label(spec: FigureSpec, metric: str, row: list[Axes], grid: Grid) -> None:
@@ -196,7 +189,7 @@ def _handles(spec: FigureSpec, study: Study, grid: Grid, looks: Mapping[str, Loo
     ]
     if spec.kind == "bars":
         names = [at(spec.x, value) for value in grid.values(spec.x)] if spec.x else []
-        names = names or [grid.measures[metric].label for metric in (spec.metric, *spec.beside) if spec.beside]
+        names = names or [grid.measures[metric].label or "" for metric in (spec.metric, *spec.beside) if spec.beside]
         for index, name in enumerate(names):
             grey = f"{1 - shade(index, len(names)):.2f}"
             handles.append(Patch(facecolor=grey, edgecolor="black", label=name))

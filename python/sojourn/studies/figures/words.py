@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sojourn.figure.style import Look, looks_of
-from sojourn.studies.exhibits import FigureSpec
 from sojourn.studies.grid import AxisValue, Grid
 from sojourn.studies.measures import Measure
-from sojourn.studies.recipe import Study
-from sojourn.studies.sides import plain
+from sojourn.studies.recipe import FigureSpec, Study
+from sojourn.studies.texts import plain
 
 _DISCIPLINES = {"droptail": "pfifo"}
 """Disciplines with other names in studies."""
@@ -49,15 +48,23 @@ def _parts(axis: str) -> tuple[str, str]:
 
 def with_unit(measure: Measure) -> str:
     """``queueing delay [ms]``."""
-    return f"{measure.label} [{measure.unit}]" if measure.unit != "1" else measure.label
+    label = measure.label or ""
+    return f"{label} [{measure.unit}]" if measure.unit != "1" else label
 
 
-def caption(spec: FigureSpec, study: Study, grid: Grid) -> str:
+def part_shown(spec: FigureSpec, grids: Mapping[str, Grid]) -> Grid:
+    """The part of its experiment's runs that a figure shows."""
+    grid = grids[spec.experiment]
+    return grid.where(lambda cell: grid.is_at(cell, spec.where) and (cell.scheme in spec.schemes or not spec.schemes))
+
+
+def caption(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> str:
     """The caption of a figure: its content, direction, and the meaning of its whiskers and bands."""
+    grid = part_shown(spec, grids)
     measures = [study.measures[name] for name in spec.metrics]
     if spec.kind in ("ellipse", "spread"):
         measures.append(study.measures[spec.x])
-    ways = {measure.part.direction for measure in measures if "rtt" not in measure.source}
+    ways = {measure.direction for measure in measures if "rtt" not in measure.source}
     direction = {"down": "Downstream.", "up": "Upstream.", "both": "Both directions together."}
     is_two_way = any("up" in run.summary["bottleneck"] for cell in grid.cells for run in cell.runs)
     sentences = [

@@ -1,6 +1,25 @@
-"""Evaluates a discipline by a suite of scenarios: what RFC 7928 asks for, against drop-tail."""
+"""Evaluates a discipline by scenarios, what RFC 7928 asks for, against drop-tail; congestion controls by test cases."""
 
-from sojourn.studies.suites.runner import Evaluation, evaluate
-from sojourn.studies.suites.suite import Suite, available, find
+from sojourn._core import ExperimentError
+from sojourn.files import typed
+from sojourn.studies import folder_of
+from sojourn.studies.suites import controls
+from sojourn.studies.suites.suite import Evaluation, Suite, SuiteFile, evaluate
 
-__all__ = ["Evaluation", "Suite", "available", "evaluate", "find"]
+__all__ = ["Evaluation", "Suite", "evaluate", "find"]
+
+
+def find(name: str) -> Suite | controls.Suite:
+    """Finds a suite by name, or by the path of its folder.
+
+    Raises ExperimentError if there is no such suite, or its file has an error.
+    """
+    folder = folder_of(name, "suite", "--suite")
+    path = folder / "suite.toml"
+    try:
+        content = typed.read_toml(path)
+        if content.get("controls"):
+            return controls.Suite(folder.name, folder, typed.convert(content, controls.SuiteFile, "suite"))
+        return Suite(folder.name, folder, typed.convert(content, SuiteFile, "suite"))
+    except ValueError as error:
+        raise ExperimentError(f"{path}: {error}") from None

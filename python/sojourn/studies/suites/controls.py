@@ -1,6 +1,7 @@
 """Judges congestion controls by a suite of test cases: each case's criteria, by runs of one sender.
 
 What a case does when the sender enters a phase takes a first run of the same seed, which is the same up to that moment.
+The verdicts are a table on the terminal, a page and data.
 """
 
 from __future__ import annotations
@@ -14,20 +15,29 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from rich.table import Table
+from rich.text import Text
 
 from sojourn import _core
 from sojourn.files import bounded
-from sojourn.files.typed import Strict, must_be
+from sojourn.files.storage import Staging
+from sojourn.files.typed import Strict, json_text, must_be
 from sojourn.frame.results import Run
 from sojourn.frame.swept import quantity
+from sojourn.page.tables import titled
 from sojourn.runs.execution import Report
 from sojourn.store import Store
 from sojourn.store.runner import Runner
+from sojourn.studies import texts
 from sojourn.studies.suites.criteria import INSIDE, OUTSIDE, Answer, Seen
+from sojourn.studies.suites.suite import command
 
 BBR = ("bbr", "bbr3")
 """The controls whose state is judged."""
 MET, MISSED, NOT_REACHED = "met", "missed", "not reached"
+CARD, PAGE = "scorecard.json", "scorecard.md"
+FILES = (CARD, PAGE)
+BY = {"draft": "the draft's", "sojourn": "ours"}
 
 
 class Criterion(Strict, frozen=True, kw_only=True, forbid_unknown_fields=False):
@@ -103,11 +113,18 @@ class Suite:
         text = bounded.read_text(self.folder / case.file, bounded.LARGEST_TEXT)
         record = {"record.qlog": "true"} if control in BBR else {}
         overrides = {**case.set, "traffic.0.tcp": control, **record, **more}
-        written = [(key, re.sub(r'"(\w[\w-]*\.trace)"', self._path, value)) for key, value in overrides.items()]
+        in_folder = lambda trace: json.dumps(str(self.folder / trace[1]))  # noqa: E731
+        written = [(key, re.sub(r'"(\w[\w-]*\.trace)"', in_folder, value)) for key, value in overrides.items()]
         return _core.Plan.read_text(text, f"{self.name}: {case.id}", written)
 
-    def _path(self, trace: re.Match[str]) -> str:
-        return json.dumps(str(self.folder / trace[1]))
+
+def criteria_of(case: Case) -> list[Criterion]:
+    """The criteria of a case."""
+    return [msgspec.convert(given, Criterion) for given in case.criteria]
+
+
+def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in given.items() if key not in Criterion.__struct_fields__}
 
 
 @dataclass(frozen=True)
@@ -149,15 +166,6 @@ class Judged:
             answers = [run[index] for run in runs]
             found.append(Verdict(criterion, answers.count(True), answers.count(False)))
         return found
-
-
-def criteria_of(case: Case) -> list[Criterion]:
-    """The criteria of a case."""
-    return [msgspec.convert(given, Criterion) for given in case.criteria]
-
-
-def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in given.items() if key not in Criterion.__struct_fields__}
 
 
 @dataclass(frozen=True)
@@ -205,18 +213,20 @@ def judge(
     """Runs every case for every control. Raises ExperimentError if a control or the suite's experiment is wrong."""
     judged = Judged(suite, tuple(dict.fromkeys(controls)), quick)
     more = suite.content.quick if quick else {}
-    first: list[_Job] = []
-    for case in suite.content.case:
-        for control in judged.controls:
-            first += [_Job(case, control, spec, None) for spec in suite.spec_of(case, control, more)]
+    first = [
+        _Job(case, control, spec, None)
+        for case in suite.content.case
+        for control in judged.controls
+        for spec in suite.spec_of(case, control, more)
+    ]
     second: list[_Job] = []
 
-    def measure(job: _Job, run: Run) -> list[Answer] | float | None:
-        return job.judge(run) if job.case.act is None else job.entered_s(run)
+    def measure(job: _Job, run: Run) -> Any:
+        return job.judge(run) if job.case.act is None or job.acted_s is not None else job.entered_s(run)
 
     def take(job: _Job, found: Any) -> None:
         act = job.case.act
-        if act is None:
+        if act is None or job.acted_s is not None:
             judged.answers.setdefault((job.case.id, job.control), []).append(found)
         elif found is not None:
             seed = {"experiment.seed": str(job.spec.seed), "experiment.repeat": "1"}
@@ -224,18 +234,16 @@ def judge(
             plan = suite.spec_of(job.case, job.control, {**more, **seed, **changed})
             second.extend(_Job(job.case, job.control, spec, found) for spec in plan)
 
-    def run_all(jobs_: list[_Job], name: str, finish: Any, done: Any) -> BaseException | None:
-        return Runner(jobs=jobs, store=store, report=report).run(
-            name,
-            [job.spec for job in jobs_],
-            lambda index, found: done(jobs_[index], found),
-            finish=lambda index, run: finish(jobs_[index], run),
-        )
-
-    judged.stopped_by = run_all(first, suite.name, measure, take)
-    if judged.stopped_by is None and second:
-        keep = lambda job, found: judged.answers.setdefault((job.case.id, job.control), []).append(found)  # noqa: E731
-        judged.stopped_by = run_all(second, f"{suite.name}, acting", _Job.judge, keep)
+    # A batch before the next, which the first finds.
+    runner = Runner(jobs=jobs, store=store, report=report)
+    for name, batch in ((suite.name, first), (f"{suite.name}, acting", second)):
+        if batch and judged.stopped_by is None:
+            judged.stopped_by = runner.run(
+                name,
+                [job.spec for job in batch],
+                lambda index, found, batch=batch: take(batch[index], found),  # type: ignore[misc]
+                finish=lambda index, run, batch=batch: measure(batch[index], run),  # type: ignore[misc]
+            )
     judged.runs = len(first) + len(second)
     return judged
 
@@ -247,3 +255,104 @@ def _at(value: str, at_s: float) -> str:
         return f"{round(at_s * 1e9) / 1e6 + float(found[1] or 0.0):.6f} ms"
 
     return re.sub(r"\{at(?: \+ (\d+) ms)?\}", written, value)
+
+
+def _text(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "–"
+    runs = verdict.met + verdict.missed
+    return f"{verdict.word}: {verdict.met} of {runs}" if verdict.word in (MET, MISSED) else verdict.word
+
+
+def _rows(judged: Judged, case: Case) -> list[list[str]]:
+    columns = [judged.verdicts(case, control) for control in judged.controls]
+    return [
+        [criterion.text, BY[criterion.by], *(_text(column[index]) for column in columns)]
+        for index, criterion in enumerate(criteria_of(case))
+    ]
+
+
+def tally(judged: Judged, by: str) -> dict[str, tuple[int, int]]:
+    """By control: how many criteria of this origin are met, and how many were judged."""
+    found = {}
+    for control in judged.controls:
+        verdicts = [one for case in judged.suite.content.case for one in judged.verdicts(case, control)]
+        of = [one for one in verdicts if one is not None and one.criterion.by == by and one.met + one.missed]
+        found[control] = (sum(one.word == MET for one in of), len(of))
+    return found
+
+
+def _summary(judged: Judged) -> str:
+    def of(by: str) -> str:
+        found = tally(judged, by).items()
+        return ", ".join(f"{control} {met} of {known}" for control, (met, known) in found if known) or "none"
+
+    drafts = f"Criteria of the draft that are met, of those that a seed got to: {of('draft')}."
+    return f"{drafts} With thresholds of ours: {of('sojourn')}."
+
+
+def table(judged: Judged) -> Table:
+    """The verdicts on a terminal."""
+    quick = ", quick" if judged.quick else ""
+    found = titled(
+        f"{judged.suite.content.title} ({judged.runs} runs{quick})",
+        f"Met by so many of the seeds that got to it; –: not a criterion for this control.\n{_summary(judged)}",
+    )
+    for name in ("case", "criterion", "whose", *judged.controls):
+        found.add_column(name, overflow="fold")
+    for case in judged.suite.content.case:
+        for index, row in enumerate(_rows(judged, case)):
+            found.add_row(*map(Text, ["" if index else case.id, *row]))
+    return found
+
+
+def page(judged: Judged) -> str:
+    """The page, Markdown."""
+    content = judged.suite.content
+    tested, *others = judged.controls
+    text = [
+        f"# {content.title}\n",
+        f"Sojourn {_core.version}, {judged.runs} runs. {_summary(judged)}\n",
+        "A criterion is met if every seed that got to it meets it; behind the verdict is how many of them did. Not "
+        "reached: no seed got to what it is about. A criterion of BBR's state (–: not one for this control) reads what "
+        "the sender recorded in its qlog after every acknowledgement; the others are seen from outside.\n",
+        f"    {command(tested, others, judged.suite.name, quick=judged.quick)}\n",
+        "What the draft leaves open, and what was decided:\n",
+        "\n".join(f"- {one}" for one in content.open) + "\n",
+    ]
+    for number, case in enumerate(content.case, 1):
+        text += [f"## {number}. {case.id}\n", f"The draft: {case.draft}.\n", f"Path: {case.path}.\n"]
+        text += [*texts.table(["criterion", "whose", *judged.controls], _rows(judged, case)), ""]
+    return "\n".join(text)
+
+
+def as_json(judged: Judged) -> str:
+    """The scorecard as data."""
+    cases = []
+    for case in judged.suite.content.case:
+        columns = {control: judged.verdicts(case, control) for control in judged.controls}
+        criteria = [
+            {
+                "text": one.text,
+                "by": one.by,
+                "verdicts": {control: _verdict(of[index]) for control, of in columns.items()},
+            }
+            for index, one in enumerate(criteria_of(case))
+        ]
+        cases.append({"id": case.id, "draft": case.draft, "path": case.path, "criteria": criteria})
+    document = {
+        "suite": judged.suite.name, "controls": judged.controls, "sojourn": _core.version, "quick": judged.quick,
+        "runs": judged.runs, "cases": cases,
+    }  # fmt: skip
+    return json_text(document)
+
+
+def _verdict(verdict: Verdict | None) -> dict[str, object] | None:
+    return None if verdict is None else {"verdict": verdict.word, "met": verdict.met, "missed": verdict.missed}
+
+
+def save(judged: Judged, directory: Path) -> None:
+    """Writes the page and the data. Raises OSError if the directory cannot be written to, or the disk is full."""
+    with Staging(directory, by="evaluate", replaces={"evaluate"}, rescue=True) as staging:
+        staging.add_text(PAGE, page(judged))
+        staging.add_text(CARD, as_json(judged))

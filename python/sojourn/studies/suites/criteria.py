@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from inspect import isfunction
+from itertools import groupby, pairwise
 from typing import Any
 
 import msgspec
@@ -40,10 +41,9 @@ class Moment:
 
 @dataclass(frozen=True)
 class Stay:
-    """A stay in a phase: the moment of its beginning, those until its end, and the first one of the next phase."""
+    """A stay in a phase: its moments, and the first one of the next phase."""
 
     phase: str
-    before: Moment | None
     moments: list[Moment]
     after: Moment | None
 
@@ -94,12 +94,11 @@ class Seen:
                 continue
             moments.append(Moment(at_s, phase, of))
         found: list[Stay] = []
-        for index, moment in enumerate(moments):
-            if not found or found[-1].phase != moment.phase:
-                if found:
-                    found[-1] = Stay(found[-1].phase, found[-1].before, found[-1].moments, moment)
-                found.append(Stay(moment.phase, moments[index - 1] if index else None, [], None))
-            found[-1].moments.append(moment)
+        for phase, own in groupby(moments, key=lambda moment: moment.phase):
+            stay = list(own)
+            if found:
+                found[-1] = replace(found[-1], after=stay[0])
+            found.append(Stay(phase, stay, None))
         return found
 
     @property
@@ -416,12 +415,8 @@ OUTSIDE: dict[str, Callable[..., Answer]] = {
 }
 """Criteria that any congestion control can be judged by."""
 INSIDE: dict[str, Callable[..., Answer]] = {
-    check.__name__: check
-    for check in (
-        order, full_bandwidth, full_flags, not_by_plateau, gain, leaves_at_target, drain_limit, up_by_plateau,
-        up_by_loss, bound_set, bound_scaled, never, refill_follows_down, probe_rtt_every, probe_rtt_lasts,
-        probe_rtt_then, idle_restart, no_probe_rtt, window_above, extra_acked, window_floor, paces_at, estimate_within,
-        steepens, short_term, restored, unchanged_by_refill,
-    )
-}  # fmt: skip
-"""Criteria of BBR's state."""
+    name: check
+    for name, check in dict(vars()).items()
+    if isfunction(check) and check.__module__ == __name__ and name not in OUTSIDE and not name.startswith("_")
+}
+"""Criteria of BBR's state: all others of this file."""

@@ -1,21 +1,50 @@
-"""The scorecard: each metric of each scenario with its interval, beside that of drop-tail."""
+"""The scorecard: each metric of each scenario with its interval, beside that of drop-tail.
+
+It is a table on the terminal, a page, and data of every run with a dictionary (a Data Package of the Frictionless
+standard), written to a folder with the figures: all files or none.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+from rich.table import Table
+from rich.text import Text
+
 from sojourn import _core
+from sojourn.files.storage import Staging
 from sojourn.files.typed import json_text
-from sojourn.frame.statistics import Interval, mean_interval
-from sojourn.studies.suites.runner import AGAINST, Evaluation, Measured, Planned
-from sojourn.studies.suites.suite import Better
+from sojourn.frame.statistics import Interval, mean_interval, or_none
+from sojourn.page.tables import titled
+from sojourn.studies import texts
+from sojourn.studies.suites import figures
+from sojourn.studies.suites.suite import AGAINST, Better, Evaluation, Measured, Planned, Suite, command
 
 DONE = "done"
 NOT_APPLICABLE = "not applicable"
 Than = Literal["better", "worse", "same", ""]
+ON_TERMINAL = ("goodput_mbps", "delay_mean_ms", "delay_p95_ms", "loss_percent", "jain")
+"""The metrics of the table on the terminal; the page has all."""
+MARKS = {"better": "+", "worse": "-", "same": "=", "": ""}
+CARD, PAGE, DATA, DICTIONARY = "scorecard.json", "scorecard.md", "data.csv", "datapackage.json"
+COLUMNS = {
+    "section": ("string", "section of the suite's document"),
+    "scenario": ("string", "name of the scenario, with its case"),
+    "weight": ("string", "the document's word: must, should or may"),
+    "queue": ("string", "the discipline, with parameters after a colon"),
+    "role": ("string", "under test, reference (drop-tail) or against"),
+    "seed": ("integer", "seed of the run"),
+    "metric": ("string", "name of the metric; the list is under metrics"),
+    "unit": ("string", "unit of the value"),
+    "value": ("number", "the metric of this run; empty if the run does not have it"),
+}
+"""The columns of the data, with their types and meanings."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +174,7 @@ def _line_json(line: Line) -> dict[str, Any]:
     for score in line.scores:
         found["metrics"][score.name] = {
             **_interval(score.value),
-            "reference": _number(score.reference.middle),
+            "reference": or_none(score.reference.middle),
             "reference_ci95": _interval(score.reference)["ci95"],
             "unit": score.unit,
             "than_reference": score.than_reference,
@@ -155,8 +184,173 @@ def _line_json(line: Line) -> dict[str, Any]:
 
 
 def _interval(interval: Interval) -> dict[str, Any]:
-    return {"value": _number(interval.middle), "ci95": [_number(interval.low), _number(interval.high)]}
+    return {"value": or_none(interval.middle), "ci95": [or_none(interval.low), or_none(interval.high)]}
 
 
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def command_of(evaluation: Evaluation) -> str:
+    """The command that repeats the evaluation."""
+    others = [arm.queue for arm in evaluation.arms if arm.role == AGAINST]
+    return command(evaluation.arms[0].queue, others, evaluation.suite.name, quick=evaluation.quick)
+
+
+def closing(evaluation: Evaluation, lines: Sequence[Line]) -> str:
+    """The summary of a scorecard, in words."""
+    count = tally(lines)
+    done = sum(line.status == DONE for line in lines)
+    reference = evaluation.suite.content.reference
+    return (
+        f"{done} of {len(lines)} scenarios apply. Against {reference} of the same limit: {count['better']} metrics "
+        f"better, {count['same']} without a clear difference, {count['worse']} worse."
+    )
+
+
+def table(evaluation: Evaluation, lines: Sequence[Line]) -> Table:
+    """The scorecard on a terminal: the main metrics with drop-tail's and the others' in brackets."""
+    reference = evaluation.suite.content.reference
+    others = [arm.queue for arm in evaluation.arms if arm.role == AGAINST]
+    quick = ", quick" if evaluation.quick else ""
+    caption = [
+        f"In brackets {', '.join([reference, *others])}. + better than {reference}, - worse, = no clear difference.",
+        closing(evaluation, lines),
+        *(f"Not applicable: {one.section} {one.name}: {one.reason}" for one in lines if one.status != DONE),
+    ]
+    title = f"{evaluation.suite.content.title}: {evaluation.arms[0].queue} ({evaluation.runs} runs{quick})"
+    found = titled(title, "\n".join(caption))
+    found.add_column("section", no_wrap=True)
+    found.add_column("scenario", overflow="fold", ratio=3)
+    metrics = evaluation.suite.content.metrics
+    shown = [name for name in ON_TERMINAL if name in metrics]
+    for name in shown:
+        found.add_column(f"{metrics[name].label} [{metrics[name].unit}]".replace(" [1]", ""), overflow="fold", ratio=2)
+    for line in lines:
+        if line.status == DONE:
+            of = {score.name: score for score in line.scores}
+            cells = [_short(of[name], others) if name in of else "" for name in shown]
+            found.add_row(Text(line.section), Text(line.name), *map(Text, cells))
+    return found
+
+
+def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str]) -> str:
+    """The page, Markdown."""
+    content = evaluation.suite.content
+    arms = [arm.queue for arm in evaluation.arms if arm.role == AGAINST]
+    text = [
+        f"# {evaluation.arms[0].queue}: {content.title}\n",
+        f"{closing(evaluation, lines)}\n",
+        f"Sojourn {_core.version}, {evaluation.runs} runs, mean over the seeds with its 95 % interval (Student's t). "
+        f"The last column compares with {content.reference}, seed by seed."
+        + (" This is the quick version: fewer seeds." if evaluation.quick else "")
+        + "\n",
+        f"    {command_of(evaluation)}\n",
+    ]
+    for line in lines:
+        text.append(f"## {line.section} {line.name}\n")
+        text.append(f"The RFC's word: {line.weight}. It asks for {line.asks}.\n")
+        if line.status != DONE:
+            text.append(f"Not applicable: {line.reason}.\n")
+            continue
+        text.append(f"Decided here: {line.decided}\n")
+        heads = ["metric", "unit", evaluation.arms[0].queue, *arms, content.reference, f"than {content.reference}"]
+        rows = []
+        for score in line.scores:
+            others = [spread(score.against[name]) if name in score.against else "–" for name in arms]
+            cells = [score.label, score.unit, spread(score.value), *others, spread(score.reference)]
+            rows.append([*cells, score.than_reference or "–"])
+        text += [*texts.table(heads, rows), ""]
+    if "overview.png" in figures:
+        text.append(f"## Against {content.reference}\n")
+        text.append(
+            f"Medians over the seeds, as ratios to those of {content.reference} in the same scenario. Grey: not run, "
+            "or nothing to compare.\n\n![Every discipline in every scenario](overview.png)\n"
+        )
+    tradeoffs = [figure for figure in figures if figure != "overview.png"]
+    if tradeoffs:
+        text.append("## Goodput against queueing delay\n")
+        text.append(
+            "Section 2.7: one dot per run, a mark at the medians, and the contour of the fitted normal distribution "
+            "one standard deviation from its mean. Better is up and to the right.\n"
+        )
+        text += [f"![Goodput against queueing delay]({figure})\n" for figure in tradeoffs]
+    return "\n".join(text) + "\n"
+
+
+def _short(score: Score, others: Sequence[str]) -> str:
+    beside = [score.reference, *(score.against.get(name) for name in others)]
+    others_text = ", ".join("–" if one is None else number(one.middle) for one in beside)
+    return f"{number(score.value.middle)} ({others_text}) {MARKS[score.than_reference]}".rstrip()
+
+
+def spread(interval: Interval) -> str:
+    """A mean with its interval: ``9.2 (9.1 to 9.3)``."""
+    if math.isnan(interval.middle):
+        return "–"
+    return f"{number(interval.middle)} ({number(interval.low)} to {number(interval.high)})"
+
+
+def number(value: float) -> str:
+    """Three significant digits."""
+    if math.isnan(value):
+        return "–"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def files_of(suite: Suite) -> list[str]:
+    """The files that an evaluation may write."""
+    return [
+        CARD,
+        PAGE,
+        DATA,
+        DICTIONARY,
+        *(f"{name}.png" for name in (figures.OVERVIEW, *figures.names(suite).values())),
+    ]
+
+
+def save(evaluation: Evaluation, lines: Sequence[Line], directory: Path) -> list[Path]:
+    """Writes the scorecard, the page, the data with its dictionary, and the figures. Returns the figures.
+
+    Raises OSError if the directory cannot be written to, or the disk is full.
+    """
+    with Staging(directory, by="evaluate", replaces={"evaluate"}, rescue=True) as staging:
+        drawn = figures.stage(staging, evaluation)
+        staging.add_text(DATA, _data_csv(evaluation))
+        staging.add_text(DICTIONARY, _dictionary_json(evaluation))
+        staging.add_text(PAGE, page(evaluation, lines, [path.name for path in drawn]))
+        staging.add_text(CARD, as_json(evaluation, lines, [str(path) for path in drawn]))
+    return drawn
+
+
+def _data_csv(evaluation: Evaluation) -> str:
+    """One row per run and metric."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    roles = {arm.queue: arm.role for arm in evaluation.arms}
+    for index, one in enumerate(evaluation.planned):
+        scenario = one.scenario
+        for run in evaluation.measured.get(index, []):
+            for name, value in run.values.items():
+                unit = evaluation.suite.content.metrics[name].unit
+                shown = "" if math.isnan(value) else f"{value:.9g}"
+                where = (scenario.section, scenario.title(one.case), scenario.weight)
+                writer.writerow([*where, run.queue, roles[run.queue], run.seed, name, unit, shown])
+    return out.getvalue()
+
+
+def _dictionary_json(evaluation: Evaluation) -> str:
+    """datapackage.json: what the columns and metrics of data.csv mean."""
+    fields = [{"name": name, "type": kind, "description": words} for name, (kind, words) in COLUMNS.items()]
+    metrics = [
+        {"name": name, "unit": metric.unit, "description": metric.label, "better": metric.better}
+        for name, metric in evaluation.suite.content.metrics.items()
+    ]
+    document = {
+        "name": f"{evaluation.suite.name}-evaluation",
+        "title": f"{evaluation.suite.content.title}: {evaluation.arms[0].queue}",
+        "version": _core.version,
+        "command": command_of(evaluation),
+        "resources": [
+            {"name": "data", "path": "data.csv", "format": "csv", "schema": {"fields": fields}},
+        ],
+        "metrics": metrics,
+    }
+    return json_text(document)

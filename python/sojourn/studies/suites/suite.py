@@ -1,36 +1,42 @@
-"""A suite of scenarios, suite.toml: what each asks for, its experiment files, and the metrics shown."""
+"""A suite of scenarios, suite.toml: what each asks for, its experiment files, the metrics shown; and its runs."""
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass
-from difflib import get_close_matches
-from importlib import resources
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from sojourn import _core
 from sojourn._core import ExperimentError
-from sojourn.files import bounded, typed
+from sojourn.files import bounded
 from sojourn.files.typed import Strict, must_be
 from sojourn.frame.registry import declared
 from sojourn.frame.results import Run
+from sojourn.runs.comparison import overrides_for_queues
+from sojourn.runs.execution import Report
+from sojourn.store import Store
+from sojourn.store.runner import Runner
 from sojourn.studies.measures import SHARES, Measure, is_statistic
-from sojourn.studies.recipe import Metric
-from sojourn.studies.suites import controls
 
 Better = Literal["higher", "lower", ""]
 Weight = Literal["must", "should", "may"]
 
 
 _SCALES = {one.name: one.scale for one in declared("group") if one.scale is not None}
+UNDER_TEST = "under test"
+REFERENCE = "reference"
+AGAINST = "against"
 
 
-class Shown(Metric, frozen=True, kw_only=True):
+class Shown(Measure, frozen=True, kw_only=True):
     """A metric as in a study's recipe, with the statistic that is shown."""
 
-    statistic: str = "mean"
+    shown: str = msgspec.field(default="mean", name="statistic")
     better: Better = ""
     """Which way is better; empty where neither is."""
     over_traffic: int | None = None
@@ -38,13 +44,13 @@ class Shown(Metric, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not is_statistic(self.statistic):
-            raise ValueError(f'statistic: got "{self.statistic}"; must be mean, max, p95 or the like')
+        if not is_statistic(self.shown):
+            raise ValueError(f'statistic: got "{self.shown}"; must be mean, max, p95 or the like')
 
     @property
     def bounds(self) -> tuple[float, float]:
         """Between what a value can be: a share ends at one, a score with its scale; nothing measured is below zero."""
-        factor = self.number()
+        factor = self.scale
         if self.plus or factor <= 0.0:
             return -math.inf, math.inf
         if self.over_traffic is not None:
@@ -54,18 +60,13 @@ class Shown(Metric, frozen=True, kw_only=True):
         low, high = (0.0, 1.0) if self.source in SHARES else _SCALES.get(self.source, (0.0, math.inf))
         return low * factor, high * factor
 
-    def value(self, run: Run, name: str) -> float:
+    def value(self, run: Run) -> float:
         """The metric of a run; NaN if the run does not have it."""
-        found = _statistic(self.measure(name), run, self.statistic)
+        found = self.statistic(run, self.shown, {}) if self.applies_to(run, {}) else math.nan
         if self.over_traffic is None:
             return found
-        other = msgspec.structs.replace(self, traffic=self.over_traffic, over_traffic=None)
-        base = other.value(run, name)
+        base = msgspec.structs.replace(self, traffic=self.over_traffic, over_traffic=None).value(run)
         return found / base if base else math.nan
-
-
-def _statistic(measure: Measure, run: Run, statistic: str) -> float:
-    return measure.statistic(run, statistic, {}) if measure.applies_to(run, {}) else math.nan
 
 
 class Case(Strict, frozen=True, kw_only=True):
@@ -156,33 +157,170 @@ class Suite:
             raise ExperimentError(f"{path}: no such file; section {scenario.section} of the suite names it") from None
 
 
-def load_suite(folder: Path) -> Suite | controls.Suite:
-    """Reads a suite's folder. Raises ExperimentError if its file has an error, and OSError if it cannot be read."""
-    path = folder / "suite.toml"
-    try:
-        content = typed.read_toml(path)
-        if content.get("controls"):
-            return controls.Suite(folder.name, folder, typed.convert(content, controls.SuiteFile, "suite"))
-        return Suite(folder.name, folder, typed.convert(content, SuiteFile, "suite"))
-    except ValueError as error:
-        raise ExperimentError(f"{path}: {error}") from None
+def command(tested: str, others: Sequence[str], suite: str, *, quick: bool) -> str:
+    """The command that evaluates something by a suite, with others beside it."""
+    against = f" --against {','.join(others)}" if others else ""
+    return f"sojourn evaluate {tested} --suite {suite}{against}{' --quick' if quick else ''}"
 
 
-def available() -> list[Path]:
-    """The folders of the suites that come with the package, by name."""
-    root = Path(str(resources.files("sojourn") / "_suites"))
-    return [path.parent for path in sorted(root.glob("*/suite.toml"))]
+@dataclass(frozen=True)
+class Arm:
+    """A discipline in an evaluation."""
+
+    queue: str
+    """As given: a name, with parameters after a colon."""
+    role: str
+
+    @property
+    def aqm(self) -> str:
+        """The discipline's name."""
+        return self.queue.partition(":")[0]
 
 
-def find(name: str) -> Suite | controls.Suite:
-    """Finds a suite by name, or by the path of its folder.
+@dataclass(frozen=True)
+class Planned:
+    """A case of a scenario with its runs."""
 
-    Raises ExperimentError if there is no such suite, or its file has an error.
+    scenario: Scenario
+    case: Case
+    arms: tuple[Arm, ...]
+    """The arms that can run it."""
+    plan: _core.Plan | None
+    reason: str = ""
+    """Why there is no plan: the scenario is not applicable."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The metrics of one run."""
+
+    queue: str
+    seed: int
+    values: Mapping[str, float]
+
+
+@dataclass
+class Evaluation:
+    """The runs of an evaluation, measured."""
+
+    suite: Suite
+    arms: tuple[Arm, ...]
+    """The discipline under test first, then drop-tail."""
+    planned: list[Planned]
+    quick: bool
+    measured: dict[int, list[Measured]] = field(default_factory=dict)
+    """By index in ``planned``."""
+    runs: int = 0
+    """The number of runs planned."""
+    stopped_by: BaseException | None = None
+
+    @property
+    def finished(self) -> int:
+        """The number of finished runs."""
+        return sum(map(len, self.measured.values()))
+
+
+def evaluate(
+    queue: str,
+    suite: Suite,
+    *,
+    against: Sequence[str] = (),
+    quick: bool = False,
+    jobs: int | None = None,
+    store: Store | None = None,
+    report: Report | None = None,
+) -> Evaluation:
+    """Runs every scenario of a suite; ``quick``: with fewer repeats.
+
+    ``queue`` is the discipline under test: a name, with parameters after a colon as for ``compare``. ``against`` are
+    others to show beside it and drop-tail. A ``store`` keeps the runs; those that it has are not made again. Raises
+    ExperimentError if a discipline or one of its keys is wrong, or an experiment file has an error.
     """
-    known = {folder.name: folder for folder in available()}
-    folder = known.get(name, Path(name))
-    if (folder / "suite.toml").is_file():
-        return load_suite(folder.resolve())
-    near = get_close_matches(name, known, n=1)
-    hint = f'; did you mean "{near[0]}"?' if near else ""
-    raise ExperimentError(f'--suite: got "{name}"; must be one of {", ".join(known)} or a suite\'s folder{hint}')
+    arms = arms_of(queue, suite, against)
+    planned = plan(arms, suite, quick=quick)
+    batch: list[_core.RunSpec] = []
+    owners: list[int] = []
+    for index, one in enumerate(planned):
+        for spec in one.plan or ():
+            batch.append(spec)
+            owners.append(index)
+    evaluation = Evaluation(suite, arms, planned, quick, runs=len(batch))
+
+    def measure(index: int, run: Run) -> Measured:
+        metrics = suite.metrics_of(planned[owners[index]].scenario)
+        return Measured(run.label, run.seed, {name: metric.value(run) for name, metric in metrics.items()})
+
+    def take(index: int, measured: Measured) -> None:
+        evaluation.measured.setdefault(owners[index], []).append(measured)
+
+    runner = Runner(jobs=jobs, store=store, report=report)
+    evaluation.stopped_by = runner.run(f"{suite.name}, {queue}", batch, take, finish=measure)
+    return evaluation
+
+
+def arms_of(queue: str, suite: Suite, against: Sequence[str]) -> tuple[Arm, ...]:
+    """The disciplines of an evaluation, each once."""
+    roles = {queue: UNDER_TEST}
+    roles.setdefault(suite.content.reference, REFERENCE)
+    for other in against:
+        roles.setdefault(other, AGAINST)
+    return tuple(Arm(name, role) for name, role in roles.items())
+
+
+def plan(arms: Sequence[Arm], suite: Suite, *, quick: bool) -> list[Planned]:
+    """The runs of every case.
+
+    Raises ExperimentError if a discipline or one of its keys is wrong, or an experiment file has an error.
+    """
+    with_target = {
+        entry["name"]
+        for entry in json.loads(_core.disciplines_json())
+        for key in entry["keys"]
+        # sfb's target is a number of packets.
+        if key["name"] == "target" and key["accepts"].startswith("a time")
+    }
+    _check(arms, suite)
+    return [
+        _plan_case(arms, suite, scenario, case, with_target, quick=quick)
+        for scenario in suite.content.scenario
+        for case in scenario.case
+    ]
+
+
+def _check(arms: Sequence[Arm], suite: Suite) -> None:
+    """Reads an experiment with the disciplines, for errors in their names and parameters."""
+    text = '[experiment]\nduration = "1 s"\n[link]\nrate = "1 Mbit/s"\n[[traffic]]\nkind = "bulk"\nrtt = "10 ms"\n'
+    for arm in arms:
+        overrides = [("queue.0.aqm", arm.aqm), *overrides_for_queues([arm.queue], "evaluate")]
+        try:
+            _core.Plan.read_text(text + '[[queue]]\naqm = "pfifo"\n', "evaluate", overrides)
+        except _core.ExperimentError as error:
+            message = str(error).removeprefix("compare: ").replace("--set queue.0.", "")
+            raise _core.ExperimentError(f"evaluate: {message}") from None
+
+
+def _plan_case(
+    arms: Sequence[Arm], suite: Suite, scenario: Scenario, case: Case, with_target: Collection[str], *, quick: bool
+) -> Planned:
+    if scenario.unmeasured:
+        return Planned(scenario, case, (), None, scenario.unmeasured)
+    by_scheduler = scenario.needs == "scheduler"
+    disciplines = {arm.queue: suite.content.scheduled.get(arm.aqm, "") if by_scheduler else arm.aqm for arm in arms}
+    disciplines |= {arm.queue: arm.aqm for arm in arms if arm.role == REFERENCE}
+    able = tuple(
+        arm
+        for arm in arms
+        if arm.role == REFERENCE or (disciplines[arm.queue] and (scenario.needs != "target" or arm.aqm in with_target))
+    )
+    if not able or able[0].role == REFERENCE:
+        lacks = "no separate version with scheduling" if by_scheduler else "no target delay to set"
+        return Planned(scenario, case, (), None, f"{arms[0].aqm} has {lacks}")
+    queues = [disciplines[arm.queue] + arm.queue[len(arm.aqm) :] for arm in able]
+    text = [suite.experiment(scenario, case)]
+    for arm, queue in zip(able, queues, strict=True):
+        text += ["[[queue]]", f"aqm = {json.dumps(disciplines[arm.queue])}", f"label = {json.dumps(arm.queue)}"]
+        if arm.role != REFERENCE:
+            text += [f"{key} = {json.dumps(value)}" for key, value in case.queue.items() if f"{key}=" not in queue]
+    overrides = [*case.set.items(), *(suite.content.quick.items() if quick else ()), *overrides_for_queues(queues)]
+    name = f"{suite.name}: {scenario.title(case)}"
+    return Planned(scenario, case, able, _core.Plan.read_text("\n".join(text) + "\n", name, overrides))

@@ -1,4 +1,4 @@
-"""Whether two backends agree about a figure, by the scatter of both over their seeds."""
+"""Tolerances around a reference, and whether two backends agree within one, by the scatter of both over their seeds."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from statistics import NormalDist, median
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from sojourn.frame.ranks import fewest, shift
-from sojourn.frame.statistics import Interval
-from sojourn.studies.agreement.tolerances import Tolerance
+from sojourn.frame.statistics import Interval, fewest, shift
 
 Sample: TypeAlias = Sequence[float]
 
@@ -20,6 +18,35 @@ ERROR = 0.05
 """Chance of a wrong verdict: of ``agrees`` for a figure, of ``differs`` for all figures together."""
 MOST = 1000
 """Repeats beyond which no estimate is given."""
+
+
+class Tolerance(NamedTuple):
+    """Two values agree if they differ by at most the larger of a relative and an absolute bound."""
+
+    relative: float
+    """As a share of the reference."""
+    absolute: float
+    """In the metric's unit."""
+
+    def bound(self, reference: float) -> float:
+        """The largest difference that agrees with this reference, in the metric's unit."""
+        return max(self.relative * abs(reference), self.absolute)
+
+    def within(self, reference: float, value: float) -> bool:
+        """Whether a value agrees with its reference."""
+        return abs(value - reference) <= self.bound(reference)
+
+
+TOLERANCES = {
+    "sojourn_p50_ms": Tolerance(0.08, 1.0),
+    "sojourn_p95_ms": Tolerance(0.12, 3.0),
+    "goodput_bps": Tolerance(0.01, 0.0),
+    "dropped_packets": Tolerance(0.15, 5.0),
+    "marked_packets": Tolerance(0.15, 5.0),
+    # With two flows: shares of 71 and 29 % against halves.
+    "jain_goodput": Tolerance(0.0, 0.15),
+}
+"""Of two backends, by metric of a bottleneck's queue. Other metrics are shown, not judged."""
 
 
 class Verdict(StrEnum):
