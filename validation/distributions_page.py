@@ -178,7 +178,8 @@ def _earlier(scenarios: Sequence[Scenario]) -> str:
     return (
         f" Runs begin with a tick of the kernel's timers, as in the simulator, except those of {EARLIER}, which\n"
         "were made before: they began 0.14 ms later, and browsers asked for an object before they opened the other "
-        "connections, and PIE's timer had one phase in all; in the others, as in the simulator, each run has a random one."
+        "connections, and PIE's timer had one phase in all; in the others, as in the simulator, each run has a random "
+        "one."
     )
 
 
