@@ -27,6 +27,16 @@ def test_an_interrupt_tells_whether_finished_runs_are_kept(
     assert capsys.readouterr().err == f"{told}; another Ctrl-C stops at once\n"
 
 
+def test_a_bar_has_the_number_of_the_rounds_runs(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with Display() as display:
+        for finished, runs in [(10, 100), (1, 4)]:
+            display(Progress(finished, runs, finished / runs, 4.0))
+            assert display._bar is not None
+            (task,) = display._bar.tasks
+            assert (task.completed, task.total) == (finished, runs)
+
+
 def test_a_new_folder_in_which_nothing_was_written_does_not_stay(tmp_path: Path):
     for written, stays in [([], False), (["table.csv"], True)]:
         folder = tmp_path / f"new-{stays}"

@@ -44,7 +44,7 @@ def holds(formula, on, **options):
 @pytest.mark.parametrize(
     "text",
     ["a.delay.median <", "1 +", "f(a)", "a..b", "a.delay[flows]", "(a.delay", "increasing(a.delay.median, flows) and",
-     "a $ b", "max(1).x"],
+     "a $ b", "max(1).x", " + ".join(["a.delay.median"] * 3000)],
 )  # fmt: skip
 def test_what_is_not_a_formula_is_refused(text):
     with pytest.raises(RelationError):
@@ -55,6 +55,11 @@ def test_what_is_not_a_formula_is_refused(text):
 def test_a_hyphen_inside_a_word_belongs_to_it():
     assert parse("m16-poc.delay") == parse("m16-poc . delay")
     assert parse("a - b") != parse("a-b")
+
+
+def test_numbers_may_begin_with_zeros_and_comparisons_may_stand_in_brackets():
+    assert parse("a.delay < 010") == parse("(a.delay < 10)")
+    assert parse("(a.delay < 0.5) and (1 < a.delay)") == parse("a.delay < 00.5 and 1 < a.delay")
 
 
 def test_a_relation_is_evaluated_in_every_cell():

@@ -265,6 +265,16 @@ def test_claims_are_judged_the_same_on_what_was_kept_of_the_runs(sojourn: Cli, s
     assert all(value > 1.0 for value in values("goodput", "value"))
 
 
+def test_what_was_kept_is_read_as_it_was_kept_whatever_the_recipe_pools_now():
+    def mean(values: object, *, pooled: bool) -> float:
+        (value,) = kept.KeptMeasure("m", pooled).of_repeats([kept.KeptRun(1, {"m": values})], "mean", {})
+        return value
+
+    assert mean({"values": [1.0, 2.0]}, pooled=True) == mean({"values": [1.0, 2.0]}, pooled=False) == 1.5
+    assert mean(3.0, pooled=False) == 3.0
+    assert math.isnan(mean(3.0, pooled=True))
+
+
 def test_what_a_backend_lacks_is_refused_unless_the_recipe_says_what_to_run_instead(sojourn: Cli, study: Path):
     path = study / "experiment.toml"
     text = path.read_text(encoding="utf-8")

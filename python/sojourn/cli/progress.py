@@ -29,7 +29,7 @@ class Display:
         self._last_line_s = -LINE_EVERY_S
 
     def __call__(self, progress: Progress) -> None:
-        """Shows the progress of the batch once it has run long enough."""
+        """Shows the progress of the runs once they have run long enough."""
         if progress.stopping:
             self._hide()
             done = f"{progress.finished} finished of {progress.runs} {self._what}"
@@ -54,7 +54,9 @@ class Display:
             self._bar = Bar(*columns, console=console, transient=True)
             self._bar.add_task(self._what, total=progress.runs, left=left)
             self._bar.start()
-        self._bar.update(self._bar.task_ids[0], completed=progress.fraction * progress.runs, left=left)
+        # Rounds of repeats have different numbers of runs.
+        task, total = self._bar.task_ids[0], progress.runs
+        self._bar.update(task, total=total, completed=progress.fraction * total, left=left)
 
     def __enter__(self) -> Display:
         return self

@@ -50,7 +50,8 @@ def run(kernel: Kernel, initrd: Path, seed: int, monitor: _core.Monitor) -> byte
     """
     folder = initrd.parent
     command = _command(programs.require(programs.QEMU), kernel, initrd, seed)
-    command += ["-chardev", f"file,id=results,path={folder / 'recording'}"]
+    recording = str(folder / "recording").replace(",", ",,")  # QEMU ends values at commas
+    command += ["-chardev", f"file,id=results,path={recording}"]
     return guest.recorded("QEMU", folder, command, monitor)
 
 

@@ -116,9 +116,10 @@ def follow(
             if console.monitor.cancelled:
                 raise _core.Cancelled("cancelled")
             silent_s = 0.0 if output else silent_s + POLL_S
-            if silent_s > (PATIENCE_S if patience_s is None else patience_s):
+            patience = PATIENCE_S if patience_s is None else patience_s
+            if silent_s > patience:
                 raise LinuxError(
-                    f"the guest hangs: no sign of life for {PATIENCE_S:.0f} s, after {console.seconds} s of its time"
+                    f"the guest hangs: no sign of life for {patience:.0f} s, after {console.seconds} s of its time"
                 )
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(POLL_S)

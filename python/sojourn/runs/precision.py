@@ -129,7 +129,7 @@ class Rounds:
         """Raises ExperimentError if the plan has too few repeats to stop before its last."""
         self.precision = precision
         self.number = 0
-        """Of the current round, from 1."""
+        """The number of the current round, from 1; 0 before the first."""
         if precision.metric.group:
             cells = {cell: plan[index] for index, (cell, _, _, _) in enumerate(plan.jobs)}
             known = dict.fromkeys(

@@ -2,7 +2,7 @@
 
 ``files``: files with checksums. ``plans``: the runs to execute; ``run_list``: runs that no single experiment file
 describes. ``claims``: which worker executes which batch. ``rows``: runs as table rows. ``work``: executes runs until
-none is left. ``stored``: reads runs back. ``runner``: makes runs for every command. ``query``: SQL. ``folder``,
+none is left. ``stored``: reads runs back. ``runner``: makes lists of runs for commands. ``query``: SQL. ``folder``,
 ``saving``, ``journal``: a folder of results.
 """
 

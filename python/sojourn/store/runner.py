@@ -1,4 +1,7 @@
-"""Makes runs for every command: on a backend, by an executor, and through a store if there is one."""
+"""Makes lists of runs for commands: on a backend, by an executor, and through a store if there is one.
+
+Dask's workers (``work_on_dask``) have a loop of their own, and ``sojourn serve`` makes one run at a time.
+"""
 
 from __future__ import annotations
 

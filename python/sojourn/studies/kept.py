@@ -47,12 +47,15 @@ class KeptMeasure:
         kept = [run.metrics.get(self.name) for run in runs]
         if not self.pooled:
             return tuple(_statistic(values, name) for values in kept)
-        together = [value for values in kept if values is not None for value in values["values"]]
+        # As it was stored: a study that has changed since may not pool what it did then, or the reverse.
+        together = [value for values in kept if isinstance(values, dict) for value in values["values"]]
         return (Values(np.array(together)).statistic(name),)
 
 
-def _statistic(values: list[float | None] | float | None, name: str) -> float:
+def _statistic(values: dict[str, list[float]] | list[float | None] | float | None, name: str) -> float:
     """A statistic of what is kept of a run; NaN if it was not stored."""
+    if isinstance(values, dict):
+        return Values(np.array(values["values"])).statistic(name)
     if isinstance(values, list):
         value = dict(zip(STATISTICS, values, strict=True)).get("mean" if name == "value" else name)
         return math.nan if value is None else value

@@ -3,7 +3,7 @@
 ::
 
     relation   = comparison { "and" comparison }
-    comparison = sum { ("<" | "<=" | ">" | ">=" | "==" | "~=") sum }
+    comparison = "(" comparison ")" | sum { ("<" | "<=" | ">" | ">=" | "==" | "~=") sum }
     sum        = product { ("+" | "-") product }
     product    = factor { ("*" | "/") factor }
     factor     = number [unit] | "(" sum ")" | function "(" sum { "," sum } ")" [ "." reference ] | reference
@@ -142,16 +142,19 @@ class _Parser:
         source = " ".join(token for token, _ in self._tokens)
         try:
             root = ast.parse(source, mode="eval").body
+            parts = root.values if isinstance(root, ast.BoolOp) else [root]
+            found = tuple(map(self._comparison, parts))
+        except (RecursionError, MemoryError):
+            raise RelationError(f"cannot read {self._text[:40]!r}…: it has too many terms") from None
         except SyntaxError as error:
             at = source[: (error.offset or 1) - 1].count(" ")
             raise self._error(self._tokens[at][1] if error.end_offset else "") from None
-        parts = root.values if isinstance(root, ast.BoolOp) else [root]
-        found = tuple(map(self._comparison, parts))
         return found[0] if len(found) == 1 else All(found)
 
     def _in_python(self, match: re.Match[str]) -> str:
         if match["names"] is None:
-            return "is" if match["mark"] == "~=" else match["number"] or match.group()
+            number = match["number"] and re.sub(r"^0+(?=\d)", "", match["number"])  # Python has no leading zeros
+            return "is" if match["mark"] == "~=" else number or match.group()
         names = match["names"].removeprefix(".").split(".")
         at = [] if match["at"] is None else [self._place(place) for place in match["at"].split(",")]
         self._references.append(Reference(tuple(map(str.strip, names)), tuple(at)))

@@ -65,7 +65,7 @@ class Judgement:
 
     verdict: Verdict
     difference: Interval
-    """Second minus first, with its 95 % interval (``ranks.shift``)."""
+    """Second minus first, with its 95 % interval (``statistics.shift``)."""
     repeats: int | None
     """Repeats that a verdict takes, estimated from the scatter; None if above ``MOST``, or if there is a verdict."""
 
