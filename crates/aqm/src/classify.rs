@@ -13,7 +13,7 @@ pub const WAYS: u32 = 8;
 /// Flows whose hashes are kept by their numbers.
 const SLOTS: usize = 256;
 
-/// Of a packet that does not know its flow's.
+/// Stands for no number.
 const NO_NUMBER: u64 = u64::MAX;
 
 choice! {
@@ -33,7 +33,7 @@ pub struct Classifier {
     hashing: Hashing,
     queues: u32,
     salt: Option<u64>,
-    /// The last flow and its hash: packets of a flow often follow each other.
+    /// The last key and its hash, for packets without a number: packets of a flow often follow each other.
     last: Option<(FlowKey, u32)>,
     /// The hashes of flows by [`Packet::flow_number`], each in the slot that its number selects; empty before the first.
     numbered: Vec<(u64, u32)>,
@@ -102,7 +102,7 @@ impl Classifier {
         self.queue_of_hash(hash, is_idle)
     }
 
-    /// As [`Classifier::queue_of`], by a key that was made of the flow's.
+    /// As [`Classifier::queue_of`], for a key that was derived from the flow's key.
     pub fn queue_of_key<P: Packet>(
         &mut self,
         flow: &FlowKey,

@@ -151,8 +151,8 @@ pub trait Packet {
     fn set_enqueued(&mut self, now: Time);
     /// The flow that the packet belongs to.
     fn flow(&self) -> FlowKey;
-    /// A number that no packet of another [`Packet::flow`] has, if the packet knows one: disciplines then look up hashes
-    /// of flows that they have seen. Nothing else depends on it.
+    /// The number of the packet's flow, if it knows one; packets of other flows have other numbers. Disciplines remember the hash
+    /// of a flow by it, and need not hash [`Packet::flow`] again. It changes no result.
     fn flow_number(&self) -> Option<u64> {
         None
     }

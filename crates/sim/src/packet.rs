@@ -290,13 +290,12 @@ impl Packet for SimPacket {
         }
     }
 
-    /// From what the key is made of, the hosts aside, which are those of the flow.
+    /// Made of the same parts as the key, except the hosts: a flow has only two.
     #[inline]
     fn flow_number(&self) -> Option<u64> {
         let connection = u64::from(self.connection);
-        let number = u64::from(self.flow) ^ connection << 35;
         let way = u64::from(self.returning) << 34 | (self.kind as u64) << 32;
-        (connection < 1 << 28).then_some(number ^ way)
+        (connection < 1 << 28).then_some(connection << 35 | way | u64::from(self.flow))
     }
 
     fn ack(&self) -> Option<AckView> {

@@ -424,7 +424,7 @@ impl Receiver {
     #[inline(always)]
     fn take_offer(&mut self, segment: &Segment, is_in_order: bool, now: Time) {
         self.window.measure(segment, now);
-        // Without SACK it does not grow for data behind a hole, so that acknowledgements of that are duplicates (tcp_data_queue_ofo).
+        // Without SACK the window does not grow for data behind a hole: a raised window would be no duplicate (tcp_data_queue_ofo).
         let may_grow = is_in_order || self.sack;
         if !may_grow || (is_in_order && self.window.is_settled()) {
             return;

@@ -94,7 +94,7 @@ pub struct Sender {
     next: Seq,
     /// Right edge of the receive window.
     edge: Seq,
-    /// The window last offered: an acknowledgement of no more data changes it if it offers more (tcp_may_update_window).
+    /// The window last offered (snd_wnd of Linux). An acknowledgement of nothing new can only raise it (tcp_may_update_window).
     offer: u32,
     /// Largest window ever offered, and the segment size that counts as full for it (RFC 9293 §3.8.6.2.1).
     largest_offer: u32,

@@ -318,7 +318,7 @@ impl Sender {
 
     /// Without SACK, each duplicate indicates that one more segment has left the network (RFC 6582 §3.2). Segments
     /// beyond the hole that are acknowledged later were already counted by their duplicates. As Linux, duplicates do not count
-    /// while recovery waits for data beyond its point, nor after a timeout before new data was sent.
+    /// at the recovery point, until data beyond it is acknowledged, nor after a timeout until new data is sent.
     pub(super) fn count_duplicates(&mut self, repeats: bool, acked: &mut Acked) {
         if repeats {
             let counts = match self.state {
