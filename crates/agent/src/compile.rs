@@ -6,6 +6,7 @@ use sojourn_experiment::model::{
     self, Abe, Capacity, CapturePoint, EchoProtocol, Experiment, Hop, Kind, RttOf, Traffic, Way,
 };
 use sojourn_path::Impair;
+use sojourn_traffic::OPENS_AHEAD;
 use sojourn_units::{Duration, Rate, Value};
 
 use crate::disciplines::{self, Leaf, Refusal};
@@ -588,11 +589,9 @@ fn flows(experiment: &Experiment, seed: u64, hosts: &Hosts, names: &Names) -> Ve
     derived::flows(experiment, seed).filter_map(flow).collect()
 }
 
-/// The time at which a bulk flow connects: two round trips before its start. At the start a small exchange takes the
-/// place of the handshake (`executor/traffic/greeting.rs`). One round trip would suffice, but then the handshake's last
-/// acknowledgement would leave together with the exchange, and use up a new flow's turn in CAKE.
+/// The time at which a bulk flow connects, before its start and its exchange (`executor/traffic/greeting.rs`).
 fn opens_ns(flow: &derived::Flow<'_>) -> Option<i64> {
-    let ahead = 2 * flow.traffic.rtt.as_nanos() as i64;
+    let ahead = (flow.traffic.rtt * OPENS_AHEAD).as_nanos() as i64;
     let exchanges = flow.traffic.kind.exchanges_first();
     exchanges.then(|| flow.start.as_nanos() as i64 - ahead)
 }

@@ -315,6 +315,7 @@ fn identity(
         overhead: experiment.links[0].overhead,
         has_access_link: flow.traffic.access.is_some(),
         kernel: experiment.kernel,
+        rtt: flow.traffic.rtt,
         start: Time::ZERO + flow.start,
         stop: Time::ZERO + flow.traffic.stop,
         jitter: derived::jitter(experiment, flow.traffic, flow.way),

@@ -45,10 +45,6 @@ pub struct Config {
     /// Segments leave in bursts of about a millisecond's data, at least two segments, as with segmentation offload.
     /// Default yes.
     pub gso: bool,
-    /// The handshake stands for an exchange of a few bytes before the data: there is no further packet before the data, and
-    /// the congestion control knows the round-trip time. If no, the end that connects acknowledges the SYN-ACK alone, and
-    /// a congestion control that does not pace learns the round-trip time from data, as in Linux. Default yes.
-    pub exchange: bool,
     /// How timers are rounded. Default: Linux's timer wheel at 250 Hz.
     pub clock: Clock,
     /// The version of Linux that this endpoint follows. Default 6.1.
@@ -76,7 +72,6 @@ impl Default for Config {
             recovery: Recovery::Rack,
             rto_min: Duration::from_millis(200),
             gso: true,
-            exchange: true,
             clock: Clock::Jiffies,
             kernel: Kernel::V6_1,
             notes_losses: false,

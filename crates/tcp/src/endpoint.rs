@@ -127,6 +127,33 @@ impl Endpoint {
         }
     }
 
+    /// Both ends of a connection that has been opened over a path without loss or queue, the end that opened it first.
+    /// `rtt` is the path's.
+    pub fn connected(
+        config: &Arc<Config>,
+        algorithm: &Algorithm,
+        iss: [Seq; 2],
+        rtt: Duration,
+        now: Time,
+    ) -> [Self; 2] {
+        let mut ends = [
+            Self::connect(Arc::clone(config), algorithm, iss[0]),
+            Self::listen(Arc::clone(config), algorithm, iss[1]),
+        ];
+        for (from, to) in [(0, 1), (1, 0), (0, 1)] {
+            if let Some(sent) = ends[from].poll(now) {
+                let ecn = if sent.ecn_capable {
+                    Arrival::Ect
+                } else {
+                    Arrival::NotEct
+                };
+                ends[to].on_handshake(&sent.segment, ecn, Some(rtt), now);
+                ends[to].look_at_halves();
+            }
+        }
+        ends
+    }
+
     /// Adds `bytes` to send; [`crate::UNLIMITED`] for data without end.
     pub fn write(&mut self, bytes: u64) {
         self.sender.write(bytes);
@@ -208,7 +235,7 @@ impl Endpoint {
         if self.phase == Phase::Established {
             self.on_established(segment, ecn, now);
         } else {
-            self.on_handshake(segment, ecn, now);
+            self.on_handshake(segment, ecn, None, now);
         }
         self.look_at_halves();
     }
@@ -233,9 +260,10 @@ impl Endpoint {
         self.only_receives = self.is_idle && self.sender.is_at_rest() && self.receiver.is_plain();
     }
 
+    /// `rtt`: see [`Endpoint::establish`].
     #[cold]
     #[inline(never)]
-    fn on_handshake(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
+    fn on_handshake(&mut self, segment: &Segment, ecn: Arrival, rtt: Option<Duration>, now: Time) {
         match self.phase {
             Phase::Answering | Phase::Established => self.on_established(segment, ecn, now),
             Phase::Listen => {
@@ -250,10 +278,8 @@ impl Endpoint {
                 let answer = Flags::SYN.with(Flags::ACK);
                 if segment.flags.contains(answer) && segment.ack == self.iss + 1 {
                     self.negotiate(segment, self.wanted_feedback().conclude(segment.flags));
-                    self.establish(segment, now);
-                    if !self.config.exchange {
-                        self.phase = Phase::Answering;
-                    }
+                    self.establish(segment, rtt, now);
+                    self.phase = Phase::Answering;
                     self.receiver.acknowledge_now();
                     if self.feedback == Feedback::Accurate {
                         self.setup_arrived = ecn;
@@ -271,11 +297,7 @@ impl Endpoint {
                         self.feedback = Feedback::None;
                         self.receiver.disable_ecn();
                     }
-                    let asked_at = self.syn_sent_at.unwrap_or(now);
-                    self.establish(segment, now);
-                    if self.config.exchange {
-                        self.receiver.request_received(asked_at);
-                    }
+                    self.establish(segment, rtt, now);
                     let mut segment = *segment;
                     if self.feedback == Feedback::Accurate && segment.sequence_len() == 0 {
                         // Its ACE field reports how the SYN-ACK arrived (RFC 9768 §3.2.2.1).
@@ -323,17 +345,9 @@ impl Endpoint {
         self.config.wanted_feedback(self.algorithm.feedback)
     }
 
-    fn establish(&mut self, segment: &Segment, now: Time) {
-        let rtt = match self.syn_sent_at {
-            Some(sent) if self.syn_tries == 1 => Some(now - sent),
-            // The echoed timestamp tells which SYN was answered (RFC 7323 §4.1).
-            Some(_) if self.phase == Phase::SynSent && segment.ts_ecr != 0 => {
-                let elapsed = crate::timestamp(now).wrapping_sub(segment.ts_ecr);
-                Some(Duration::from_millis(u64::from(elapsed.max(1))))
-            }
-            _ => None,
-        };
-        let opened_here = self.phase == Phase::SynSent;
+    /// `rtt` is that of the handshake; `None`: it is measured.
+    fn establish(&mut self, segment: &Segment, rtt: Option<Duration>, now: Time) {
+        let rtt = rtt.or_else(|| self.handshake_rtt(segment, now));
         self.phase = Phase::Established;
         self.syn_alarm = Time::MAX;
         self.syn_due = false;
@@ -341,13 +355,22 @@ impl Endpoint {
         let fresh = Sender::new(&self.config, control, self.iss, self.sack, self.feedback);
         let waiting = std::mem::replace(&mut self.sender, fresh);
         self.sender.take_over(&waiting);
-        self.sender
-            .on_handshake(rtt, segment.window, self.config.exchange, now);
-        if opened_here && self.config.exchange {
-            self.sender.request_delivered();
-        }
+        self.sender.on_handshake(rtt, segment.window, now);
         if self.syn_tries > 1 + SYN_LOSSES_FORGIVEN {
             self.sender.lose_initial_window(); // RFC 5681 §3.1
+        }
+    }
+
+    /// The round trip of the handshake that `segment` completes, if it is known.
+    fn handshake_rtt(&self, segment: &Segment, now: Time) -> Option<Duration> {
+        match self.syn_sent_at {
+            Some(sent) if self.syn_tries == 1 => Some(now - sent),
+            // The echoed timestamp tells which SYN was answered (RFC 7323 §4.1).
+            Some(_) if self.phase == Phase::SynSent && segment.ts_ecr != 0 => {
+                let elapsed = crate::timestamp(now).wrapping_sub(segment.ts_ecr);
+                Some(Duration::from_millis(u64::from(elapsed.max(1))))
+            }
+            _ => None,
         }
     }
 
@@ -614,11 +637,8 @@ mod tests {
     }
 
     /// The segments of a file of 100 bytes, closed before the handshake: who sends, and the segment.
-    fn transfer(exchange: bool) -> Vec<(usize, Segment)> {
-        let config = Config {
-            exchange,
-            ..Config::default()
-        };
+    fn transfer() -> Vec<(usize, Segment)> {
+        let config = Config::default();
         let reno = &by_name("reno");
         let mut ends = [
             Endpoint::connect(config.clone(), reno, Seq(1000)),
@@ -642,24 +662,49 @@ mod tests {
         sent
     }
 
-    /// RFC 9293 §3.5 and §3.6: the last segment of a handshake is an acknowledgement alone, unless the handshake stands for
-    /// an exchange, and the last segment of a connection acknowledges the peer's FIN.
+    /// RFC 9293 §3.5 and §3.6: the last segment of a handshake is an acknowledgement alone, and the last segment of a
+    /// connection acknowledges the peer's FIN.
     #[test]
     fn a_transfer_begins_and_ends_with_an_acknowledgement_alone() {
-        for (exchange, after_setup) in [(false, 0), (true, 100)] {
-            let sent = transfer(exchange);
-            let setups = sent
-                .iter()
-                .filter(|(_, segment)| segment.flags.contains(Flags::SYN));
-            assert_eq!(setups.count(), 2);
-            assert_eq!((sent[2].0, sent[2].1.len), (0, after_setup));
-            let (from, last) = sent[sent.len() - 1];
-            let fin = sent
-                .iter()
-                .rfind(|(from, _)| *from == 1)
-                .map(|(_, segment)| segment.end());
-            assert_eq!((from, last.sequence_len(), Some(last.ack)), (0, 0, fin));
+        let sent = transfer();
+        let setups = sent
+            .iter()
+            .filter(|(_, segment)| segment.flags.contains(Flags::SYN));
+        assert_eq!(setups.count(), 2);
+        assert_eq!((sent[2].0, sent[2].1.len), (0, 0));
+        let (from, last) = sent[sent.len() - 1];
+        let fin = sent
+            .iter()
+            .rfind(|(from, _)| *from == 1)
+            .map(|(_, segment)| segment.end());
+        assert_eq!((from, last.sequence_len(), Some(last.ack)), (0, 0, fin));
+    }
+
+    /// A connection opened over an empty path has the round trip of that path as its first sample, at both ends, and sends
+    /// its data next.
+    #[test]
+    fn a_connection_opened_before_begins_with_data() {
+        let rtt = Duration::from_millis(50);
+        let config = Arc::new(Config {
+            accecn: true,
+            ecn: true,
+            ..Config::default()
+        });
+        let mut ends = Endpoint::connected(
+            &config,
+            &by_name("cubic"),
+            [Seq(1), Seq(2)],
+            rtt,
+            Time::ZERO,
+        );
+        for end in &mut ends {
+            assert!(end.is_established() && end.poll(Time::ZERO).is_none());
+            assert_eq!(end.sender().smoothed_rtt(), Some(rtt));
+            assert_eq!(end.next_timer(), None);
         }
+        ends[0].write(8);
+        let sent = ends[0].poll(Time::ZERO).expect("data").segment;
+        assert_eq!((sent.seq, sent.len), (Seq(2), 8));
     }
 
     /// As Linux's write() and close(): what the window allows is sent before the close is known, so the FIN is a packet of
@@ -671,7 +716,6 @@ mod tests {
                 mss: 1000,
                 initial_window: 2,
                 kernel,
-                exchange: true,
                 ..Config::default()
             };
             let reno = &by_name("reno");
@@ -686,7 +730,8 @@ mod tests {
                 ends[to].on_segment(&setup, Arrival::NotEct, Time::ZERO);
             }
             let sent = std::iter::from_fn(|| ends[0].poll(Time::ZERO));
-            sent.map(|sent| (sent.segment.len, sent.segment.flags.contains(Flags::FIN)))
+            sent.skip(1)
+                .map(|sent| (sent.segment.len, sent.segment.flags.contains(Flags::FIN)))
                 .collect::<Vec<_>>()
         };
         let (whole, short, alone) = ((1000, false), (500, false), (0, true));

@@ -12,7 +12,6 @@ use sojourn_units::{Duration, Time, cold_path};
 
 use crate::config::{Clock, Config, JIFFY, Kernel};
 use crate::ecn::{self, Arrival, Feedback};
-use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
 use blocks::Blocks;
@@ -259,12 +258,6 @@ impl Receiver {
                 (self.delay * 2).min(DELAY_MAX)
             };
         }
-    }
-
-    /// Accounts for the request that comes before a bulk transfer: it was acknowledged at once.
-    pub fn request_received(&mut self, at: Time) {
-        self.adapt_delay(at, || INITIAL_RTO);
-        self.quick = self.quick.saturating_sub(1);
     }
 
     /// Counts the mark of the peer's SYN-ACK (RFC 9768 §3.2.2.1).

@@ -4,7 +4,7 @@
 //! One event a line; `#` begins a comment. `config KEY=VALUE …` comes first. Times are milliseconds.
 //!
 //! ```text
-//! config cc=reno mss=1000 initial_window=10 ecn=on accecn=on ecn_fallback=off abe=on sack=off quickack=off exchange=off ack_every=20
+//! config cc=reno mss=1000 initial_window=10 ecn=on accecn=on ecn_fallback=off abe=on sack=off quickack=off ack_every=20
 //!        recovery=rfc6675 min_rto=1000 max_window=60000 clock=jiffies gso=on iss=4294967000
 //! TIME open RTT [win N]    connects at TIME and plays the peer's part of the handshake, RTT later
 //! TIME accept RTT [win N]  the same, the peer connecting
@@ -162,7 +162,6 @@ impl Player {
                 }
             }
             "sack" => self.config.sack = value == "on",
-            "exchange" => self.config.exchange = value == "on",
             "quickack" => self.config.quickack = value == "on",
             "kernel" if value == "6.12" => self.config.kernel = Kernel::V6_12,
             "kernel" if value == "6.18" => self.config.kernel = Kernel::V6_18,

@@ -33,6 +33,14 @@ pub enum Kind {
     Video(Video),
 }
 
+/// Bytes of the exchange before bulk data, whose acknowledgement starts the data: it gives the congestion control a round-trip
+/// time before the flow has a queue of its own. The segment is as long as a SYN, as it has timestamps, too.
+pub const EXCHANGE_BYTES: usize = 8;
+
+/// Round trips before its start at which a flow with an exchange connects. After one, the handshake's last acknowledgement
+/// would leave together with the exchange, and use up a new flow's turn in CAKE.
+pub const OPENS_AHEAD: u64 = 2;
+
 impl Kind {
     /// The TCP options, if it runs over TCP.
     pub const fn tcp(&self) -> Option<&Tcp> {
@@ -49,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// True if a small exchange on the connection comes before the data, as with most bulk transfers. With an initial
+    /// True if an [exchange](EXCHANGE_BYTES) comes before the data, as with most bulk transfers. With an initial
     /// window of one segment there is none: it would fill this window and so double it.
     pub const fn exchanges_first(&self) -> bool {
         matches!(self, Self::Bulk(tcp) if tcp.initial_window > 1)

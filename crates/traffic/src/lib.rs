@@ -48,8 +48,8 @@ pub use datagrams::Datagrams;
 pub use direction::Direction;
 pub use jitter::Jitter;
 pub use kind::{
-    Abe, Browsing, CALL_PACKET, Call, Cbr, EchoProtocol, EcnField, Files, Kind, OnOff, Pace, Pages,
-    Ping, Recovery, Tcp, Times, Transport, Video, Voip, Web,
+    Abe, Browsing, CALL_PACKET, Call, Cbr, EXCHANGE_BYTES, EchoProtocol, EcnField, Files, Kind,
+    OPENS_AHEAD, OnOff, Pace, Pages, Ping, Recovery, Tcp, Times, Transport, Video, Voip, Web,
 };
 pub use over_tcp::over_tcp;
 pub use sizes::Sizes;

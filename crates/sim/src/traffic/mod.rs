@@ -40,6 +40,8 @@ pub struct Identity {
     pub has_access_link: bool,
     /// The Linux that its hosts behave as.
     pub kernel: Kernel,
+    /// The round-trip time of its path.
+    pub rtt: Duration,
     /// When it starts.
     pub start: Time,
     /// When it stops sending.

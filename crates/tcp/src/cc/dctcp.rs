@@ -56,17 +56,9 @@ impl CongestionControl for Dctcp {
         "dctcp"
     }
 
-    /// The request is a window of its own, without marks.
-    fn on_request(&mut self, _window: &mut Window) {
-        self.update_alpha();
-    }
-
     /// §3.3: an acknowledgement that ends an observation window belongs to it (steps 1 to 4), and Alpha is updated
     /// before it reduces the window. Linux does so since 6.16; before, it counted for the next observation window.
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
-        if ack.delivered == 0 {
-            return; // the handshake
-        }
         self.acked += ack.delivered;
         self.marked += ack.marks;
         if self.window_end.is_none_or(|end| !ack.una.before(end)) {
@@ -142,7 +134,6 @@ mod tests {
             una: Seq(una),
             next: Seq(101),
         };
-        dctcp.on_delivery(&ack(0, 0, 1), &mut Window::new(100));
         dctcp.on_delivery(&ack(100, 50, 101), &mut Window::new(100));
         assert_eq!(dctcp.alpha, 992);
     }

@@ -138,13 +138,6 @@ impl CongestionControl for LedbatPlus {
         }
     }
 
-    /// Takes the handshake's RTT as the first base: others may have filled the path before the first data arrives.
-    fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
-        if self.base.is_none() {
-            self.base = ack.rtt.map(|rtt| (rtt, ack.now));
-        }
-    }
-
     fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
         if let Some(rtt) = ack.rtt {
             self.take_rtt(rtt, ack.now);
@@ -214,27 +207,7 @@ mod tests {
             smoothed_rtt: Some(Duration::from_millis(rtt_ms)),
             ..Sample::default()
         };
-        ledbat.on_delivery(&ack, window);
         ledbat.on_sample(&ack, &sample, window);
-    }
-
-    #[test]
-    fn the_handshake_gives_the_first_base_rtt() {
-        let mut ledbat = LedbatPlus::new();
-        let mut window = Window::new(10);
-        let handshake = AckEvent {
-            now: Time::ZERO,
-            delivered: 0,
-            acked: 0,
-            marks: 0,
-            rtt: Some(Duration::from_millis(50)),
-            una: Seq(0),
-            next: Seq(0),
-        };
-        ledbat.on_delivery(&handshake, &mut window);
-        assert_eq!(ledbat.queueing_delay(), Duration::ZERO);
-        acknowledge(&mut ledbat, &mut window, 100, 80);
-        assert_eq!(ledbat.base_rtt(), Duration::from_millis(50));
     }
 
     /// §4.2: 2 · 60 / 100 rounds up to 2; 2 · 60 / 5 = 24 is capped at 16.

@@ -158,10 +158,6 @@ pub trait CongestionControl: Send {
         None
     }
 
-    /// Called when a connection opened by this end is established. Applications send a request before bulk data, so
-    /// one segment has been delivered while nothing else was in flight.
-    fn on_request(&mut self, _window: &mut Window) {}
-
     /// Called on every acknowledgement that delivers something, in recovery too, before the window may grow.
     fn on_delivery(&mut self, _ack: &AckEvent, _window: &mut Window) {}
 

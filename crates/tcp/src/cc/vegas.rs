@@ -94,7 +94,7 @@ impl CongestionControl for Vegas {
         }
     }
 
-    /// Takes the handshake's RTT: others may have filled the path before the first data arrives.
+    /// Every sample counts, also one of an exchange before the data, when its own queue does not exist yet.
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
         if let Some(rtt) = ack.rtt {
             self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
@@ -214,13 +214,13 @@ mod tests {
         assert_eq!(window.cwnd, 11); // a window acknowledged: one more
     }
     #[test]
-    fn the_handshake_gives_the_least_rtt() {
+    fn the_exchange_before_the_data_gives_the_least_rtt() {
         let mut vegas = Vegas::new();
         for rtt_ms in [50, 80] {
             let ack = AckEvent {
                 now: Time::ZERO,
-                delivered: 0,
-                acked: 0,
+                delivered: 1,
+                acked: 1,
                 marks: 0,
                 rtt: Some(Duration::from_millis(rtt_ms)),
                 una: Seq(1),

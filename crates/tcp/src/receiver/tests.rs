@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::rtt::INITIAL_RTO;
 
 const MSS: u32 = 1000;
 

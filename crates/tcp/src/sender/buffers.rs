@@ -6,9 +6,6 @@
 
 use std::collections::VecDeque;
 
-use crate::config::Kernel;
-use crate::receiver::SYN_WINDOW;
-
 /// The largest send buffer: 64 KiB less the largest headers.
 const MAX_BYTES: u32 = 65_535 - 320;
 /// Bytes not sent with which the application stops writing: what hosts of the Linux backend have with up to 64 flows.
@@ -81,15 +78,8 @@ impl Buffers {
 
 /// The length of a buffer filled now, in segments of `mss` bytes: it holds at most half of the largest window that the
 /// peer has offered (Linux's tcp_bound_to_half_wnd).
-/// `exchanged`: a request was answered before the data.
-pub(super) fn whole(kernel: Kernel, exchanged: bool, largest_offer: u32, mss: u32) -> u32 {
-    // A SYN cannot offer more, but since 6.12 the answer to the request did.
-    let offer = if kernel >= Kernel::V6_12 && exchanged && largest_offer == SYN_WINDOW {
-        u32::MAX
-    } else {
-        largest_offer
-    };
-    (MAX_BYTES.min(offer / 2) / mss).max(1)
+pub(super) fn whole(largest_offer: u32, mss: u32) -> u32 {
+    (MAX_BYTES.min(largest_offer / 2) / mss).max(1)
 }
 
 #[cfg(test)]
@@ -132,12 +122,9 @@ mod tests {
 
     #[test]
     fn a_buffer_is_at_most_half_of_the_largest_window() {
-        assert_eq!(whole(Kernel::V6_1, true, 65_535, 1448), 22);
-        assert_eq!(whole(Kernel::V6_1, true, 3 << 20, 1448), 45);
-        assert_eq!(whole(Kernel::V6_12, true, 65_535, 1448), 45);
-        assert_eq!(whole(Kernel::V6_12, false, 65_535, 1448), 22);
-        assert_eq!(whole(Kernel::V7_3, true, 65_535, 1448), 45);
-        assert_eq!(whole(Kernel::V7_3, true, 20_000, 1000), 10);
-        assert_eq!(whole(Kernel::V6_1, true, 1000, 1448), 1);
+        assert_eq!(whole(65_535, 1448), 22);
+        assert_eq!(whole(3 << 20, 1448), 45);
+        assert_eq!(whole(20_000, 1000), 10);
+        assert_eq!(whole(1000, 1448), 1);
     }
 }

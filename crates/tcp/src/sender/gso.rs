@@ -85,8 +85,8 @@ impl Sender {
     #[cold]
     #[inline(never)]
     fn begin_buffer(&mut self) {
-        let whole = buffers::whole(self.kernel, self.exchanged, self.largest_offer, self.mss);
-        let at_once = self.window.cwnd;
+        let whole = buffers::whole(self.largest_offer, self.mss);
+        let at_once = self.window.cwnd.saturating_sub(self.in_flight());
         self.buffer = self.buffers.begin(whole, self.mss, at_once);
     }
 
@@ -184,7 +184,7 @@ mod tests {
             true,
             Feedback::None,
         );
-        sender.on_handshake(Some(rtt), 1 << 30, true, START);
+        sender.on_handshake(Some(rtt), 1 << 30, START);
         sender.window.cwnd = cwnd;
         sender.window.ssthresh = cwnd;
         sender.write(UNLIMITED);

@@ -122,8 +122,6 @@ pub struct Sender {
     /// Segments left in the current send buffer, and the next buffers.
     buffer: u32,
     buffers: Buffers,
-    /// A request was answered before the data.
-    exchanged: bool,
     /// Data that fits in the window is deferred until it fills a burst.
     defers: bool,
     rtt: RttEstimator,
@@ -232,7 +230,6 @@ impl Sender {
             burst: 0,
             buffer: 0,
             buffers: Buffers::default(),
-            exchanged: false,
             defers: false,
             rtt: match config.recovery {
                 Recovery::Rack => RttEstimator::new(config.rto_min, config.clock),
@@ -270,18 +267,12 @@ impl Sender {
     }
 
     /// Takes the round trip of the handshake as the first RTT sample (RFC 6298 §2.2). Linux's congestion controls do not
-    /// get it, except those that pace, such as BBR; but after an `exchange` before the data they have a sample.
-    pub fn on_handshake(
-        &mut self,
-        rtt: Option<Duration>,
-        peer_window: u32,
-        exchange: bool,
-        now: Time,
-    ) {
+    /// get it, except those that pace, such as BBR.
+    pub fn on_handshake(&mut self, rtt: Option<Duration>, peer_window: u32, now: Time) {
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt, now, self.una, self.next);
             self.last_rtt = Some(rtt);
-            if exchange || self.capabilities.paces {
+            if self.capabilities.paces {
                 let event = AckEvent {
                     now,
                     delivered: 0,
@@ -299,18 +290,11 @@ impl Sender {
         if self.capabilities.paces {
             self.pacer.set_rate(self.control.pacing_rate(), now);
         }
-        self.exchanged = exchange;
         self.edge = self.una + peer_window;
         self.offer = peer_window;
         self.note_offer(peer_window);
         self.delivered_at = now;
         self.filled_at = now;
-    }
-
-    /// Accounts for the request that the client sends before the bulk transfer.
-    pub(crate) fn request_delivered(&mut self) {
-        self.control.on_request(&mut self.window);
-        self.pacer.request_sent();
     }
 
     /// Takes the report of how the SYN-ACK arrived, from the ACE field of the handshake's last segment, and returns the
@@ -334,6 +318,11 @@ impl Sender {
 
     /// Adds `bytes` to send; [`UNLIMITED`] for data without end.
     pub fn write(&mut self, bytes: u64) {
+        if self.unsent == 0 {
+            // All that was written has left, so that its last buffer is not filled up (tcp_sendmsg_locked).
+            self.buffers = Buffers::default();
+            self.buffer = 0;
+        }
         self.unsent = self.unsent.saturating_add(bytes);
     }
 
@@ -753,11 +742,10 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(80);
 
-    /// As in Linux: a control that paces, such as BBR, begins with the handshake's RTT (bbr_init). Others are told only after
-    /// an exchange.
+    /// As in Linux: a control that paces, such as BBR, begins with the handshake's RTT (bbr_init). Others are not told.
     #[test]
     fn the_round_trip_of_a_handshake_is_told_to_a_control_that_paces() {
-        let is_told = |paces, exchange| {
+        let is_told = |paces| {
             let told = Arc::new(AtomicBool::new(false));
             let control = Box::new(Listening {
                 paces,
@@ -765,10 +753,9 @@ mod tests {
             });
             let config = Config::default();
             let mut sender = Sender::new(&config, control, Seq(0), true, Feedback::None);
-            sender.on_handshake(Some(RTT), 1 << 20, exchange, Time::ZERO + RTT);
+            sender.on_handshake(Some(RTT), 1 << 20, Time::ZERO + RTT);
             told.load(Ordering::Relaxed)
         };
-        assert!(is_told(true, false) && is_told(true, true) && is_told(false, true));
-        assert!(!is_told(false, false));
+        assert!(is_told(true) && !is_told(false));
     }
 }

@@ -65,11 +65,6 @@ impl Pacer {
         self.queue_short = until;
     }
 
-    /// Accounts for the segment of a request before the bulk transfer.
-    pub(super) fn request_sent(&mut self) {
-        self.segments += 1;
-    }
-
     /// Accounts for a segment with `bytes` of payload. `burst`: the number of segments that leave together, if that is
     /// already decided.
     pub(super) fn on_send(&mut self, bytes: u32, mss: u32, burst: Option<u32>, now: Time) {

@@ -26,7 +26,7 @@ SAME_NS = 100_000
 TIED_NS = 1_000
 """Arrivals that are no further apart are of one instant, whose order a list of departures and drops does not tell."""
 HANDSHAKE_BYTES = 80
-"""More than a packet of a handshake has. A bulk flow connects before it starts on Linux, here when it starts."""
+"""More than a packet of a handshake has. A bulk flow connects before it starts; on Linux before the run, too."""
 _DROPPED = FATES["marked"] + 1
 """The fates from this one on differ in the reason of a drop, which not every kernel tells."""
 

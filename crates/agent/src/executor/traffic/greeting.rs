@@ -1,10 +1,8 @@
 //! The exchange before the data of a flow whose connection opens before its start.
 //!
-//! A few bytes are sent at the flow's start, and their acknowledgement starts the data. In the simulator a SYN of the same
-//! length is sent at the same time, and its acknowledgement starts the data. The exchange gives the kernel's congestion
-//! control a round-trip time before the flow has a queue of its own, because the kernel does not pass on the round-trip
-//! time of the handshake. CUBIC's HyStart compares later times with this one. Most protocols exchange a message before
-//! bulk data too.
+//! A few bytes are sent at the flow's start, and their acknowledgement starts the data, as in the simulator. The exchange gives
+//! the kernel's congestion control a round-trip time before the flow has a queue of its own, because the kernel does not pass
+//! on the round-trip time of the handshake. CUBIC's HyStart compares later times with this one.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -12,10 +10,10 @@ use std::os::fd::AsRawFd;
 
 use nix::sys::socket::{MsgFlags, TimestampingFlag, recvmsg, setsockopt, sockopt};
 
+use sojourn_traffic::EXCHANGE_BYTES;
+
 use super::tcp_sockets::is_for_later;
 
-/// The segment is as long as a SYN: it also has timestamps, so this is the length of a SYN's other options.
-const BYTES: usize = 8;
 /// SOF_TIMESTAMPING_TX_ACK and SOF_TIMESTAMPING_OPT_TSONLY (linux/net_tstamp.h): the kernel puts a message, without the
 /// data, on the socket's error queue when the data is acknowledged.
 const ON_ACKNOWLEDGEMENT: u32 = 1 << 9 | 1 << 11;
@@ -62,8 +60,8 @@ impl Greeting {
     /// An exchange that begins on another machine: its bytes arrive first.
     pub const fn to_come() -> Self {
         Self {
-            sent: BYTES as u64,
-            unread: BYTES as u64,
+            sent: EXCHANGE_BYTES as u64,
+            unread: EXCHANGE_BYTES as u64,
             ..Self::NONE
         }
     }
@@ -85,7 +83,7 @@ impl Greeting {
     pub fn advance(&mut self, stream: &mut TcpStream) -> std::io::Result<()> {
         if self.state == State::Due {
             setsockopt(stream, sockopt::Timestamping, &flags(ON_ACKNOWLEDGEMENT))?;
-            match stream.write(&[0; BYTES]) {
+            match stream.write(&[0; EXCHANGE_BYTES]) {
                 Ok(written) => {
                     self.state = State::Sent;
                     (self.sent, self.unread) = (written as u64, written as u64);

@@ -13,7 +13,7 @@ use crate::section::Section;
 
 pub(super) static BULK: TrafficKind = TrafficKind {
     name: "bulk",
-    doc: "TCP that always has more to send.",
+    doc: "TCP that always has more to send. It connects two round trips before its start, or before the run; then 8 bytes come before its data, if the initial window has two segments or more.",
     keys: Tcp::keys,
     read: Read::Group(|section| Tcp::read(section).map(Kind::Bulk)),
     two_way: false,

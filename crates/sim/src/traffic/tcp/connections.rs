@@ -10,10 +10,12 @@ use sojourn_tcp::cc::{Algorithm, Window};
 use sojourn_tcp::config::{Abe, Kernel, Recovery};
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
+use sojourn_traffic::EXCHANGE_BYTES;
 use sojourn_traffic::streams::Stream;
 use sojourn_traffic::{Id, Side};
 use sojourn_units::{Duration, Rate, Time, cold_path};
 
+use super::exchange::Exchange;
 use super::local_queue::LocalQueue;
 use crate::traffic::Identity;
 
@@ -43,7 +45,7 @@ impl Transports {
 }
 
 /// The configuration of a flow's endpoints.
-fn config(identity: &Identity, kind: &model::Kind, tcp: &model::Tcp) -> Config {
+fn config(identity: &Identity, tcp: &model::Tcp) -> Config {
     let window = tcp
         .window
         .map_or(1 << 30, |bytes| bytes.min(1 << 30) as u32);
@@ -69,7 +71,6 @@ fn config(identity: &Identity, kind: &model::Kind, tcp: &model::Tcp) -> Config {
         quickack: tcp.quickack,
         ack_every: tcp.ack_every,
         gso: tcp.gso,
-        exchange: kind.exchanges_first(),
         max_window: window,
         kernel: match identity.kernel {
             model::Kernel::V6_1 => Kernel::V6_1,
@@ -96,6 +97,9 @@ pub struct Connections {
     open: Vec<Connection>,
     /// Ends that may have something to send, in the order in which the application or their timers called them.
     ready: VecDeque<(Id, Side)>,
+    exchange: Exchange,
+    /// The round-trip time of the path.
+    rtt: Duration,
     /// TCP small queues apply.
     small_queues: bool,
     /// The sending host has a link of its own.
@@ -118,6 +122,8 @@ pub struct Connection {
     local: Option<LocalQueue>,
     /// Ends that wait for the end of this instant.
     waits: [bool; 2],
+    /// Bytes of an exchange before the data, which are not counted.
+    uncounted: u64,
 }
 
 /// Payload bytes sent and received and segments retransmitted in the flow's direction; timeouts of both ends.
@@ -208,8 +214,8 @@ impl Connection {
     const fn counts(&self) -> Counts {
         let [sending, receiving] = &self.ends;
         Counts {
-            sent: sending.sender().sent(),
-            received: receiving.received(),
+            sent: sending.sender().sent().saturating_sub(self.uncounted),
+            received: receiving.received().saturating_sub(self.uncounted),
             retransmits: sending.sender().retransmits(),
             timeouts: sending.timeouts() + receiving.timeouts(),
         }
@@ -220,6 +226,11 @@ impl Connection {
         self.ends[Side::Sending as usize].is_closed()
             || self.ends[self.opener as usize].has_failed()
     }
+}
+
+/// The initial sequence numbers of a connection's ends.
+fn numbers(iss: &mut Stream) -> [Seq; 2] {
+    [Seq(iss.word() as u32), Seq(iss.word() as u32)]
 }
 
 #[cold]
@@ -238,12 +249,18 @@ impl Connections {
         iss: Stream,
     ) -> Self {
         Self {
-            transport: transports.share(config(identity, kind, tcp), algorithm),
+            transport: transports.share(config(identity, tcp), algorithm),
             iss,
             opened: 0,
             handles: Vec::with_capacity(1), // most flows have one connection
             open: Vec::new(),
             ready: VecDeque::with_capacity(1),
+            exchange: if kind.exchanges_first() {
+                Exchange::of(identity.start, identity.rtt)
+            } else {
+                Exchange::Over
+            },
+            rtt: identity.rtt,
             small_queues: tcp.small_queues,
             has_link: identity.has_access_link,
         }
@@ -317,6 +334,71 @@ impl Connections {
         self.open.swap_remove(slot).counts()
     }
 
+    /// When the connection is to be opened ahead of the flow; [`Time::MAX`]: it is not to be.
+    pub const fn opens_ahead(&self) -> Time {
+        match self.exchange {
+            Exchange::Ahead(at) => at,
+            _ => Time::MAX,
+        }
+    }
+
+    /// Opens the connection ahead of the flow.
+    pub fn open_ahead(&mut self) {
+        self.exchange = Exchange::Open(self.connect(Side::Sending));
+    }
+
+    /// True if an exchange before the data is to come or not over.
+    pub fn is_exchanging(&self) -> bool {
+        self.exchange != Exchange::Over
+    }
+
+    /// Begins the data if the exchange before it has been acknowledged.
+    pub fn end_exchange(&mut self) {
+        if let Exchange::Sent(id, bytes) = self.exchange {
+            if sojourn_traffic::Connections::buffered(self, id, Side::Sending) == 0 {
+                self.exchange = Exchange::Over;
+                self.send(id, Side::Sending, bytes);
+            }
+        }
+    }
+
+    fn connect(&mut self, opener: Side) -> Id {
+        let Transport { config, algorithm } = &*self.transport;
+        let [first, second] = numbers(&mut self.iss);
+        let connect = |iss| Endpoint::connect(Arc::clone(config), algorithm, iss);
+        let listen = |iss| Endpoint::listen(Arc::clone(config), algorithm, iss);
+        let ends = match opener {
+            Side::Sending => [connect(first), listen(second)],
+            Side::Receiving => [listen(first), connect(second)],
+        };
+        self.add(opener, ends)
+    }
+
+    fn add(&mut self, opener: Side, ends: [Endpoint; 2]) -> Id {
+        let id = Id(self.opened);
+        self.opened += 1;
+        self.handles.push(Handle {
+            id,
+            due: [Time::MAX; 2],
+        });
+        self.open.push(Connection {
+            ends,
+            opener,
+            local: self.small_queues.then(|| LocalQueue::new(self.has_link)),
+            waits: [false; 2],
+            uncounted: 0,
+        });
+        self.ready.push_back((id, opener));
+        id
+    }
+
+    fn send(&mut self, id: Id, side: Side, bytes: u64) {
+        if let Some(at) = self.find(id) {
+            self.open[at.0].end(side).write(bytes);
+            self.ready.push_back((id, side));
+        }
+    }
+
     /// The counters of the open connections.
     pub fn counts(&self) -> Counts {
         self.open.iter().map(Connection::counts).sum()
@@ -339,36 +421,36 @@ impl Connections {
 
 impl sojourn_traffic::Connections for Connections {
     fn open(&mut self, opener: Side) -> Id {
-        let mut draw = || Seq(self.iss.word() as u32);
-        let (first, second) = (draw(), draw());
-        let Transport { config, algorithm } = &*self.transport;
-        let connect = |iss| Endpoint::connect(Arc::clone(config), algorithm, iss);
-        let listen = |iss| Endpoint::listen(Arc::clone(config), algorithm, iss);
-        let ends = match opener {
-            Side::Sending => [connect(first), listen(second)],
-            Side::Receiving => [listen(first), connect(second)],
-        };
-        let id = Id(self.opened);
-        self.opened += 1;
-        self.handles.push(Handle {
-            id,
-            due: [Time::MAX; 2],
-        });
-        self.open.push(Connection {
-            ends,
-            opener,
-            local: self.small_queues.then(|| LocalQueue::new(self.has_link)),
-            waits: [false; 2],
-        });
-        self.ready.push_back((id, opener));
-        id
+        match self.exchange {
+            Exchange::Open(id) => id,
+            Exchange::Before(start) => {
+                let Transport { config, algorithm } = &*self.transport;
+                let iss = numbers(&mut self.iss);
+                let ends = Endpoint::connected(config, algorithm, iss, self.rtt, start);
+                let id = self.add(opener, ends);
+                self.exchange = Exchange::Open(id);
+                id
+            }
+            Exchange::Ahead(_) | Exchange::Sent(..) | Exchange::Over => self.connect(opener),
+        }
     }
 
     fn write(&mut self, id: Id, side: Side, bytes: u64) {
-        if let Some(at) = self.find(id) {
-            self.open[at.0].end(side).write(bytes);
-            self.ready.push_back((id, side));
-        }
+        let bytes = match &mut self.exchange {
+            Exchange::Open(open) if *open == id => {
+                self.exchange = Exchange::Sent(id, bytes);
+                if let Some(Slot(slot)) = self.find(id) {
+                    self.open[slot].uncounted = EXCHANGE_BYTES as u64;
+                }
+                EXCHANGE_BYTES as u64
+            }
+            Exchange::Sent(open, waiting) if *open == id => {
+                *waiting = waiting.saturating_add(bytes);
+                return;
+            }
+            _ => bytes,
+        };
+        self.send(id, side, bytes);
     }
 
     fn buffered(&mut self, id: Id, side: Side) -> u64 {
@@ -377,6 +459,7 @@ impl sojourn_traffic::Connections for Connections {
     }
 
     fn close(&mut self, id: Id, side: Side) {
+        self.exchange = Exchange::Over;
         if let Some(at) = self.find(id) {
             self.open[at.0].end(side).close();
             self.ready.push_back((id, side));

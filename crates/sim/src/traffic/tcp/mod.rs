@@ -2,6 +2,7 @@
 
 mod acknowledged;
 mod connections;
+mod exchange;
 mod local_queue;
 mod meter_adapter;
 mod qlog;
@@ -32,9 +33,9 @@ pub struct TcpFlow {
     connections: Connections,
     egress: Egress,
     application: Box<dyn Application>,
-    /// The application wants to hear of arrivals; many do not.
+    /// The application wants to hear of arrivals, which many do not, or an exchange comes before its data.
     hears_arrivals: bool,
-    /// The application's deadline, as it last reported it.
+    /// The application's deadline, as it last reported it, or when its connection is to be opened ahead of it.
     application_due: Time,
     meter: Box<Meter>,
     /// The counters of closed connections.
@@ -73,10 +74,11 @@ impl TcpFlow {
         let iss = Stream::new(seed, &format!("flow/{}/iss", identity.flow));
         let meter = Box::new(Meter::new(&identity.measures));
         let rows = identity.measures.rows == Some(RowsOf::Segments);
-        Some(Self {
-            application_due: application.next_timer().unwrap_or(Time::MAX),
-            connections: Connections::new(&identity, kind, tcp, algorithm, transports, iss),
-            hears_arrivals: application.hears_arrivals(),
+        let connections = Connections::new(&identity, kind, tcp, algorithm, transports, iss);
+        let mut flow = Self {
+            application_due: Time::MAX,
+            hears_arrivals: false,
+            connections,
             application,
             over: Counts::default(),
             egress: Egress {
@@ -86,7 +88,9 @@ impl TcpFlow {
                 identity,
             },
             meter,
-        })
+        };
+        flow.ask_application();
+        Some(flow)
     }
 
     /// Delivers a segment to one of the hosts. Returns the hosts' deadlines, as [`TcpFlow::next_timers`], if they may have
@@ -216,6 +220,7 @@ impl TcpFlow {
         if over {
             self.let_go(id, now);
         } else {
+            self.connections.end_exchange();
             let meter_adapter = &mut MeterAdapter(&mut self.meter);
             self.application
                 .on_arrival(id, side, now, &mut self.connections, meter_adapter);
@@ -228,20 +233,27 @@ impl TcpFlow {
     /// Handles a host timer, which may have expired.
     pub fn on_timer(&mut self, side: Side, now: Time, network: &mut Network) {
         if side == Side::Sending && self.application_due <= now {
-            self.application.on_timer(
-                now,
-                &mut self.connections,
-                &mut MeterAdapter(&mut self.meter),
-            );
+            if self.connections.opens_ahead() <= now {
+                self.connections.open_ahead();
+            }
+            if self.application.next_timer().is_some_and(|due| due <= now) {
+                self.application.on_timer(
+                    now,
+                    &mut self.connections,
+                    &mut MeterAdapter(&mut self.meter),
+                );
+            }
             self.ask_application();
         }
         self.connections.on_timer(side, now);
         self.send_ready(now, network);
     }
 
-    /// Updates the application's deadline after it has acted.
+    /// Updates the application's deadline, and whether it hears of arrivals, after it or its exchange has acted.
     fn ask_application(&mut self) {
-        self.application_due = self.application.next_timer().unwrap_or(Time::MAX);
+        let due = self.application.next_timer().unwrap_or(Time::MAX);
+        self.application_due = due.min(self.connections.opens_ahead());
+        self.hears_arrivals = self.connections.is_exchanging() || self.application.hears_arrivals();
     }
 
     /// The hosts' next deadlines; [`Time::MAX`]: only when a segment arrives. The application's timers run on the

@@ -389,11 +389,6 @@ impl CongestionControl for Bbr {
         }
     }
 
-    /// In start-up every segment delivered enlarges the window by one, including the request's.
-    fn on_request(&mut self, window: &mut Window) {
-        window.cwnd += 1;
-    }
-
     fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
         self.mss = sample.mss;
         self.update_model(ack, sample, window);

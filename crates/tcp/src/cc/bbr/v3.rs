@@ -650,11 +650,6 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// In start-up every segment delivered enlarges the window by one, including the request's.
-    fn on_request(&mut self, window: &mut Window) {
-        window.cwnd += 1;
-    }
-
     fn on_sample(&mut self, ack: &AckEvent, sample: &Sample, window: &mut Window) {
         self.mss = sample.mss;
         self.delivered = sample.total_delivered;
