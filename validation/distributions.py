@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from comparison import Departures, Figures, our_figures
-from distributions_page import STEPS, Scenario, page, settling, verdict_line
+from distributions_page import Scenario, page, settling, verdict_line
 
 import sojourn as sj
 from sojourn import _core
@@ -141,7 +141,7 @@ def measure(version: str, chosen: dict[str, Given], seeds: int | None) -> None:
     release = next(kernel.release for kernel in built() if is_of(kernel.release, version))
     backend = Linux(kernel=release)
     for name, scenario in chosen.items():
-        wanted = seeds or settling(name, simulate(scenario, simulated(release), 2 * STEPS[-1]))
+        wanted = seeds or settling(name, simulate(scenario, simulated(release), SEEDS))
         before = read().get(release, {}).get(name, [])
         if len(before) >= wanted:
             continue
