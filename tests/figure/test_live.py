@@ -10,8 +10,8 @@ from sojourn._core import ExperimentError
 LINE = """
 experiment = { duration = "2 s" }
 link = { rate = "10 Mbit/s", buffer = "100 packets" }
-queue = [{ aqm = "codel" }]
-traffic = [{ kind = "bulk", flows = 2, rtt = "20 ms" }]
+queue = [{ aqm = "codel", ecn = true }]
+traffic = [{ kind = "bulk", flows = 2, rtt = "20 ms", ecn = true }]
 """
 
 
