@@ -140,17 +140,17 @@ impl Endpoint {
             Self::connect(Arc::clone(config), algorithm, iss[0]),
             Self::listen(Arc::clone(config), algorithm, iss[1]),
         ];
+        let mut segment = Segment::default();
         for (from, to) in [(0, 1), (1, 0), (0, 1)] {
-            if let Some(sent) = ends[from].poll(now) {
-                let ecn = if sent.ecn_capable {
-                    Arrival::Ect
-                } else {
-                    Arrival::NotEct
-                };
-                ends[to].on_handshake(&sent.segment, ecn, Some(rtt), now);
-                ends[to].look_at_halves();
-            }
+            let sent = ends[from].poll_handshake(&mut segment, now);
+            let ecn = if sent == Some(true) {
+                Arrival::Ect
+            } else {
+                Arrival::NotEct
+            };
+            ends[to].on_handshake(&segment, ecn, Some(rtt), now);
         }
+        ends.iter_mut().for_each(Self::look_at_halves);
         ends
     }
 
