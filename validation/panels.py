@@ -13,7 +13,7 @@ import numpy as np
 from comparison import Departures, FloatArray
 from matplotlib.axes import Axes
 
-from sojourn.figure.style import figure, style
+from sojourn.figure.style import applied, figure
 from sojourn.frame.statistics import quantiles
 
 COLUMNS = 5
@@ -43,7 +43,7 @@ def start(panels: Sequence[Panel], path: Path) -> None:
 
 def _page(panels: Sequence[Panel], path: Path, draw: Callable[[Axes, Panel], None], xlabel: str, ylabel: str) -> None:
     rows = math.ceil(len(panels) / COLUMNS)
-    with style():
+    with applied():
         drawn = figure(2.4 * COLUMNS, 1.75 * rows + 0.4)
         grid = drawn.subplots(rows, COLUMNS, squeeze=False).ravel()
         for axes, panel in zip(grid, panels, strict=False):

@@ -18,7 +18,7 @@ import pytest
 import sojourn as sj
 from conftest import EXPERIMENT, Cli, wrong
 from sojourn.export.flent import data_file
-from sojourn.export.latex import escaped
+from sojourn.page.sheet import in_latex
 from sojourn.page.tables import results_sheet
 
 SERIES = '\n[record]\nseries = "200 ms"\n'
@@ -256,8 +256,8 @@ def test_latex_sets_the_medians_of_the_table(sojourn: Cli, recorded: Path):
     assert len(rows) == 1 + len(results.arms)
     assert rows[0].count("&") == len(rows[1].split(" & ")) - 1
     for row, cells in zip(rows[1:], results_sheet(results).rows, strict=True):
-        assert all(escaped(cell.split("\n")[0]) in row for cell in cells)
-    assert escaped("a_b & 5 % of {x}^2 ~ $") == r"a\_b \& 5 \% of \{x\}\textasciicircum{}2 \textasciitilde{} \$"
+        assert all(in_latex(cell.split("\n")[0]) in row for cell in cells)
+    assert in_latex("a_b & 5 % of {x}^2 ~ $") == r"a\_b \& 5 \% of \{x\}\textasciicircum{}2 \textasciitilde{} \$"
 
 
 def test_a_frame_has_medians_with_their_intervals(recorded: Path):

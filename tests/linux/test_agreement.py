@@ -12,7 +12,7 @@ import pytest
 
 import sojourn as sj
 from sojourn.cli.report import write_report
-from sojourn.page.tables import plain
+from sojourn.page.sheet import as_table, plain
 from sojourn.studies.agreement import backends as agreement
 from sojourn.studies.tolerances import Tolerance, judge
 
@@ -62,7 +62,7 @@ def test_groups_of_flows_are_compared_where_both_have_them():
     assert rows["bulk.goodput_bps"].relative == 1.0
     assert rows["bulk.goodput_bps"].direction == "down"
     assert "bulk.rtt_p50_ms" not in rows
-    assert "bulk goodput Mbit/s" in plain(agreement.table({"sim": one, "linux": other}))
+    assert "bulk goodput Mbit/s" in plain(as_table(agreement.sheet({"sim": one, "linux": other})))
 
 
 def alike(count: int, **differs: float) -> sj.Results:
@@ -88,7 +88,8 @@ def test_an_unfair_share_differs():
     assert row.judgement.verdict == "differs"
     named = {"old": one, "new": other}
     assert agreement.sentences(named)[0].startswith("new differs from old: 1 of ")
-    assert "judged: p50, p95, goodput, drops, marks, Jain" in " ".join(plain(agreement.table(named)).split())
+    text = plain(as_table(agreement.sheet(named)))
+    assert "judged: p50, p95, goodput, drops, marks, Jain" in " ".join(text.split())
 
 
 def test_what_only_one_of_them_has_seen_is_judged_and_what_none_has_is_not():

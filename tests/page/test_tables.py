@@ -17,18 +17,15 @@ from sojourn.frame.metrics import metric_called
 from sojourn.frame.notes import Note
 from sojourn.frame.statistics import Interval, fixed, median_interval
 from sojourn.frame.swept import quantity, setting_text, words
+from sojourn.page.sheet import as_table, fitting, plain, shortened
 from sojourn.page.tables import (
-    as_table,
-    fitting,
     groups_sheet,
     groups_table,
     inner_sheet,
     interval_text,
     overview_sheet,
-    plain,
     results_sheet,
     results_table,
-    shortened,
 )
 
 SWEEP = '\n[sweep]\n"link.rate" = ["500 kbit/s", "5 Mbit/s", "50 Mbit/s"]\n"traffic.0.flows" = [1, 2]\n'
@@ -278,7 +275,7 @@ def test_the_label_of_a_long_metric_is_within_a_column_wide_figure(calls: sj.Res
 
 
 def test_a_legend_is_read_row_by_row(calls: sj.Results):
-    with style.style():
+    with style.applied():
         figure = style.figure()
         axes = figure.add_subplot()
         for name in "abcdef":
@@ -328,7 +325,7 @@ def test_what_cannot_be_arranged_is_one_note():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(2):
-            with style.style():
+            with style.applied():
                 warnings.warn("constrained_layout not applied because axes sizes collapsed to zero.", stacklevel=1)
     assert [one.category for one in caught] == [Note]
     assert "the labels of a figure leave no room" in str(caught[0].message)
@@ -361,7 +358,7 @@ rtt = "10 ms"
 def test_fairness_is_that_between_groups():
     results = sj.run_text(COEXISTENCE)
     (run,) = results.runs
-    table = groups_table(results, width=160)
+    table = groups_table(groups_sheet(results))
     assert table is not None
     rows = {line.split()[1]: line for line in plain(table, 160).splitlines() if line.lstrip().startswith("pfifo")}
     assert list(rows) == ["near", "far", "ping", "all"]
@@ -446,14 +443,14 @@ def test_halves_are_rounded_away_from_zero():
 
 def test_a_ping_alone_has_its_round_trips():
     text = COEXISTENCE.partition("[[traffic]]")[0] + '[[traffic]]\nkind = "ping"\nrtt = "40 ms"\n'
-    table = groups_table(sj.run_text(text), width=160)
+    table = groups_table(groups_sheet(sj.run_text(text)))
     assert table is not None and "RTT" in plain(table, 160)
 
 
 def test_groups_are_called_after_their_code_points():
     text = COEXISTENCE.partition("[[traffic]]")[0] + '[[traffic]]\nkind = "rrul"\nrtt = "30 ms"\nidle = "1 s"\n'
     results = sj.run_text(text.replace("pfifo", "cake").replace("rate = ", 'up = { rate = "10 Mbit/s" }, rate = '))
-    table = groups_table(results, width=160)
+    table = groups_table(groups_sheet(results))
     assert table is not None
     shown = plain(table, 160)
     for name in ("BE.down", "BK.up", "CS5.down", "EF.up", "ping BK", "ping EF"):
@@ -462,7 +459,7 @@ def test_groups_are_called_after_their_code_points():
 
 
 def test_a_group_table_gives_up_columns_in_order(calls: sj.Results):
-    table = groups_table(with_groups(calls, GROUPS), width=60)
+    table = groups_table(groups_sheet(with_groups(calls, GROUPS)), width=60)
     assert table is not None
     text = plain(table, 60)
     assert "MOS" in text and "Jain" in text[text.index("without") :]

@@ -11,7 +11,7 @@ import pytest
 from test_verdicts import Fake, study_in
 
 from sojourn.studies import available, tabulate
-from sojourn.studies.figures import caption, draw, drawn_claims
+from sojourn.studies.figures import caption, draw, drawn_with_marks
 from sojourn.studies.figures.words import scheme_looks
 from sojourn.studies.grid import Alias, Cell, Grid
 from sojourn.studies.measures import Measure, Single, Values
@@ -155,7 +155,7 @@ def test_a_box_has_its_diamond_and_the_legend_says_so(tmp_path, runs_of_two):
     # The second of two places, the left of two schemes, each 0.4 wide.
     assert diamonds(drawn.axes[0]) == [(pytest.approx(0.8), 7.0)]
     assert legend(drawn) == ["Alpha", "b", "published"]
-    assert drawn_claims(box(x="flows"), study, grids) == {"c"}
+    assert drawn_with_marks(box(x="flows"), study, grids)[1].claims == {"c"}
     assert legend(draw(box(x="flows", where={"flows": 4}), study, grids)) == ["Alpha", "b"]
 
 

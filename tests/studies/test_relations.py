@@ -9,6 +9,7 @@ from sojourn.studies.evaluate import Missing, Slack, instances, outcomes
 from sojourn.studies.grid import Alias, Cell, Grid
 from sojourn.studies.measures import Measure, Single, Values
 from sojourn.studies.relation import RelationError, parse
+from sojourn.studies.tolerances import Tolerance
 
 
 class Fake(Measure):
@@ -102,13 +103,13 @@ def test_the_margin_loosens_an_inequality_by_a_share_of_its_right_side():
 
 def test_about_equal_is_within_a_share_of_the_larger():
     on = single(a_1=97.0, b_1=100.0)
-    assert holds("a.delay ~= b.delay", on, slack=Slack(relative=0.03)) == [True]
+    assert holds("a.delay ~= b.delay", on, slack=Slack(equal=Tolerance(0.03, 0.0))) == [True]
     # The same whichever side is the larger: 3 % of 97 would be 2.91.
-    assert holds("b.delay ~= a.delay", on, slack=Slack(relative=0.03)) == [True]
-    assert holds("a.delay ~= b.delay", on, slack=Slack(relative=0.02)) == [False]
-    assert holds("a.delay ~= b.delay", on, slack=Slack(absolute=3.0)) == [True]
+    assert holds("b.delay ~= a.delay", on, slack=Slack(equal=Tolerance(0.03, 0.0))) == [True]
+    assert holds("a.delay ~= b.delay", on, slack=Slack(equal=Tolerance(0.02, 0.0))) == [False]
+    assert holds("a.delay ~= b.delay", on, slack=Slack(equal=Tolerance(0.0, 3.0))) == [True]
     # The wider of the two, not their sum: 2 % of 100 and 1 are 2 and 1.
-    assert holds("a.delay ~= b.delay", on, slack=Slack(relative=0.02, absolute=1.0)) == [False]
+    assert holds("a.delay ~= b.delay", on, slack=Slack(equal=Tolerance(0.02, 1.0))) == [False]
 
 
 def test_any_stands_for_each_scheme_in_turn():

@@ -256,7 +256,7 @@ def test_claims_are_judged_the_same_on_what_was_kept_of_the_runs(sojourn: Cli, s
     cell = found.grids["e"].cells[0]
 
     def values(metric: str, statistic: str) -> tuple[float, ...]:
-        of_repeats = found.grids["e"].of_repeats(cell.scheme, metric, statistic, cell.point)
+        of_repeats = found.grids["e"].of_repeats(cell.label, metric, statistic, cell.set)
         assert len(of_repeats) == len(cell.runs) > 0
         return of_repeats
 

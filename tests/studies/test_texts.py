@@ -43,7 +43,7 @@ def test_formulas_in_a_text_become_what_was_measured(text, filled):
 
 def test_a_text_is_about_the_places_of_its_claim_and_may_name_others():
     everything = grid()
-    few = everything.where(lambda cell: cell.point["flows"] == 4.0)
+    few = everything.where(lambda cell: cell.set["flows"] == 4.0)
     filled = texts.fill("{b.delay} and at 16 flows {b.delay[flows=16]}", [(few, everything)], {})
     assert filled == "2 and at 16 flows 4"
 

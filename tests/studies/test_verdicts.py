@@ -462,4 +462,4 @@ def test_a_pooled_percentile_is_of_the_values_of_all_repeats(tmp_path):
     each = Grid(cells, {"delay": Fake("download_ms", "ms", "")})
     assert value("a.delay.p10", pooled) == 9.0
     assert value("a.delay.p10", each) == 50.5
-    assert value("a.delay.max", pooled.repeat(0)) == 19.0
+    assert value("a.delay.max", pooled.of(slice(1))) == 19.0

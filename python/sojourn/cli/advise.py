@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import Group
-from rich.markup import escape
 from rich.table import Table
 
 from sojourn import _core
@@ -24,13 +22,13 @@ from sojourn.frame.statistics import Interval, fixed
 from sojourn.frame.swept import rate_bps, time_s
 from sojourn.lines import formats, household, typed
 from sojourn.lines.advice import MEASURES, Advice, advise
+from sojourn.page.sheet import listing
 
 
 def command(
     line: Annotated[str, typer.Option("--line", metavar="KIND", help=f"One of {', '.join(household.LINES)}.")],
     doing: Annotated[
-        str,
-        typer.Option("--doing", metavar="WHAT,…", help=f"At the same time: {', '.join(household.ACTIVITIES)}."),
+        str, typer.Option("--doing", metavar="WHAT,…", help=f"At the same time: {', '.join(household.ACTIVITIES)}.")
     ] = "calls,game,download,upload",
     down: Annotated[str | None, typer.Option("--down", metavar="RATE", help="Rate of the line: 300mbit.")] = None,
     up: Annotated[str | None, typer.Option("--up", metavar="RATE", help="Rate of the line upward: 20mbit.")] = None,
@@ -111,42 +109,31 @@ def recommendation(found: Advice) -> str:
 
 def gains(found: Advice) -> Table:
     """As it is and as recommended, a row per activity and measure."""
-    table = Table(box=box.SIMPLE, title="What it changes" if found.helps else "As it is", title_justify="left")
-    for heading in ("", "", "as it is", *([found.chosen.label, "difference"] if found.helps else [])):
-        table.add_column(heading, justify="right" if heading else "left")
-    for index, gain in enumerate(rows := found.gains()):
-        first = index == 0 or rows[index - 1].activity != gain.activity
+    headings = ("", "", "as it is", *([found.chosen.label, "difference"] if found.helps else []))
+    rows: list[list[str]] = []
+    activity = ""
+    for gain in found.gains():
         measure, digits = gain.measure, gain.measure.digits
-        cells = [
-            gain.activity if first else "",
-            escape(f"{measure.words} [{measure.unit}]"),
-            _text(gain.before, digits),
-        ]
+        named = "" if gain.activity == activity else gain.activity
+        activity = gain.activity
+        rows.append([named, f"{measure.words} [{measure.unit}]", _text(gain.before, digits)])
         if found.helps:
-            cells += [
-                _text(gain.after, digits),
-                _text(gain.difference, digits, sign="+") + (" *" if gain.is_clear else ""),
-            ]
-        table.add_row(*cells)
-    return table
+            difference = _text(gain.difference, digits, sign="+") + (" *" if gain.is_clear else "")
+            rows[-1] += [_text(gain.after, digits), difference]
+    return listing(headings, rows, title="What it changes" if found.helps else "As it is", right=(2, 3, 4))
 
 
 def every(found: Advice) -> Table:
     """All settings with their costs."""
-    table = Table(box=box.SIMPLE, title="All settings: the median of what decides", title_justify="left")
-    table.add_column("")
-    for activity in found.home.doing:
-        measure = MEASURES[activity][0]
-        table.add_column(escape(f"{activity} [{measure.unit}]"), justify="right")
-    table.add_column("cost", justify="right")
-    after = {one.label: found.gains(one) for one in found.tried}
+    doing = found.home.doing
+    rows = []
     for setting in found.tried:
-        first = [
-            next(gain for gain in after[setting.label] if gain.activity == activity) for activity in found.home.doing
-        ]
+        gains = found.gains(setting)
+        first = [next(gain for gain in gains if gain.activity == activity) for activity in doing]
         cells = [fixed(gain.after.middle, gain.measure.digits) for gain in first]
-        table.add_row(setting.label, *cells, fixed(found.cost(setting), 0))
-    return table
+        rows.append([setting.label, *cells, fixed(found.cost(setting), 0)])
+    headings = ["", *(f"{activity} [{MEASURES[activity][0].unit}]" for activity in doing), "cost"]
+    return listing(headings, rows, title="All settings: the median of what decides", right=range(1, len(headings)))
 
 
 def where_from(found: Advice) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +20,7 @@ from sojourn.files.manifest import Manifest
 from sojourn.frame.results import Results, Run
 from sojourn.linux import Datapath, Linux
 from sojourn.linux.kernel import simulated
+from sojourn.page.sheet import as_table
 from sojourn.runs.backends import BACKENDS, Backend, Simulator, backend_of
 from sojourn.runs.plan import read_plan
 from sojourn.store.journal import Remembered
@@ -29,14 +30,11 @@ from sojourn.studies.agreement import backends as agreement
 from sojourn.studies.agreement import courses
 from sojourn.studies.tolerances import Verdict
 
-DIFFERENT = 1
-"""Status if a kernel differs from the first."""
+DIFFERENT = 1  # status if a kernel differs from the first
 UNDECIDED = 125
 """Status if too few repeats were made to say, or runs failed or are invalid. ``git bisect run`` skips such a commit."""
 MOST_REPEATS = 200
-"""Most repeats of ``--until decided``."""
-FIRST_STEP = 4
-"""Added to twice the repeats so far: the most that are tried next."""
+FIRST_STEP = 4  # added to twice the repeats so far: the most that are tried next
 
 
 def command(
@@ -78,49 +76,26 @@ def command(
     backends = _backends(backend, on, kernels)
     replaced = [*overrides(set), *([("record.packets", "true")] if packets else [])]
     plan = read_plan(file, replaced)
-    with nullcontext() if out is None else _reserved(out, plan, backends):
-        _judge(
-            backends, kernels, file, replaced, jobs=jobs, until=until is not None, packets=packets, out=out, json=json
-        )
-
-
-@contextmanager
-def _reserved(out: Path, plan: _core.Plan, backends: Iterable[str]) -> Iterator[None]:
-    with storage.reserved(out, agreement.files()):
-        for folder in (out / name for name in backends):
-            Manifest.read(folder).refuse_foreign(files_of(plan, folder))
-        yield
-
-
-def _judge(
-    backends: dict[str, Backend],
-    kernels: list[str],
-    file: str,
-    replaced: list[tuple[str, str]],
-    *,
-    jobs: int | None,
-    until: bool,
-    packets: bool,
-    out: Path | None,
-    json: bool,
-) -> None:
-    """Runs the file on all backends, with more repeats if ``until`` and there is no verdict, and shows what was found.
-
-    Raises Stopped if the kernels differ, there is no verdict, or a run failed or is invalid.
-    """
-    try:
+    with ExitStack() as stack:
+        if out is not None:
+            stack.enter_context(storage.reserved(out, agreement.files()))
+            for folder in (out / name for name in backends):
+                Manifest.read(folder).refuse_foreign(files_of(plan, folder))
+        stack.enter_context(_told_of_kernels(kernels))
+        # The simulator follows the first kernel, with which it is compared.
+        first = next(one for one in backends.values() if isinstance(one, Linux | Datapath))
+        like = [("experiment.kernel", f'"{simulated(first.release)}"'), *replaced]
         # Check all backends before anything is run.
-        like = [*_like(backends), *replaced]
         plans = {name: read_plan(file, like, backend=backend) for name, backend in backends.items()}
-        for name, backend in backends.items():
-            announce_notes(backend, plans[name])
+        for name, one in backends.items():
+            announce_notes(one, plans[name])
         kept: dict[str, dict[str, Run]] = {name: {} for name in backends}
         look = 1
         while True:
             named = {name: _run(name, backend, plans[name], jobs, kept[name]) for name, backend in backends.items()}
             judged = agreement.outcomes(named, look)
             of_kernels = list(judged)[: len(kernels) - 1 if len(kernels) > 1 else None]
-            more = _more(named, [judged[name] for name in of_kernels]) if until else None
+            more = _more(named, [judged[name] for name in of_kernels]) if until is not None else None
             if more is None:
                 break
             look += 1
@@ -133,23 +108,29 @@ def _judge(
         if json:
             sys.stdout.write(agreement.as_json(named, look, packets=packets))
         else:
-            show(agreement.table(named, look))
+            show(as_table(agreement.sheet(named, look)))
             for line in agreement.sentences(named, look):
                 print(line)
             for line in courses.sentences(named) if packets else ():
                 print(line)
         refuse_invalid([run for name, results in named.items() if name != Simulator.name for run in results.runs])
-    except (Stopped, _core.RunError) as error:
-        status = error.status if isinstance(error, Stopped) else FAILED
-        if len(kernels) > 1 and status == FAILED:
-            raise Stopped(UNDECIDED, str(error)) from None
-        raise
     if len(kernels) > 1:
         verdicts = {judged[name].verdict for name in of_kernels}
         if Verdict.DIFFERS in verdicts:
             raise Stopped(DIFFERENT, "the kernels differ")
         if Verdict.UNDECIDED in verdicts:
             raise Stopped(UNDECIDED, "not enough repeats to say whether the kernels agree")
+
+
+@contextmanager
+def _told_of_kernels(kernels: list[str]) -> Iterator[None]:
+    """Of several kernels nothing can be said if a run failed or is invalid."""
+    try:
+        yield
+    except (Stopped, _core.RunError) as error:
+        if len(kernels) > 1 and (not isinstance(error, Stopped) or error.status == FAILED):
+            raise Stopped(UNDECIDED, str(error)) from None
+        raise
 
 
 def _more(named: dict[str, Results], judged: list[agreement.Outcome]) -> int | None:
@@ -163,10 +144,7 @@ def _more(named: dict[str, Results], judged: list[agreement.Outcome]) -> int | N
 
 
 def _backends(given: str, on: str | None, kernels: list[str]) -> dict[str, Backend]:
-    """The backends by name. The first is the reference, with which the others are compared.
-
-    Several kernels stand in the place of one, in front.
-    """
+    """The backends by name, the reference first: of several kernels the first, in the place of Linux."""
     names = given.split(",")
     if len(names) < 2 or len(set(names)) < len(names) or not set(names) <= set(BACKENDS):
         raise _core.ExperimentError(
@@ -179,24 +157,14 @@ def _backends(given: str, on: str | None, kernels: list[str]) -> dict[str, Backe
         return {name: linux(on, *kernels) if name == Linux.name else backend_of(name) for name in names}
     backends: dict[str, Backend] = {}
     for kernel in kernels:
-        name = _name(kernel)
+        # Its version, or the name of its folder.
+        name = Path(kernel.partition(":")[0]).resolve().name
         if name in (*backends, *BACKENDS):
             raise _core.ExperimentError(
                 f'--kernel: got "{kernel}"; must have another name than "{name}", which is taken'
             )
         backends[name] = linux(on, kernel)
     return backends | {name: backend_of(name) for name in names if name != Linux.name}
-
-
-def _like(backends: dict[str, Backend]) -> list[tuple[str, str]]:
-    """The setting that makes the simulator follow the first kernel, with which it is compared."""
-    kernel = next(backend for backend in backends.values() if isinstance(backend, Linux | Datapath))
-    return [("experiment.kernel", f'"{simulated(kernel.release)}"')]
-
-
-def _name(kernel: str) -> str:
-    """The name of a kernel in the output: its version, or the name of its folder."""
-    return Path(kernel.partition(":")[0]).resolve().name
 
 
 def _run(name: str, backend: Backend, plan: _core.Plan, jobs: int | None, kept: dict[str, Run]) -> Results:

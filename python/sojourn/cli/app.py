@@ -19,33 +19,15 @@ from sojourn.files.manifest import OutputError
 from sojourn.frame.notes import print_as_lines
 from sojourn.runs import user_aqm
 
-COMMANDS = {
-    "run": "run",
-    "compare": "compare",
-    "agree": "agree",
-    "shell": "shell",
-    "serve": "serve",
-    "advise": "advise",
-    "evaluate": "evaluate",
-    "sweep": "sweep",
-    "worker": "worker",
-    "status": "status",
-    "query": "query",
-    "plot": "plot",
-    "explore": "explore",
-    "replay": "replay",
-    "report": "report",
-    "export": "export",
-    "list": "names",
-    "doctor": "doctor",
-    "completion": "completion",
-    "kernel": "kernel",
-    "link": "link",
-    "study": "study",
-}
-"""The commands and their modules. A module has a function ``command``, or ``app`` if it has several."""
 HELPER = "_complete"
 """The hidden command that the scripts of tab completion call."""
+COMMANDS = (
+    "run", "compare", "agree", "shell", "serve", "advise", "evaluate", "sweep", "worker", "status", "query", "plot",
+    "explore", "replay", "report", "export", "list", "doctor", "completion", "kernel", "link", "study",
+)  # fmt: skip
+"""The commands. The module of the same name has a function ``command``, or ``app`` if it has several."""
+MODULES = {"list": "names", HELPER: "completion"}
+"""The modules of other names."""
 _OPTIONS: dict[str, Any] = {
     "add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False,
 }  # fmt: skip
@@ -64,7 +46,9 @@ class _Commands(Mapping[str, Any]):
 
     def _load(self, name: str) -> Any:
         try:
-            module = import_module(f"sojourn.cli.{'completion' if name == HELPER else COMMANDS[name]}")
+            if name not in (*COMMANDS, HELPER):
+                raise KeyError(name)
+            module = import_module(f"sojourn.cli.{MODULES.get(name, name)}")
         except ModuleNotFoundError as error:
             # An extra may be called as the command that needs all of it.
             message = extras.hint(error, name if name in extras.EXTRA_OF.values() else None)
@@ -176,7 +160,11 @@ def status() -> int:
         complain(f"sojourn: {stopped.message}")
         return stopped.status
     except typer.TyperException as error:
-        complain(f"sojourn: {_usage_message(error)}")
+        # The validator puts the name of its exception first, and may leave out the given value.
+        text = error.format_message().replace("Value error, ", "", 1)
+        details = getattr(error.__cause__, "errors", None)
+        given = repr(str(details()[0]["input"])) if callable(details) and details() else ""
+        complain(f"sojourn: {text}{f'; got {given}' if given not in text else ''}")
         return WRONG_INPUT
     except (_core.ExperimentError, OutputError) as error:
         # The message already names the file and line, or the option.
@@ -201,14 +189,3 @@ def status() -> int:
         complain(f"sojourn: {error.filename or 'standard output'}: {error.strerror or error}")
         sys.stdout = None
         return FAILED
-
-
-def _usage_message(error: typer.TyperException) -> str:
-    """The message of a usage error; adds the given value if the message lacks it."""
-    # The validator puts the name of its exception first.
-    message = error.format_message().replace("Value error, ", "", 1)
-    details = getattr(error.__cause__, "errors", None)
-    found = details() if callable(details) else []
-    if not found or repr(str(found[0]["input"])) in message:
-        return message
-    return f"{message}; got {str(found[0]['input'])!r}"

@@ -38,10 +38,7 @@ def helper(context: typer.Context, words: Annotated[list[str] | None, typer.Argu
 
 
 def candidates(root: Any, before: list[str], current: str) -> list[str]:
-    """The candidates that begin with ``current`` after the words ``before``; ``FILES`` means file names.
-
-    ``root`` is typer's command.
-    """
+    """The candidates for ``current`` after these words, ``FILES`` for file names; ``root`` is typer's command."""
     found = root
     path: list[str] = []
     waiting: Any = None

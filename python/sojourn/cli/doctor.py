@@ -40,6 +40,7 @@ def command(on: On = None, json: Json = False) -> None:
     if on is not None:
         _examine(on, json=json)
         return
+    versions = {name: one.version for name in _PACKAGES for one in metadata.distributions(name=name)}
     report: dict[str, Any] = {
         "sojourn": _core.version,
         "python": platform.python_version(),
@@ -54,7 +55,7 @@ def command(on: On = None, json: Json = False) -> None:
             },
         },
         "linux": [asdict(check) for check in linux.checks()],
-        "packages": {name: {"version": _version(name), "for": use} for name, use in _PACKAGES.items()},
+        "packages": {name: {"version": versions.get(name), "for": use} for name, use in _PACKAGES.items()},
     }
     if json:
         print(json_.dumps(report, indent=1))
@@ -98,10 +99,3 @@ def _described(wire: dict[str, Any]) -> str:
         parts.append(f"{wire['ring_bytes']} B in the ring (byte queue limits)")
     parts.append(f"offloads on: {' '.join(wire['offloads'])}" if wire["offloads"] else "offloads off")
     return ", ".join([*parts, *([] if wire["up"] else ["down"])])
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None

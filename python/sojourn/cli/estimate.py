@@ -18,36 +18,22 @@ from sojourn.runs.trial import is_python, trial
 from sojourn.store.journal import LeftBehind, plan_key
 
 SAMPLES = 3
-"""Least number of trial runs."""
 MOST_SAMPLES = 8
 SAMPLE_S = 0.4
-"""Duration of each trial."""
-BASE_SUMMARY_KB = 2.0
-"""Size of a run's summary without its flows."""
-BASE_MB = 60.0
-"""Memory of the process with a small experiment; measured, as the following."""
-TABLES_MB, FIGURES_MB = 45.0, 105.0
-"""Memory of the libraries that write tables, and of those that draw figures."""
-PLAN_KB = 7.0
-"""Memory of a pending run, with its key and its part of experiment.json."""
-MOST_LOOKS = 200
-"""Most runs whose queues are looked at."""
+BASE_SUMMARY_KB = 2.0  # size of a run's summary without its flows
+BASE_MB = 60.0  # memory of the process with a small experiment; measured, as the following
+TABLES_MB, FIGURES_MB = 45.0, 105.0  # memory of the libraries that write tables, and of those that draw figures
+PLAN_KB = 7.0  # memory of a pending run, with its key and its part of experiment.json
+MOST_LOOKS = 200  # most runs whose queues are looked at
 KEPT_FACTOR, SUMMARY_FACTOR = 6.0, 15.0
 """Memory of a run's summary, as a multiple of its JSON's length: until it is written, and when it is."""
-WRITTEN_FACTOR = 1.6
-"""Length of a run's summary in summary.json, which is indented, as a multiple of that in one line."""
-SUMMARY_MB_S = 0.18
-"""Reading and writing a megabyte of summaries, which only one thread does."""
-MEASURED_KB = 2.5
-"""A run's part of a study's claims.json and measured.json."""
-START_S = 1.6
-"""Start and end of the process, with --out."""
-FIGURE_S, FORMAT_S = 0.2, 0.12
-"""Drawing a figure, and saving it in one format."""
-FIGURE_BYTES = 60_000.0
-"""A figure on disk, in one format."""
-PER_ARM = 6
-"""Figures drawn by default, each way, with a line or mark per queue and combination of swept values."""
+WRITTEN_FACTOR = 1.6  # length of a run's summary in summary.json, which is indented, as a multiple of that in one line
+SUMMARY_MB_S = 0.18  # reading and writing a megabyte of summaries, which only one thread does
+MEASURED_KB = 2.5  # a run's part of a study's claims.json and measured.json
+START_S = 1.6  # start and end of the process, with --out
+FIGURE_S, FORMAT_S = 0.2, 0.12  # drawing a figure, and saving it in one format
+FIGURE_BYTES = 60_000.0  # a figure on disk, in one format
+PER_ARM = 6  # figures drawn by default, each way, with a line or mark per queue and combination of swept values
 
 
 class Estimate(TypedDict):
@@ -67,12 +53,7 @@ class Estimate(TypedDict):
 
 
 def estimate(
-    plan: _core.Plan,
-    backend: Backend,
-    *,
-    jobs: int | None,
-    out: Path | None = None,
-    formats: Sequence[str] = FORMATS,
+    plan: _core.Plan, backend: Backend, *, jobs: int | None, out: Path | None = None, formats: Sequence[str] = FORMATS
 ) -> Estimate:
     """Estimates from short trials of a few runs; ``out`` is the directory that ``--resume`` would continue."""
     stored = 0
@@ -92,18 +73,11 @@ def estimate_study(
     figures: int,
     formats: Sequence[str] = FORMATS,
 ) -> Estimate:
-    """The estimate of a study's experiments together, and of its variants, from a trial run of each.
-
-    A study draws figures of its own, keeps what its runs record in memory until its claims are judged, beside that of
-    one variant at a time, and writes no recordings.
-    """
+    """The estimate of a study's experiments and variants, which are kept until claims are judged and never written."""
     efforts = [[_effort(plan, backend, 1, 0) for plan in own] for own in (plans, *variants)]
     kept_mb = [sum(one.kept_mb for one in own) for own in efforts]
-    together = [
-        one._replace(megabytes=0.0, disk_mb=one.runs * MEASURED_KB / 1000 if own is efforts[0] else 0.0)
-        for own in efforts
-        for one in own
-    ]
+    together = [one._replace(megabytes=0.0, disk_mb=0.0) for own in efforts for one in own]
+    together[: len(plans)] = [one._replace(disk_mb=one.runs * MEASURED_KB / 1000) for one in together[: len(plans)]]
     at_most_mb = kept_mb[0] + max(kept_mb[1:], default=0.0)
     return _sum(together, jobs, figures, formats, kept_mb=at_most_mb)
 
@@ -145,18 +119,10 @@ def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int) -> _E
     queued = max(map(queued_bytes, first_seeds(plan)), default=0.0)
     at_once = queued + FLOW_BYTES * flows + max(one.memory for one in recordings)
     disk = runs * (1000 * WRITTEN_FACTOR * summary_kb + sum(one.disk for one in recordings) / len(looks))
-    return _Effort(
-        runs=runs,
-        wall_s=wall_s,
-        alone_s=alone_s,
-        summaries_s=(runs - stored) * summary_kb / 1000 * SUMMARY_MB_S,
-        megabytes=runs * (PLAN_KB + SUMMARY_FACTOR * summary_kb) / 1000,
-        kept_mb=runs
-        * (PLAN_KB + KEPT_FACTOR * summary_kb + sum(one.kept for one in recordings) / len(looks) / 1000)
-        / 1000,
-        at_once_mb=at_once / 1e6,
-        disk_mb=disk / 1e6,
-    )
+    kept_kb = PLAN_KB + KEPT_FACTOR * summary_kb + sum(one.kept for one in recordings) / len(looks) / 1000
+    summaries_s = (runs - stored) * summary_kb / 1000 * SUMMARY_MB_S
+    megabytes = runs * (PLAN_KB + SUMMARY_FACTOR * summary_kb) / 1000
+    return _Effort(runs, wall_s, alone_s, summaries_s, megabytes, runs * kept_kb / 1000, at_once / 1e6, disk / 1e6)
 
 
 def _samples(plan: _core.Plan, samples: int) -> list[_core.RunSpec]:

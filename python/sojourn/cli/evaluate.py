@@ -14,8 +14,8 @@ from sojourn.cli.outcome import stop_reason
 from sojourn.cli.output import show, writing
 from sojourn.cli.progress import Display
 from sojourn.files import storage
+from sojourn.page.sheet import as_table
 from sojourn.runs import user_aqm
-from sojourn.store import Store
 from sojourn.studies.suites import controls, evaluate, find, scorecard
 
 
@@ -37,20 +37,34 @@ def command(
 ) -> None:
     """Evaluate a discipline in the scenarios of RFC 7928, against drop-tail; a congestion control with --suite ccwg."""
     chosen = find(suite)
+    others = _split(against)
+    kept = kept_runs(store)
+    display = Display(then=" in the store") if kept is not None else Display(keeps=False)
+    kept_in = "kept in the store" if kept is not None else "nothing kept"
     if isinstance(chosen, controls.Suite):
-        _judge([aqm, *_split(against)], chosen, quick=quick, out=out, jobs=jobs, store=kept_runs(store), as_json=json)
+        with storage.reserved(out, list(controls.FILES)), display:
+            judged = controls.judge([aqm, *others], chosen, quick=quick, jobs=jobs, store=kept, report=display)
+            if judged.stopped_by is not None:
+                raise stop_reason(judged.stopped_by, kept_in)
+            if out is not None:
+                with writing(out):
+                    controls.save(judged, out)
+        if json:
+            sys.stdout.write(controls.as_json(judged))
+            return
+        show(as_table(controls.sheet(judged)))
+        if out is not None:
+            print(f"the page: {out / controls.PAGE}")
         return
     queue = _registered(aqm)
-    others = _split(against)
     if against and not others:
         raise ExperimentError(f'--against: got "{against}"; must be disciplines, see sojourn list aqm')
-    kept = kept_runs(store)
     figures: list[Path] = []
     with storage.reserved(out, scorecard.files_of(chosen)):
-        with _display(kept) as display:
+        with display:
             evaluation = evaluate(queue, chosen, against=others, quick=quick, jobs=jobs, store=kept, report=display)
         if evaluation.stopped_by is not None:
-            finished = f"{evaluation.finished} of {evaluation.runs} runs finished, {_kept_in(kept)}"
+            finished = f"{evaluation.finished} of {evaluation.runs} runs finished, {kept_in}"
             raise stop_reason(evaluation.stopped_by, finished)
         lines = scorecard.scorecard(evaluation)
         if out is not None:
@@ -59,51 +73,13 @@ def command(
     if json:
         sys.stdout.write(scorecard.as_json(evaluation, lines, [str(figure) for figure in figures]))
         return
-    show(scorecard.table(evaluation, lines))
+    show(as_table(scorecard.sheet(evaluation, lines)))
     if out is not None:
         print(f"the page: {out / scorecard.PAGE}; data: {out / scorecard.DATA}; figures: {out}/*.png")
 
 
-def _judge(
-    given: list[str],
-    suite: controls.Suite,
-    *,
-    quick: bool,
-    out: Path | None,
-    jobs: int | None,
-    store: Store | None,
-    as_json: bool,
-) -> None:
-    """Judges congestion controls by the test cases of a suite."""
-    with storage.reserved(out, list(controls.FILES)), _display(store) as display:
-        judged = controls.judge(given, suite, quick=quick, jobs=jobs, store=store, report=display)
-        if judged.stopped_by is not None:
-            raise stop_reason(judged.stopped_by, _kept_in(store))
-        if out is not None:
-            with writing(out):
-                controls.save(judged, out)
-    if as_json:
-        sys.stdout.write(controls.as_json(judged))
-        return
-    show(controls.table(judged))
-    if out is not None:
-        print(f"the page: {out / controls.PAGE}")
-
-
-def _display(store: Store | None) -> Display:
-    """The progress of runs that only a store keeps."""
-    return Display(then=" in the store") if store is not None else Display(keeps=False)
-
-
-def _kept_in(store: Store | None) -> str:
-    return "kept in the store" if store is not None else "nothing kept"
-
-
 def _registered(given: str) -> str:
-    """The discipline to evaluate. A file is executed first and must register exactly one discipline.
-
-    Raises ExperimentError if the file cannot be executed, or does not register exactly one discipline.
-    """
+    """The discipline to evaluate; of a file, which is executed, the only one that it registers."""
     path, colon, parameters = given.partition(":")
     if not path.endswith(".py"):
         return given

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 
 from sojourn.cli.options import Json, folder
 from sojourn.cli.output import show
 from sojourn.linux.build import build as made
 from sojourn.linux.kernel import built, cached, outdated, own
+from sojourn.page.sheet import listing
 
 app = typer.Typer(help="List and build the kernels of the Linux backend.", no_args_is_help=True, add_completion=False)
 
@@ -36,10 +35,7 @@ def list_(json: Json = False) -> None:
     if not rows:
         print("No kernels yet. `sojourn kernel build 6.1` builds one; the first run downloads Debian's.")
         return
-    table = Table("kernel", "machine", "image", box=box.SIMPLE)
-    for row in rows:
-        table.add_row(*row.values())
-    show(table)
+    show(listing(("kernel", "machine", "image"), (list(row.values()) for row in rows)))
 
 
 @app.command("build")
@@ -63,8 +59,7 @@ def build(
         typer.Option("--config", metavar="FILE", help="More of the kernel's options, CONFIG_NAME=y; with --out."),
     ] = None,
     again: Annotated[
-        bool,
-        typer.Option("--again", help="Build Debian's newest source of this version even if one is in the cache."),
+        bool, typer.Option("--again", help="Build Debian's newest source of this version even if one is in the cache.")
     ] = False,
 ) -> None:
     """Build a kernel as User-Mode Linux. Takes minutes, once; --kernel VERSION then runs it."""

@@ -41,8 +41,7 @@ def import_(
         str, typer.Option("--hold", metavar="TIME", help="How long each of several speed tests lasts.")
     ] = f"{formats.HOLD_S:g} s",
     duration: Annotated[
-        str | None,
-        typer.Option("--duration", metavar="TIME", help="Of the run; default: the recording's, 10 to 60 s."),
+        str | None, typer.Option("--duration", metavar="TIME", help="Of the run; default: the recording's, 10 to 60 s.")
     ] = None,
     network: Annotated[
         Path | None,

@@ -15,10 +15,8 @@ from sojourn.frame.swept import as_file
 
 _WAYS = {"uplink": "up", "downlink": "down"}
 _INFINITE = "1000000 packets"
-_FASTEST = "10 Gbit/s"
-"""Of a line without mm-link."""
-_TUN = "4 B"
-"""What mahimahi counts beside a packet's IP length; an opportunity is 1500 bytes and these."""
+_FASTEST = "10 Gbit/s"  # of a line without mm-link
+_TUN = "4 B"  # what mahimahi counts beside a packet's IP length; an opportunity is 1500 bytes and these
 _KEYS = {"target": "target", "interval": "interval", "qdelay_ref": "target", "max_burst": "max_burst"}
 """Arguments of queues in milliseconds, and our keys."""
 _QUEUES = {
@@ -49,7 +47,6 @@ class Line:
     links: dict[str, _Link] = field(default_factory=dict)
     program: list[str] = field(default_factory=list)
     metered: bool = False
-    """Whether it is to be shown, as by ``--panel``."""
 
     def text(self) -> str:
         """The experiment, as TOML."""
@@ -79,10 +76,7 @@ class Line:
                     raise ExperimentError(f"--{way}link-log: {link.log}: {error.strerror}") from None
 
     def write_logs(self, results: Results) -> None:
-        """Writes the logs that mm-link was asked for; empty ones if no packet has come.
-
-        Raises OSError if one cannot be written.
-        """
+        """Writes the logs that mm-link was asked for; empty ones if no packet has come."""
         logs = {way: link for way, link in self.links.items() if link.log}
         has_packets = bool(logs) and bool(results.runs[0].summary["flows"])
         for run, number, way, table in tables(results) if has_packets else ():
@@ -99,10 +93,7 @@ def is_given(words: Sequence[str]) -> bool:
 
 
 def read(words: Sequence[str]) -> Line:
-    """The line and the program of a command line.
-
-    Raises ExperimentError if it is not one that mahimahi accepts, or it says what there is not here.
-    """
+    """The line and the program of a command line, if it has only what mahimahi accepts and is to be had here."""
     line, rest = Line(), list(words)
     while is_given(rest):
         command = rest.pop(0)

@@ -8,12 +8,10 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from sojourn import _core
 from sojourn.cli.options import Json
-from sojourn.page.tables import plain
+from sojourn.page.sheet import Sheet, as_table, plain
 
 
 class What(StrEnum):
@@ -34,7 +32,15 @@ def command(
         print(_core.schema_json())
         return
     entries = LISTS[what]()
-    print(json_.dumps(entries, indent=1, ensure_ascii=False) if json else plain(_table(entries)))
+    if json:
+        print(json_.dumps(entries, indent=1, ensure_ascii=False))
+        return
+    headings = ("name", "summary", "source", *(["keys"] if any("keys" in entry for entry in entries) else []))
+    named = ({**entry, "keys": ", ".join(key["name"] for key in entry.get("keys", []))} for entry in entries)
+    rows = tuple(tuple(entry.get(heading, "") for heading in headings) for entry in named)
+    table = as_table(Sheet("", "", headings, rows, shares=(None,) * len(headings)))
+    table.padding = (0, 2, 0, 0)
+    print(plain(table))
 
 
 def studies() -> list[dict[str, Any]]:
@@ -50,14 +56,3 @@ LISTS: dict[What, Callable[[], list[dict[str, Any]]]] = {
     What.TRAFFIC: lambda: json_.loads(_core.traffic_json()),
     What.STUDIES: studies,
 }
-
-
-def _table(entries: list[dict[str, Any]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
-    has_keys = any("keys" in entry for entry in entries)
-    for heading in ("name", "summary", "source", *(["keys"] if has_keys else [])):
-        table.add_column(heading, overflow="fold")
-    for entry in entries:
-        keys = [", ".join(key["name"] for key in entry.get("keys", []))] if has_keys else []
-        table.add_row(entry["name"], entry.get("summary", ""), entry.get("source", ""), *keys)
-    return table

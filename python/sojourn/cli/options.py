@@ -19,10 +19,7 @@ from sojourn.store import Store
 
 
 def out_directory(given: str) -> Path:
-    """The value of ``--out``; an empty one is an error, since it is probably an unset variable.
-
-    Raises ValueError if it is empty.
-    """
+    """The value of ``--out``. An empty one raises ValueError, since it is probably an unset variable."""
     if not given.strip():
         raise ValueError("must be the name of a directory")
     if not is_text(given):
@@ -72,8 +69,7 @@ Figures = Annotated[
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Parallel runs; default: one per processor.")]
 StoreFolder = Annotated[Path, folder("The store: a folder of runs.", "--store")]
 Trust = Annotated[
-    bool,
-    typer.Option("--trust", help="Run the store's Python files even if other users may write to the folder."),
+    bool, typer.Option("--trust", help="Run the store's Python files even if other users may write to the folder.")
 ]
 _KEPT = "Keep the runs in this store, a folder that is created if missing. Runs that it has are not repeated."
 KeptRuns = Annotated[Path | None, folder(_KEPT, "--store")]
@@ -87,8 +83,7 @@ Executor = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else.")]
 Resume = Annotated[
-    bool,
-    typer.Option("--resume", help="Continue an interrupted or killed run of the same experiment into --out."),
+    bool, typer.Option("--resume", help="Continue an interrupted or killed run of the same experiment into --out.")
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only show the number of runs, their time, memory and disk space.")
@@ -163,10 +158,7 @@ def lab(on: str | None) -> Lab:
 
 
 def kept_runs(folder: Path | None) -> Store | None:
-    """The store in a folder, created if missing; None if no folder is given.
-
-    Raises ExperimentError if the folder is not a store.
-    """
+    """The store in a folder, created if missing; None if no folder is given."""
     return None if folder is None else Store.make(folder, say=complain)
 
 

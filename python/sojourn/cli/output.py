@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from sojourn.cli.outcome import FAILED, Stopped
 from sojourn.files import whole
 from sojourn.files.storage import write_failed
-from sojourn.page.tables import PLAIN_WIDTH, plain
+from sojourn.page.sheet import PLAIN_WIDTH, plain
 
 
 def show(table: RenderableType, *, aside: bool = False) -> None:
@@ -39,10 +39,7 @@ def write(out: Path, content: bytes) -> None:
 
 @contextmanager
 def writing(directory: Path) -> Iterator[None]:
-    """Ends the command if what is written within the context cannot be.
-
-    Raises Stopped if the operating system has refused it.
-    """
+    """Ends the command if the operating system refuses what is written within the context."""
     try:
         yield
     except OSError as error:

@@ -63,8 +63,7 @@ def command(
         bool, typer.Option("--pool", help="Combine the runs of all values of the other swept keys.")
     ] = False,
     width: Annotated[
-        str | None,
-        typer.Option("--width", metavar="WIDTH", help="Width in a paper: column or page."),
+        str | None, typer.Option("--width", metavar="WIDTH", help="Width in a paper: column or page.")
     ] = None,
 ) -> None:
     """Draw a store: a metric over swept keys, a panel per queue and combination of the other keys."""

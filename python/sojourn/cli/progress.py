@@ -10,10 +10,8 @@ from rich.progress import Progress as Bar
 
 from sojourn.runs.execution import Progress
 
-QUIET_S = 1.0
-"""Seconds before anything is shown."""
-LINE_EVERY_S = 5.0
-"""Seconds between lines if standard error is not a terminal."""
+QUIET_S = 1.0  # seconds before anything is shown
+LINE_EVERY_S = 5.0  # seconds between lines if standard error is not a terminal
 
 
 class Display:
@@ -38,7 +36,11 @@ class Display:
             return
         if progress.elapsed_s < QUIET_S or progress.finished == progress.runs:
             return
-        left = "time left unknown" if progress.left_s is None else f"{_clock(progress.left_s)} left"
+        left = "time left unknown"
+        if progress.left_s is not None:
+            minutes, seconds = divmod(max(0, round(progress.left_s)), 60)
+            hours, minutes = divmod(minutes, 60)
+            left = f"{hours}:{minutes:02}:{seconds:02} left" if hours else f"{minutes}:{seconds:02} left"
         if sys.stderr.isatty():
             self._draw(progress, left)
         # The time begins again with each round of repeats.
@@ -68,9 +70,3 @@ class Display:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(max(0, round(seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

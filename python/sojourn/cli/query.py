@@ -6,15 +6,14 @@ import json as json_
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 
 from sojourn import ExperimentError
 from sojourn.cli.options import Json, StoreFolder, is_text
 from sojourn.cli.outcome import complain
 from sojourn.cli.output import show
+from sojourn.page.sheet import listing
 from sojourn.store import Store
-from sojourn.store.query import Answer, query
+from sojourn.store.query import query
 
 
 def command(
@@ -26,36 +25,21 @@ def command(
     if not is_text(sql):
         raise ExperimentError("query: must be UTF-8")
     with query(Store(store, say=complain), sql) as answer:
+        comma, is_first = "[", True
+        for chunk in answer.chunks:
+            if json:
+                for row in chunk:
+                    print(comma, json_.dumps(dict(zip(answer.names, row, strict=True)), default=str), sep="", end="")
+                    comma = ", "
+            else:
+                # Only the first table has a head.
+                show(listing(answer.names, ([_cell(value) for value in row] for row in chunk), head=is_first))
+            is_first = False
         if json:
-            _print_json(answer)
-        else:
-            _print_tables(answer)
-
-
-def _print_json(answer: Answer) -> None:
-    comma = ""
-    print("[", end="")
-    for chunk in answer.chunks:
-        for row in chunk:
-            print(comma, json_.dumps(dict(zip(answer.names, row, strict=True)), default=str), sep="", end="")
-            comma = ", "
-    print("]")
-
-
-def _print_tables(answer: Answer) -> None:
-    """Prints a table per chunk; only the first has a head."""
-    is_first = True
-    for chunk in answer.chunks:
-        table = Table(*answer.names, box=box.SIMPLE if is_first else None, show_header=is_first)
-        for row in chunk:
-            table.add_row(*map(_cell, row))
-        show(table)
-        is_first = False
-    if is_first:
-        print("no rows")
+            print("[]" if comma == "[" else "]")
+        elif is_first:
+            print("no rows")
 
 
 def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from sojourn.cli.options import Json, overrides
-from sojourn.runs.replays import Columns, Outcome, replay
+from sojourn.runs.replays import Outcome, replay
 from sojourn.runs.replays import follow as follow_queue
 
 
@@ -35,7 +35,9 @@ def command(
     """Replay recorded arrivals and departures through a discipline, and show whether it sends the same packets."""
     if follow is not None:
         series = follow_queue(events, aqm=aqm, every=follow, set=dict(overrides(set)))
-        print(_as_json(series) if json else _as_text(series))
+        columns = {name: column.tolist() for name, column in series.items()}
+        # JSON has no NaN: msgspec makes it null.
+        print(dumps(msgspec.json.decode(msgspec.json.encode(columns))) if json else _as_text(columns))
         return
     outcome = replay(events, aqm=aqm, set=dict(overrides(set)))
     print(dumps(outcome, indent=1) if json else _sentences(aqm, outcome))
@@ -59,12 +61,7 @@ def _sentences(aqm: str, outcome: Outcome) -> str:
     return "\n".join([*lines, "they agree" if outcome["agree"] else "they do not agree"])
 
 
-def _as_text(series: Columns) -> str:
-    rows = zip(*(column.tolist() for column in series.values()), strict=True)
+def _as_text(columns: dict[str, list[object]]) -> str:
+    rows = zip(*columns.values(), strict=True)
     lines = ["\t".join(f"{value:.6g}" if isinstance(value, float) else str(value) for value in row) for row in rows]
-    return "\n".join(["\t".join(series), *lines])
-
-
-def _as_json(series: Columns) -> str:
-    # JSON has no NaN: it becomes null.
-    return dumps(msgspec.json.decode(msgspec.json.encode({name: column.tolist() for name, column in series.items()})))
+    return "\n".join(["\t".join(columns), *lines])

@@ -29,10 +29,10 @@ def command(
 
 
 def write_report(directory: str | Path) -> Path:
-    """Writes the report of a directory of results into this directory; returns the page, report.html.
+    """Writes report.html into a directory of results, and returns its path.
 
-    Raises ExperimentError if the directory contains no results or they cannot be read, OSError if the page cannot be
-    written, and OutputError if there is a report.html that Sojourn did not write, or that was changed since.
+    Raises ExperimentError if there are no results or they cannot be read, OSError if the page cannot be written, and
+    OutputError if there is a report.html that Sojourn did not write, or that was changed since.
     """
     folder = Path(directory)
     if not folder.is_dir():
@@ -44,10 +44,7 @@ def write_report(directory: str | Path) -> Path:
     try:
         contexts = [room.context(folder) for room in sections]
     except (LookupError, TypeError, AttributeError) as error:
-        raise ExperimentError(f"report: {folder}: the results are damaged: {_named(error)}") from None
+        what = f"there is no {error}" if isinstance(error, KeyError) else error
+        raise ExperimentError(f"report: {folder}: the results are damaged: {what}") from None
     with Staging(folder, by="report") as staging:
         return staging.add_text(FILE, render(contexts))
-
-
-def _named(error: Exception) -> str:
-    return f"there is no {error}" if isinstance(error, KeyError) else str(error)

@@ -15,33 +15,16 @@ import typer
 from rich.table import Table
 
 from sojourn import _core
-from sojourn.cli import estimate, options
-from sojourn.cli.outcome import (
-    FAILED,
-    INTERRUPTED,
-    Stopped,
-    announce_lacking,
-    announce_notes,
-    refuse_invalid,
-    stop_reason,
-)
+from sojourn.cli import estimate, options, outcome
+from sojourn.cli.outcome import FAILED, Stopped
 from sojourn.cli.output import show, width
 from sojourn.cli.progress import Display
 from sojourn.files import storage
 from sojourn.frame.pairs import check_baseline
 from sojourn.frame.results import Results, Run
 from sojourn.page.pairs import paired_groups_sheet, paired_sheet
-from sojourn.page.tables import (
-    as_table,
-    fitting,
-    groups_as_table,
-    groups_table,
-    inner_sheet,
-    overview_sheet,
-    results_table,
-    shortened,
-    stations_sheet,
-)
+from sojourn.page.sheet import as_table, fitting, shortened
+from sojourn.page.tables import groups_sheet, groups_table, inner_sheet, overview_sheet, results_table, stations_sheet
 from sojourn.runs.executors import executor_of
 from sojourn.runs.footprint import refuse_too_large
 from sojourn.runs.plan import read_plan
@@ -98,22 +81,17 @@ def run_and_show(
     rounds: Rounds | None = None,
     resume: bool = False,
 ) -> None:
-    """Runs a plan, saves its results and prints the tables, or summary.json.
-
-    Raises ExperimentError before anything is run if no queue has the baseline's label; OutputError if ``out`` cannot be
-    written to, or contains files of the user's that must not be replaced; Stopped if a run failed, the user
-    interrupted, or the results could not be written.
-    """
+    """Runs a plan, saves its results and prints the tables, or summary.json; Stopped says what went wrong."""
     if baseline is not None:
         check_baseline(baseline, [label for _, _, _, label in plan.jobs])
-    announce_notes(runner.backend, plan)
+    outcome.announce_notes(runner.backend, plan)
     if runner.backend.name == "sim":
         refuse_too_large(estimate.first_seeds(plan), runner.workers(len(plan.jobs)))
     if len(plan.jobs) >= LARGE_RUNS:
         found = estimate.estimate(plan, runner.backend, jobs=runner.jobs)
         print(estimate.sentence(found), file=sys.stderr, flush=True)
     if out is not None:
-        announce_lacking(figures)
+        outcome.announce_lacking(figures)
 
     def make(
         keep: Callable[[Run], Run] | None = None, journal: Journal | None = None
@@ -147,12 +125,12 @@ def run_and_show(
     if finished.runs:
         _print(finished, baseline=baseline, json=json, out=out, short=saved.stopped_by is not None)
     if saved.stopped_by is not None:
-        raise stop_reason(saved.stopped_by, kept)
+        raise outcome.stop_reason(saved.stopped_by, kept)
     if saved.left_out:
         raise Stopped(FAILED, f"{out}: left out {left_out_text(saved.left_out)}; {kept}")
     for line in finished.missed:
         print(line, file=sys.stderr)
-    refuse_invalid(finished.runs)
+    outcome.refuse_invalid(finished.runs)
 
 
 @contextmanager
@@ -162,20 +140,16 @@ def _told_if_unsaved(out: Path) -> Iterator[None]:
     except Unsaved as unsaved:
         kept = f"{unsaved.resumable} finished runs are kept for --resume" if unsaved.resumable else "no run is kept"
         if isinstance(unsaved.cause, KeyboardInterrupt):
-            raise Stopped(INTERRUPTED, f"interrupted before the results were written; {kept}") from None
+            raise Stopped(outcome.INTERRUPTED, f"interrupted before the results were written; {kept}") from None
         if isinstance(unsaved.cause, OSError):
             raise Stopped(FAILED, f"{storage.write_failed(out, unsaved.cause)}; {kept}") from None
         raise Stopped(FAILED, f"{unsaved.cause}; {kept}") from None
 
 
-LARGE_RUNS = 20_000
-"""From this many runs on, the estimate is announced before they start."""
-SHORT = 12
-"""Most queues and cells in the table of an interrupted run."""
-SCREEN = 20
-"""Most queues and cells in the table of a finished experiment; beyond that, one row per queue."""
-INNER_ROWS = 8
-"""Most rows of inner queues; beyond that, they are only in summary.csv."""
+LARGE_RUNS = 20_000  # from this many runs on, the estimate is announced before they start
+SHORT = 12  # most queues and cells in the table of an interrupted run
+SCREEN = 20  # most queues and cells in the table of a finished experiment; beyond that, one row per queue
+INNER_ROWS = 8  # most rows of inner queues; beyond that, they are only in summary.csv
 
 
 def _print(results: Results, *, baseline: str | None, json: bool, out: Path | None, short: bool) -> None:
@@ -193,8 +167,8 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
     if baseline is not None and any(run.label == baseline for run in whole.runs):
         all_in = f"all are in {out / 'differences.csv'}" if out is not None else "--out DIR writes all"
         tables.append(as_table(shortened(paired_sheet(whole, baseline), most, all_in)))
-        of_groups = paired_groups_sheet(whole, baseline)
-        tables += [] if of_groups is None else [groups_as_table(shortened(of_groups, most, all_in), wide)]
+        if (of_groups := paired_groups_sheet(whole, baseline)) is not None:
+            tables += filter(None, [groups_table(shortened(of_groups, most, all_in), wide)])
     for table in tables:
         show(table)
     where = f"all are in {out / 'summary.csv'}" if out is not None else "--out DIR writes all, --json prints them"
@@ -210,7 +184,7 @@ def tables_of(results: Results, wide: int, *, short: bool) -> tuple[list[Table],
     whole = results_table(results, width=wide)
     if short:
         return [whole], False
-    of_groups = groups_table(results, width=wide)
+    of_groups = groups_table(groups_sheet(results), wide)
     glance = fitting(overview_sheet(results), wide)
     rows = whole.row_count + (0 if of_groups is None else of_groups.row_count)
     if glance is not None and rows > SCREEN:

@@ -141,26 +141,32 @@ def prepared(
         raise _core.ExperimentError("--up: needs --rate; a FILE has up in its [link]")
     if rate is not None and (mahimahi.is_given(words) or Path(words[0]).suffix == ".toml"):
         raise _core.ExperimentError(f"--rate: cannot be given with {words[0]}, which describes the link itself")
-    file, program = _split(words, given=rate is not None)
-    if file is None:
-        text, name = _text(str(rate), up, delay, aqm), "shell"
-        replaced = [*overrides_for_queues([aqm], "shell"), *overrides(set)]
-    else:
-        try:
-            text, name = bounded.read_text(Path(file), bounded.LARGEST_TEXT), file
-        except OSError as error:
-            raise _core.ExperimentError(f"{file}: cannot be read: {error.strerror}") from None
-        replaced = [*_duration(text), *overrides(set)]
-    return _core.Plan.for_programs(text, name, replaced, queue), program
+    program = words[rate is None :]
+    if not program:
+        raise _core.ExperimentError(
+            "shell: no program; must be sojourn shell FILE -- COMMAND, or --rate in place of FILE"
+        )
+    replaced = overrides(set)
+    if rate is not None:
+        link = {"rate": rate, "delay": delay} | ({"up": {"rate": up}} if up is not None else {})
+        whole = {"experiment": {"duration": "1 s"}, "link": link, "queue": [{"aqm": aqm.partition(":")[0]}]}
+        replaced = [*overrides_for_queues([aqm], "shell"), *replaced]
+        return _core.Plan.for_programs(as_file(whole), "shell", replaced, queue), program
+    try:
+        text = bounded.read_text(Path(words[0]), bounded.LARGEST_TEXT)
+    except OSError as error:
+        raise _core.ExperimentError(f"{words[0]}: cannot be read: {error.strerror}") from None
+    # A duration for a file without one: the program decides how long the run is.
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        if "experiment" not in tomllib.loads(text):
+            replaced = [("experiment.duration", "1 s"), *replaced]
+    return _core.Plan.for_programs(text, words[0], replaced, queue), program
 
 
 def interfaces(
     between: str | None, server: list[str] | None = None, outside: bool | None = None
 ) -> tuple[str, str] | None:
-    """The two interfaces of ``--between``.
-
-    Raises ExperimentError if they are not two, or other options are only for a path of its own.
-    """
+    """The two interfaces of ``--between``, beside which no option of a path of its own is accepted."""
     if between is None:
         return None
     names = [name.strip() for name in between.split(",")]
@@ -178,33 +184,6 @@ def interfaces(
 def results_of(plan: _core.Plan, backend: str, run: Run) -> Results:
     """The only run that was made of a plan, as results."""
     return Results.of([run], experiment=plan.name, backend=backend, resolved_json=plan.resolved_json())
-
-
-def _duration(text: str) -> list[tuple[str, str]]:
-    """A duration for a file without one: the program decides how long the run is."""
-    with contextlib.suppress(tomllib.TOMLDecodeError):
-        if "experiment" not in tomllib.loads(text):
-            return [("experiment.duration", "1 s")]
-    return []
-
-
-def _split(words: list[str], *, given: bool) -> tuple[str | None, list[str]]:
-    """The file, if the link is not given by options, and the program.
-
-    Raises ExperimentError if one of them is missing.
-    """
-    file, program = (None, words) if given else (words[0], words[1:])
-    if not program:
-        raise _core.ExperimentError(
-            "shell: no program; must be sojourn shell FILE -- COMMAND, or --rate in place of FILE"
-        )
-    return file, program
-
-
-def _text(rate: str, up: str | None, delay: str, aqm: str) -> str:
-    """The experiment for a link given by options, as TOML."""
-    link = {"rate": rate, "delay": delay} | ({"up": {"rate": up}} if up is not None else {})
-    return as_file({"experiment": {"duration": "1 s"}, "link": link, "queue": [{"aqm": aqm.partition(":")[0]}]})
 
 
 def show_aside(results: Results) -> None:

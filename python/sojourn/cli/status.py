@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json as json_
 
-from rich import box
-from rich.table import Table
-
 from sojourn.cli.options import Json, StoreFolder
 from sojourn.cli.outcome import complain
 from sojourn.cli.output import show
+from sojourn.page.sheet import listing
 from sojourn.store import Store
 from sojourn.store.plans import status
 
@@ -20,9 +18,8 @@ def command(store: StoreFolder, json: Json = False) -> None:
     if json:
         print(json_.dumps(status(plans)))
         return
-    table = Table("sweep", "runs", "done", "running", "failed", box=box.SIMPLE)
+    rows = []
     for plan in plans:
-        found = status([plan])
-        figures = (found["runs"], found["done"], found["running"], found["failed"])
-        table.add_row(f"{plan.meta.experiment} {plan.id[:8]}", *map(str, figures))
-    show(table)
+        runs, done, running, failed = (str(count) for count in status([plan]).values())
+        rows.append((f"{plan.meta.experiment} {plan.id[:8]}", runs, done, running, failed))
+    show(listing(("sweep", "runs", "done", "running", "failed"), rows))

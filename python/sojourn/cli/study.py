@@ -22,21 +22,13 @@ from sojourn.cli.output import show, writing
 from sojourn.cli.progress import Display
 from sojourn.files import storage
 from sojourn.linux import Linux
+from sojourn.page.sheet import as_table
 from sojourn.runs.backends import Backend
 from sojourn.runs.executors import default_workers
 from sojourn.store import Store
-from sojourn.studies import available, find, report, run_study
+from sojourn.studies import available, find, report, run_study, runner
 from sojourn.studies.recipe import Study
-from sojourn.studies.runner import (
-    StudyResults,
-    check_claims,
-    choose_figures,
-    experiments_shown,
-    plan_study,
-    plan_variants,
-    rehearse,
-    run_variants,
-)
+from sojourn.studies.runner import StudyResults
 from sojourn.studies.variants import Tried
 
 app = typer.Typer(
@@ -88,16 +80,15 @@ def run(
     if several and figure is not None:
         raise ExperimentError("--figure: is of one study; omit it, or name one study")
     for study in studies:
-        choose_figures(study, figure)
-        check_claims(study)
+        runner.choose_figures(study, figure)
+        runner.check_claims(study)
     if variants and (figure is not None or isinstance(where, Linux)):
         raise ExperimentError("--variants: runs the whole study on the simulator; omit --figure and --backend")
     if variants and not any(study.variants for study in studies):
         named = f"the study {studies[0].name} has none" if len(studies) == 1 else "none of the studies has one"
         raise ExperimentError(f"--variants: {named}")
-    if variants:
-        for study in studies:
-            plan_variants(study, quick=quick)
+    for study in studies if variants else ():
+        runner.plan_variants(study, quick=quick)
     asked = _Options(where, formats, figure, quick, variants, jobs, json)
     if dry_run:
         plans = []
@@ -141,10 +132,7 @@ class _Options(NamedTuple):
 
 
 def _studies(names: Sequence[str], *, every: bool) -> list[Study]:
-    """The studies that the command names, each once.
-
-    Raises ExperimentError if there is no such study, none is named, or two would write to the same folder.
-    """
+    """The studies that the command names, each once, and no two that would write to the same folder."""
     if every and names:
         raise ExperimentError(f"--all: runs every study; omit it, or {', '.join(names)}")
     if not every and not names:
@@ -179,14 +167,14 @@ def _run_one(study: Study, directory: Path, kept: Store | None, asked: _Options)
     tried: list[Tried] = []
     if variants and study.variants:
         with Display(keeps=keeps) as display:
-            tried, stopped_by = run_variants(results, jobs=jobs, store=kept, report=display)
+            tried, stopped_by = runner.run_variants(results, jobs=jobs, store=kept, report=display)
         if stopped_by is not None:
             raise stop_reason(stopped_by, f"{len(tried)} of {len(study.variants)} variants finished, nothing kept")
     with writing(directory):
         drawn = report.save(results, judgements, directory, tried=tried, formats=formats)
     if json:
         return results, report.as_json(results, judgements, drawn, tried=tried)
-    show(report.claims_table(results, judgements))
+    show(as_table(report.claims_sheet(results, judgements)))
     files = f"figures: {', '.join(f'{directory}/*.{kind}' for kind in formats)}; " if drawn else ""
     print(f"{files}the study's page: {directory / 'claims.md'}")
     return results, ""
@@ -195,16 +183,16 @@ def _run_one(study: Study, directory: Path, kept: Store | None, asked: _Options)
 def _plan(study: Study, asked: _Options) -> dict[str, object]:
     """The runs of a study and their estimated duration; printed unless JSON is asked for."""
     where, figure, quick = asked.where, asked.figure, asked.quick
-    rehearse(study, plan_study(study))
-    plans = plan_study(study, experiments=experiments_shown(study, figure), quick=quick, backend=where)
-    tried = plan_variants(study, quick=quick) if asked.variants else []
+    runner.rehearse(study, runner.plan_study(study))
+    plans = runner.plan_study(study, experiments=runner.experiments_shown(study, figure), quick=quick, backend=where)
+    tried = runner.plan_variants(study, quick=quick) if asked.variants else []
     experiments: dict[str, int] = {}
     for experiment, _, plan in plans:
         experiments[experiment.id] = experiments.get(experiment.id, 0) + len(plan.jobs)
     of_variants = {variant.name: sum(len(plan.jobs) for _, _, plan in own) for variant, own in tried}
     own = [plan for _, _, plan in plans]
     varied = [[plan for _, _, plan in of_one] for _, of_one in tried]
-    shown = len(choose_figures(study, figure))
+    shown = len(runner.choose_figures(study, figure))
     found = estimate.estimate_study(own, varied, where, jobs=asked.jobs, figures=shown, formats=asked.formats)
     if not asked.json:
         for kind, counts in (("experiment", experiments), ("variant", of_variants)):

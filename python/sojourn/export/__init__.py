@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sojourn._core import ExperimentError
-from sojourn.export import columnar, events, flent, latex, mahimahi
+from sojourn.export import columnar, events, flent, mahimahi
 from sojourn.files.storage import Staging
 from sojourn.frame.results import Results
 from sojourn.store.folder import load
@@ -22,39 +22,21 @@ FORMATS: dict[str, Callable[[Results, Staging], list[Path]]] = {
     "csv": columnar.stage_csv,
     "events": events.stage,
     "flent": flent.stage,
-    "latex": latex.stage,
+    "latex": columnar.stage_latex,
     "mahimahi": mahimahi.stage,
     "parquet": columnar.stage_parquet,
 }
-"""The function that writes each format."""
 
 
 def export(directory: str | Path, format: str) -> list[Path]:
-    """Converts a directory of results to another format, in a subfolder named after the format.
+    """Converts a directory that ``Results.save`` wrote to another format, in a subfolder named so; returns the files.
 
-    Parameters
-    ----------
-    directory
-        A directory written by ``Results.save`` or ``sojourn run --out``.
-    format
-        ``"csv"`` and ``"parquet"``: tables of runs, flows and recordings, with units in the column names; ``"flent"``:
-        a data file of Flent for every run, from its recorded series; ``"events"``: the packets of every queue for
-        ``sojourn.replay``; ``"mahimahi"``: the same as logs of mm-link; ``"latex"``: the tables of medians and
-        intervals, for a paper.
+    ``"csv"`` and ``"parquet"``: tables of runs, flows and recordings, with units in the column names; ``"flent"``: a
+    data file of Flent for every run, from its recorded series; ``"events"``: the packets of every queue for
+    ``sojourn.replay``; ``"mahimahi"``: the same as logs of mm-link; ``"latex"``: the tables of medians and intervals.
 
-    Returns
-    -------
-    list of Path
-        The files.
-
-    Raises
-    ------
-    ExperimentError
-        The format is unknown, the directory contains no results, or they lack data that the format needs.
-    OSError
-        The files cannot be written.
-    OutputError
-        A file that Sojourn did not write, or that was changed since, would be replaced.
+    Raises ExperimentError if the format is unknown or the results lack what it needs, OSError if the files cannot be
+    written, OutputError if a file that Sojourn did not write, or that was changed since, would be replaced.
     """
     if format not in FORMATS:
         raise ExperimentError(f'--format: got "{format}"; must be one of {", ".join(FORMATS)}')

@@ -1,4 +1,4 @@
-"""Runs, flows and recorded series as CSV or Parquet."""
+"""Runs, flows and recorded series as CSV or Parquet; the tables of medians for LaTeX."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from sojourn.files.storage import Staging
 from sojourn.frame.arrow import table_of, without_formulas
 from sojourn.frame.later import pa, pq
 from sojourn.frame.results import Results
+from sojourn.page.sheet import tabular
+from sojourn.page.tables import groups_sheet, inner_sheet, results_sheet, stations_sheet
 from sojourn.store.tablefiles import TABLE_FILES
 
 
@@ -18,10 +20,14 @@ def stage_csv(results: Results, staging: Staging) -> list[Path]:
     """A CSV file per table."""
     import pyarrow.csv
 
-    return [
-        staging.add(f"{name}.csv", partial(pyarrow.csv.write_csv, without_formulas(_flat(table))))
-        for name, table in _tables(results)
-    ]
+    written = []
+    for name, table in _tables(results):
+        # CSV cannot represent dictionary columns.
+        for index, field in enumerate(table.schema):
+            if pa.types.is_dictionary(field.type):
+                table = table.set_column(index, field.name, table[field.name].cast(field.type.value_type))
+        written.append(staging.add(f"{name}.csv", partial(pyarrow.csv.write_csv, without_formulas(table))))
+    return written
 
 
 def stage_parquet(results: Results, staging: Staging) -> list[Path]:
@@ -29,11 +35,15 @@ def stage_parquet(results: Results, staging: Staging) -> list[Path]:
     return [staging.add(f"{name}.parquet", partial(pq.write_table, table)) for name, table in _tables(results)]
 
 
-def flows_table(results: Results) -> pa.Table:
-    """A row per run and flow, with all data of the flow in the summary.
+def stage_latex(results: Results, staging: Staging) -> list[Path]:
+    """A tabular per table of medians, for LaTeX's input; it needs the package booktabs."""
+    makes = {"queues": results_sheet, "groups": groups_sheet, "stations": stations_sheet, "inner_queues": inner_sheet}
+    sheets = {name: make(results) for name, make in makes.items()}
+    return [staging.add_text(f"{name}.tex", tabular(sheet)) for name, sheet in sheets.items() if sheet is not None]
 
-    A distribution becomes a column per statistic, ``rtt_p50_ms``; a list is omitted.
-    """
+
+def flows_table(results: Results) -> pa.Table:
+    """A row per run and flow; a distribution has a column per statistic, ``rtt_p50_ms``, a list has none."""
     rows = [
         {"run": index, "label": run.label, "seed": run.seed, **_columns(flow)}
         for index, run in enumerate(results.runs)
@@ -61,11 +71,3 @@ def _tables(results: Results) -> Iterator[tuple[str, pa.Table]]:
         table = results.recorded(name)
         if table is not None:
             yield Path(file).stem, table
-
-
-def _flat(table: pa.Table) -> pa.Table:
-    """The table without dictionary columns, which CSV cannot represent."""
-    for index, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(index, field.name, table[field.name].cast(field.type.value_type))
-    return table

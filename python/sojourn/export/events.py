@@ -22,12 +22,10 @@ from sojourn.frame.results import Results, Run
 from sojourn.frame.swept import as_in_file
 
 _MARKED, _DROPPED_AQM, _NO_ROOM = 1, 2, 3
-_HEADERS_ONLY = 100
-"""Bytes on the link up to which a packet is taken for one without data, which is not ECN-capable."""
+_HEADERS_ONLY = 100  # bytes on the link up to which a packet is taken for one without data, which is not ECN-capable
 _BY_SOCKET = ("fq", "fq_codel", "fq_nocodel", "fq_pie", "hhf", "cake")
 """Disciplines of Linux that take a packet's hash from its socket (skb->hash), not from its header."""
-_RESET = 54
-"""Bytes of a TCP header without options, with Ethernet's."""
+_RESET = 54  # bytes of a TCP header without options, with Ethernet's
 _NOT_ECT, _ECT1, _ECT0 = 0, 1, 2
 _OF_DATAGRAMS = {"not-ect": _NOT_ECT, "ect1": _ECT1, "ect0": _ECT0}
 """The values of the key ``ecn`` of traffic without a connection."""
@@ -41,19 +39,20 @@ def stage(results: Results, staging: Staging) -> list[Path]:
     cells = _cells(results)
     written = []
     for run, link, way, table in tables(results):
-        by_socket = _queue(run, cells).get("aqm", run.label) in _BY_SOCKET
+        # Empty if the results lack experiment.json.
+        queue: dict[str, Any] = next((one for cell in cells for one in cell["queue"] if one["label"] == run.label), {})
+        by_socket = queue.get("aqm", run.label) in _BY_SOCKET
         rows = _rows(table, _capability(run, cells), by_socket=by_socket)
-        text = "\n".join([*_heading(run, cells), *rows, ""])
+        keys = " ".join(f'{key}="{as_in_file(queue[key])}"' for key in queue if key not in _KEYS_OF_OTHERS)
+        heading = f"# {queue.get('aqm', run.label)} {keys}", "# E id t_us bytes flow ecn, D id t_us ce"
+        text = "\n".join([*heading, *rows, ""])
         name = file_name(f"{run.label}-seed{run.seed}-link{link}-{way}.txt.gz")
         written.append(staging.add_bytes(name, gzip.compress(text.encode(), mtime=0)))
     return written
 
 
 def tables(results: Results) -> Iterator[tuple[Run, int, str, dict[str, Integers]]]:
-    """Each queue of each run: the link's number, the direction, and the columns of its packets.
-
-    Raises ExperimentError if no packets were recorded.
-    """
+    """Each queue of each run: the link's number, the direction, and the columns of its recorded packets."""
     has_any = False
     for run in results.runs:
         packets = run.packets()
@@ -76,25 +75,6 @@ def _cells(results: Results) -> list[dict[str, Any]]:
     if len(cells) > 1:
         raise ExperimentError("export: a sweep has several experiments; run one of them with --set")
     return cells
-
-
-def _heading(run: Run, cells: list[dict[str, Any]]) -> Iterator[str]:
-    """The queue's discipline and keys, as comments."""
-    queue = _queue(run, cells)
-    keys = " ".join(f'{key}="{as_in_file(queue[key])}"' for key in queue if key not in _KEYS_OF_OTHERS)
-    yield f"# {queue.get('aqm', run.label)} {keys}"
-    yield "# E id t_us bytes flow ecn, D id t_us ce"
-
-
-def _queue(run: Run, cells: list[dict[str, Any]]) -> dict[str, Any]:
-    """The arm of a run, with its keys; empty if the results lack experiment.json."""
-    return next((queue for cell in cells for queue in cell["queue"] if queue["label"] == run.label), {})
-
-
-def _microseconds(nanoseconds: int) -> str:
-    """A time in microseconds, with decimals only if there are any."""
-    whole, part = divmod(nanoseconds, 1000)
-    return f"{whole}.{part:03}" if part else str(whole)
 
 
 def _capability(run: Run, cells: list[dict[str, Any]]) -> Integers:
@@ -144,7 +124,8 @@ def _rows(table: dict[str, Integers], capability: Integers, *, by_socket: bool) 
     # Packets that waited leave in the order of the table.
     arrival = np.where(waited, -1, number[packets])
     for event in np.lexsort((kinds, arrival, times)):
-        packet, t_us = packets[event], _microseconds(int(times[event]))
+        packet, (whole, part) = packets[event], divmod(int(times[event]), 1000)
+        t_us = f"{whole}.{part:03}" if part else str(whole)
         if kinds[event]:
             yield f"D {number[packet]} {t_us} {int(fate[packet] == _MARKED)}"
         else:

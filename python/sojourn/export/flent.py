@@ -24,15 +24,12 @@ from sojourn.frame.results import Direction, Results, Run
 from sojourn.frame.statistics import FloatArray
 
 VERSION = 4
-"""Version of the data file's format."""
 _PING = "Ping (ms) ICMP"
 _DELAY_S = 5.0
 """Seconds by which Flent's tests are longer than their flows; its distribution plots omit this time at either end."""
-_EPOCH = "1970-01-01T00:00:00.000000Z"
-"""A simulated run has no date, and equal runs must produce equal files."""
+_EPOCH = "1970-01-01T00:00:00.000000Z"  # a simulated run has no date, and equal runs must produce equal files
 
-Samples = dict[str, FloatArray]
-"""Values per bin by the name of the data set; NaN if there is none."""
+Samples = dict[str, FloatArray]  # values per bin by the name of the data set; NaN if there is none
 
 
 def stage(results: Results, staging: Staging) -> list[Path]:
@@ -110,8 +107,12 @@ def _test(run: Run, columns: Mapping[str, Any]) -> tuple[str, dict[str, str], Sa
 
     def goodputs(direction: Direction) -> list[FloatArray]:
         """The goodput of each TCP flow in this direction, in Mbit/s."""
-        sending = [index for index, flow in flows if flow["direction"] == direction and _is_tcp(columns, index)]
-        return [_of_flow(columns, index, "goodput_bps") / 1e6 for index in sending]
+        windows = [
+            (index, _of_flow(columns, index, "cwnd_segments"))
+            for index, flow in flows
+            if flow["direction"] == direction
+        ]
+        return [_of_flow(columns, index, "goodput_bps") / 1e6 for index, one in windows if not np.isnan(one).all()]
 
     if (rrul := _rrul(run, columns)) is not None:
         return "rrul", {}, rrul
@@ -131,10 +132,8 @@ def _test(run: Run, columns: Mapping[str, Any]) -> tuple[str, dict[str, str], Sa
     return "ping", {}, ping
 
 
-_RRUL = ("BE", "BK", "CS5", "EF")
-"""The code points of rrul's TCP flows, in each direction."""
-_PROBES = ("BE", "BE", "BK", "EF")
-"""Those of its probes: the ICMP ping, then UDP."""
+_RRUL = ("BE", "BK", "CS5", "EF")  # the code points of rrul's TCP flows, in each direction
+_PROBES = ("BE", "BE", "BK", "EF")  # those of its probes: the ICMP ping, then UDP
 
 
 def _rrul(run: Run, columns: Mapping[str, Any]) -> Samples | None:
@@ -207,11 +206,6 @@ def _streams(name: str, marking: str, streams: list[FloatArray]) -> Samples:
 
 def _is_combined(name: str) -> bool:
     return name.endswith((" avg", " sum", " totals"))
-
-
-def _is_tcp(columns: Mapping[str, Any], flow: int) -> bool:
-    """True if a flow ever had a congestion window."""
-    return not np.isnan(_of_flow(columns, flow, "cwnd_segments")).all()
 
 
 def _of_flow(columns: Mapping[str, Any], flow: int, name: str) -> FloatArray:

@@ -16,7 +16,6 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,12 +24,11 @@ from sojourn.export.events import Integers, tables
 from sojourn.files import bounded
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.results import Results, Run
-from sojourn.frame.swept import number_of
+from sojourn.frame.swept import links_in, number_of
 
 _MS = 1_000_000
 _MARKED, _UNKNOWN = 1, 4
-_TUN = 4
-"""Bytes that mahimahi counts for a packet beyond its IP length."""
+_TUN = 4  # bytes that mahimahi counts for a packet beyond its IP length
 _OPPORTUNITY = 1500
 _CAME, _COULD, _LEFT = range(3)
 
@@ -47,7 +45,9 @@ def stage(results: Results, staging: Staging) -> list[Path]:
 def log(results: Results, run: Run, hop: tuple[int, str], table: Mapping[str, Integers], name: str = "") -> str:
     """A queue's packets as a log. ``name``: what the first line says of the trace."""
     link, way = hop
-    described = _link(results, link)
+    # Empty if the results lack experiment.json.
+    cells = json.loads(results.resolved_json or "[]")
+    described = links_in(cells[0])[link] if cells else {}
     of_way = described if way == "down" else described.get("up", {})
     beyond = int(number_of(described.get("overhead", "14 B")))
     return "\n".join(
@@ -60,14 +60,6 @@ def log(results: Results, run: Run, hop: tuple[int, str], table: Mapping[str, In
             "",
         ]
     )
-
-
-def _link(results: Results, number: int) -> dict[str, Any]:
-    """The table of a link; empty if the results lack experiment.json."""
-    cells = json.loads(results.resolved_json or "[]")
-    links = cells[0]["link"] if cells else {}
-    found: dict[str, Any] = links[number] if isinstance(links, list) else links
-    return found
 
 
 def _lines(table: Mapping[str, Integers], beyond: int, rate: object) -> Iterator[str]:

@@ -12,32 +12,19 @@ import numpy as np
 from sojourn._core import ExperimentError, network_json
 from sojourn.files import bounded
 
-Network = dict[str, Any]
-"""A network as the file of ``weights`` has it."""
+Network = dict[str, Any]  # a network as the file of ``weights`` has it
 _WORDS = ("interval", "inputs", "output", "most")
-_FLOAT = 1
-"""ONNX' number of 32-bit floats."""
+_FLOAT = 1  # ONNX' number of 32-bit floats
 
 
 def convert_weights(source: str | Path, target: str | Path) -> None:
     """Writes the network of a file in another format.
 
-    Parameters
-    ----------
-    source
-        ``.json``, as ``weights`` of ``aqm = "policy"`` has it; or ``.npz``, an archive of ``numpy.savez``:
-        ``interval``, ``inputs``, ``output`` and ``most`` as in JSON, ``weights.0`` and ``bias.0`` of the first layer,
-        and so on, each with a row of weights per output.
-    target
-        ``.json`` or ``.npz``, as ``source``; or ``.onnx``: a graph of ``Gemm`` and ``Relu`` in 32-bit floats from
-        ``seen``, a row of inputs per decision, to ``values``, the outputs. What they mean is in its metadata.
-
-    Raises
-    ------
-    ExperimentError
-        The file is not whole, or has another format.
-    OSError
-        A file cannot be read or written.
+    ``source`` is ``.json``, as ``weights`` of ``aqm = "policy"`` has it; or ``.npz``, an archive of ``numpy.savez``:
+    ``interval``, ``inputs``, ``output`` and ``most`` as in JSON, ``weights.0`` and ``bias.0`` of the first layer, and
+    so on, each with a row of weights per output. ``target`` is one of both; or ``.onnx``: a graph of ``Gemm`` and
+    ``Relu`` in 32-bit floats from ``seen``, a row of inputs per decision, to ``values``, the outputs. What they mean is
+    in its metadata. Raises ExperimentError if the file is not whole, or has another format.
     """
     for name, path, formats in (("source", source, _READ), ("target", target, _WRITE)):
         if Path(path).suffix not in formats:
@@ -68,15 +55,6 @@ def _from_json(path: Path) -> Network:
     return network
 
 
-def _from_npz(path: Path) -> Network:
-    network: Network = json.loads(network_json(bounded.read_bytes(path, bounded.LARGEST_TEXT)))
-    return network
-
-
-def _to_json(network: Network, path: Path) -> None:
-    path.write_text(json.dumps(network) + "\n", encoding="utf-8")
-
-
 def _to_npz(network: Network, path: Path) -> None:
     words = {word: np.array(network[word]) for word in _WORDS if word in network}
     for number, layer in enumerate(network["layers"]):
@@ -102,14 +80,11 @@ def _to_onnx(network: Network, path: Path) -> None:
             nodes += _node("Relu", [out], seen)
     ends = _bytes(11, _value("seen", len(network["inputs"]))) + _bytes(12, _value("values", len(layers[-1]["bias"])))
     graph = nodes + _text(2, "policy") + tensors + ends
-    words = {word: network[word] for word in _WORDS if word in network}
-    properties = b"".join(_bytes(14, _text(1, word) + _text(2, _as_text(value))) for word, value in words.items())
+    known = {word: network[word] for word in _WORDS if word in network}
+    words = {word: value if isinstance(value, str) else json.dumps(value) for word, value in known.items()}
+    properties = b"".join(_bytes(14, _text(1, word) + _text(2, value)) for word, value in words.items())
     model = _whole(1, 8) + _text(2, "sojourn") + _bytes(7, graph) + _bytes(8, _whole(2, 13)) + properties
     path.write_bytes(model)
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _node(kind: str, inputs: list[str], output: str, attribute: bytes = b"") -> bytes:
@@ -147,5 +122,12 @@ def _text(field: int, content: str) -> bytes:
     return _bytes(field, content.encode())
 
 
-_READ: Mapping[str, Callable[[Path], Network]] = {".json": _from_json, ".npz": _from_npz}
-_WRITE: Mapping[str, Callable[[Network, Path], None]] = {".json": _to_json, ".npz": _to_npz, ".onnx": _to_onnx}
+_READ: Mapping[str, Callable[[Path], Network]] = {
+    ".json": _from_json,
+    ".npz": lambda path: json.loads(network_json(bounded.read_bytes(path, bounded.LARGEST_TEXT))),
+}
+_WRITE: Mapping[str, Callable[[Network, Path], object]] = {
+    ".json": lambda network, path: path.write_text(json.dumps(network) + "\n", encoding="utf-8"),
+    ".npz": _to_npz,
+    ".onnx": _to_onnx,
+}

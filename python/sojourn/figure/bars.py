@@ -9,46 +9,25 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sojourn.figure import panels as panels_of
+from sojourn.figure import style
 from sojourn.figure.names import name_arms
-from sojourn.figure.style import (
-    TALLEST_IN,
-    WIDTHS_IN,
-    Look,
-    OfResults,
-    Width,
-    draw_line,
-    figure,
-    from_zero,
-    legend,
-    log_axis,
-    looks_of,
-    name_y,
-    note,
-    own_times,
-    style,
-    title,
-    wants_log,
-    where,
-    width_for,
-    wrapped,
-)
+from sojourn.figure.style import TALLEST_IN, WIDTHS_IN, Look, OfResults, Width
+from sojourn.frame.cells import axis_of_values
 from sojourn.frame.metrics import Metric, has_queue, left_out, metric_called, overview_metrics, samples_note
 from sojourn.frame.results import Arm, Results
 from sojourn.frame.statistics import CONFIDENCE, Interval, fixed, median_interval
-from sojourn.frame.swept import SHOWN, axis_label, quantity, setting_text, words
+from sojourn.frame.swept import setting_text, words
 
 WIDTH_IN, PANEL_IN, BAR_IN = 5.2, 0.45, 0.24
 
 Panel = tuple[str, int, Sequence[Interval]]
 """A measure: its words with the unit, its decimal places, and a value per arm."""
-MOST_LINES = 24
-"""Most lines in the figures that are drawn by default."""
-MOST_IN_A_PANEL = 8
-"""Most lines in one panel; beyond, there is a panel per combination of the other keys' values."""
+MOST_LINES = 24  # most lines in the figures that are drawn by default
+MOST_IN_A_PANEL = 8  # most lines in one panel; beyond, there is a panel per combination of the other keys' values
 
 
-_WIDEST_IN = 12.5
-"""Most of an overview whose width is not given."""
+_WIDEST_IN = 12.5  # most of an overview whose width is not given
 
 
 def arm_intervals(results: Results, metric: Metric, queue: str) -> list[Interval]:
@@ -71,12 +50,8 @@ def arm_intervals(results: Results, metric: Metric, queue: str) -> list[Interval
 def draw_bars(
     axes: Axes, intervals: Sequence[Interval], look: Sequence[Look], scale: tuple[float, float] | None = None
 ) -> None:
-    """Bars from zero, or from the beginning of their scale.
-
-    Without a scale, if bars from zero would be too small, the axis is logarithmic, with a mark at each value: there the
-    length of a bar means nothing.
-    """
-    is_log = scale is None and wants_log([interval.middle for interval in intervals])
+    """Bars from zero, or from the beginning of their scale; marks on a logarithmic axis if they would be too small."""
+    is_log = scale is None and style.wants_log([interval.middle for interval in intervals])
     for at, (interval, one) in enumerate(zip(intervals, look, strict=True)):
         if math.isnan(interval.middle):
             continue
@@ -91,7 +66,7 @@ def draw_bars(
     if is_log:
         known = [end for one in intervals for end in (one.middle, one.low, one.high) if end > 0.0]
         axes.set_ylim(min(known) / 2, max(known) * 2)
-        log_axis(axes, "y")
+        style.log_axis(axes, "y")
     elif scale is not None:
         axes.set_ylim(*scale)
     elif not any(interval.high > 0.0 for interval in intervals):
@@ -105,38 +80,29 @@ class Bars(OfResults):
     """A metric per arm."""
 
     def bars(self, metric: str = "goodput_bps", queue: str = "down", *, width: Width | None = None) -> Figure:
-        """A metric as bars: medians over the repeats with their 95 % confidence intervals.
-
-        ``metric`` is a column of the results table, or one of a group of flows: ``"movie.rtt_p95_ms"``, or ``"mos"`` if
-        only one group has it.
-        """
+        """A metric, or that of a group, ``"movie.rtt_p95_ms"``, as bars: medians with their 95 % intervals."""
         results = self._results
         shown = metric_called(metric, results)
         arms = results.arms
         intervals = arm_intervals(results, shown, queue)
-        with style():
-            drawn = figure(width_in=width_for(len(arms)), width=width)
+        with style.applied():
+            drawn = style.figure(width_in=style.width_for(len(arms)), width=width)
             axes = drawn.add_subplot()
             draw_bars(axes, intervals, self._looks, shown.declared.scale)
             name_arms([axes], [arm.title for arm in arms], drawn.get_figwidth() - 0.7)
-            name_y(axes, shown.axis_label)
+            style.name_y(axes, shown.axis_label)
             repeated = any(interval.n > 1 for interval in intervals)
             spread = f"median of the repeats, {CONFIDENCE:.0%} confidence interval" if repeated else ""
-            note(
-                axes,
-                where(results, shown, queue),
-                samples_note(results, shown),
-                spread,
-                own_times(results, shown, queue),
-            )
+            whose = style.where(results, shown, queue), samples_note(results, shown)
+            style.note(axes, *whose, spread, style.own_times(results, shown, queue))
             return drawn
 
     def gains(self, headline: str, arms: Sequence[tuple[str, str]], panels: Sequence[Panel]) -> Figure:
         """Arms (label, discipline) beside each other, a panel per measure: its words, decimal places and values."""
-        look = looks_of([discipline for _, discipline in arms])
-        with style():
-            drawn = figure(WIDTH_IN, 0.75 + len(panels) * (PANEL_IN + BAR_IN * len(arms)))
-            drawn.suptitle(wrapped(headline, WIDTH_IN - 0.6), x=0.01, ha="left", fontsize=10)
+        look = style.looks_of([discipline for _, discipline in arms])
+        with style.applied():
+            drawn = style.figure(WIDTH_IN, 0.75 + len(panels) * (PANEL_IN + BAR_IN * len(arms)))
+            drawn.suptitle(style.wrapped(headline, WIDTH_IN - 0.6), x=0.01, ha="left", fontsize=10)
             all_axes = drawn.subplots(len(panels), 1, squeeze=False).ravel()
             for axes, (words, digits, values) in zip(all_axes, panels, strict=True):
                 for index, (one, how) in enumerate(zip(values, look, strict=True)):
@@ -158,37 +124,11 @@ class Bars(OfResults):
             return drawn
 
 
-class _Scale:
-    """The horizontal axis: the values of a swept key, as numbers if all are, else by name."""
-
-    def __init__(self, key: str, keys: Sequence[str], values: Sequence[object]) -> None:
-        numbers = {str(value): quantity(value) for value in values}
-        units = {one.unit for one in numbers.values() if one is not None}
-        self._is_numeric = None not in numbers.values() and len(units) == 1
-        self.label = axis_label(words(keys)[key], units if self._is_numeric else ())
-        self.positions = {text: float(index) for index, text in enumerate(numbers)}
-        for text, one in numbers.items() if self._is_numeric else ():
-            if one is not None:
-                self.positions[text] = one.value / SHOWN.get(one.unit, (1.0, ""))[0]
-
-    def apply(self, axes: Axes, room_in: float) -> None:
-        """Gives axes their scale, or their names."""
-        if not self._is_numeric:
-            name_arms([axes], list(self.positions), room_in)
-        elif wants_log(self.positions.values()) and min(self.positions.values()) > 0.0:
-            log_axis(axes, "x")
-
-
 class Sweep(OfResults):
     """Metrics over swept keys, and beside each other."""
 
     def over(
-        self,
-        key: str,
-        metric: str = "sojourn_p95_ms",
-        queue: str = "down",
-        *,
-        width: Width | None = None,
+        self, key: str, metric: str = "sojourn_p95_ms", queue: str = "down", *, width: Width | None = None
     ) -> Figure:
         """A metric (as for ``bars``) over a swept key, ``"link.rate"``: a line per queue and cell of the other keys."""
         results = self._results
@@ -203,59 +143,56 @@ class Sweep(OfResults):
             rest = setting_text({other: value for other, value in arm.set.items() if other != key})
             panels.setdefault(rest, {}).setdefault(arm.label, []).append((arm, interval))
         if sum(map(len, panels.values())) <= MOST_IN_A_PANEL:
-            together = {
-                ", ".join(filter(None, [label, rest])): line
-                for rest, of in panels.items()
-                for label, line in of.items()
-            }
-            panels = {"": together}
-        scale = _Scale(key, list(swept), [arm.set[key] for arm in results.arms])
+            every = [(label, rest, line) for rest, of in panels.items() for label, line in of.items()]
+            panels = {"": {", ".join(filter(None, [label, rest])): line for label, rest, line in every}}
+        values = {str(arm.set[key]): arm.set[key] for arm in results.arms}
+        across, ranks = axis_of_values(key, words(list(swept))[key], values.values())
+        positions, x_log = panels_of.positions(across)
+        at = dict(zip(values, positions[ranks].tolist(), strict=True))
         disciplines = {name: line[0][0].discipline for of in panels.values() for name, line in of.items()}
-        looks = dict(zip(disciplines, looks_of(list(disciplines.values())), strict=True))
+        looks = dict(zip(disciplines, style.looks_of(list(disciplines.values())), strict=True))
         most = 3 if width != "column" else 1 if len(panels) <= 4 else 2
         columns = min(math.ceil(math.sqrt(len(panels))), most)
         rows = math.ceil(len(panels) / columns)
-        with style():
-            drawn = figure(width=width) if len(panels) == 1 else figure(2.6 * columns, 2.2 * rows + 0.6, width=width)
+        with style.applied():
+            size = () if len(panels) == 1 else (2.6 * columns, 2.2 * rows + 0.6)
+            drawn = style.figure(*size, width=width)
             if len(panels) > 1 and width is not None:
                 drawn.set_size_inches(WIDTHS_IN[width], min(1.9 * rows + 0.6, TALLEST_IN))
-            all_axes = drawn.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
-            for axes, (rest, lines) in zip(all_axes, panels.items(), strict=False):
+            all_axes = style.multiples(drawn, len(panels), columns, sharey=True)
+            for axes, (rest, lines) in zip(all_axes, panels.items(), strict=True):
                 for name, line in lines.items():
-                    rows_of = np.array(
-                        [[scale.positions[str(arm.set[key])], one.low, one.middle, one.high] for arm, one in line]
-                    )
+                    rows_of = np.array([[at[str(arm.set[key])], one.low, one.middle, one.high] for arm, one in line])
                     x, *ends = rows_of[np.argsort(rows_of[:, 0], kind="stable")].T
                     several = any(one.n > 1 for _, one in line)
-                    draw_line(axes, x, ends, looks[name], name, band=several, size=4)
+                    style.draw_line(axes, x, ends, looks[name], name, band=several, size=4)
                 if len(panels) > 1:
-                    title(axes, rest, drawn.get_size_inches()[0] / columns)
-            for axes in all_axes[len(panels) :]:
-                axes.set_visible(False)
-            for axes in all_axes[max(0, len(panels) - columns) : len(panels)]:
-                axes.xaxis.set_tick_params(labelbottom=True)  # the last of its column
+                    style.title(axes, rest, drawn.get_size_inches()[0] / columns)
             first = all_axes[0]
-            scale.apply(first, drawn.get_figwidth() / columns - 0.7)
-            if shown.declared.scale is None and wants_log(interval.middle for interval in intervals):
-                log_axis(first, "y")
+            if across.numbers is None:
+                name_arms([first], across.texts, drawn.get_figwidth() / columns - 0.7)
+            elif x_log:
+                style.log_axis(first, "x")
+            if shown.declared.scale is None and style.wants_log(interval.middle for interval in intervals):
+                style.log_axis(first, "y")
             elif shown.declared.scale is not None:
                 first.set_ylim(*shown.declared.scale)
             else:
-                from_zero(first)
+                style.from_zero(first)
             repeated = any(interval.n > 1 for interval in intervals)
             spread = f"median of the repeats, band: its {CONFIDENCE:.0%} confidence interval" if repeated else ""
-            explained = [where(results, shown, queue), samples_note(results, shown), spread]
-            explained.append(own_times(results, shown, queue))
+            explained = [style.where(results, shown, queue), samples_note(results, shown), spread]
+            explained.append(style.own_times(results, shown, queue))
             if len(panels) == 1:
-                first.set_xlabel(scale.label)
-                name_y(first, shown.axis_label)
-                note(first, *explained)
+                first.set_xlabel(across.axis_label)
+                style.name_y(first, shown.axis_label)
+                style.note(first, *explained)
             else:
                 below = "; ".join(filter(None, explained))
-                below = wrapped(below, drawn.get_size_inches()[0] - 0.3)
-                drawn.supxlabel(f"{scale.label}\n{below}" if below else scale.label, fontsize=9)
+                below = style.wrapped(below, drawn.get_size_inches()[0] - 0.3)
+                drawn.supxlabel(f"{across.axis_label}\n{below}".rstrip("\n"), fontsize=9)
                 drawn.supylabel(shown.axis_label, fontsize=9)
-            legend(drawn, first)
+            style.legend(drawn, first)
             return drawn
 
     def overview(self, metrics: Sequence[str] | None = None, *, width: Width | None = None) -> Figure:
@@ -265,11 +202,8 @@ class Sweep(OfResults):
         scores of calls, load times of pages, completion times of files, rates of video.
         """
         results = self._results
-        shown = (
-            overview_metrics(results)
-            if metrics is None
-            else [(metric_called(name, results), "down") for name in metrics]
-        )
+        shown = overview_metrics(results) if metrics is None else []
+        shown += [(metric_called(name, results), "down") for name in metrics or ()]
         arms = results.arms
         panel_in = max(2.7, min(0.5 * len(arms) + 0.9, 6.0))
         # An upright name takes a tenth of an inch, if its letters are small.
@@ -277,33 +211,27 @@ class Sweep(OfResults):
         columns = min(len(shown), max(1, int(most)), 1 if width == "column" and len(shown) <= 6 else 3)
         rows = math.ceil(len(shown) / columns)
         panel_in = WIDTHS_IN[width] / columns if width is not None else panel_in
-        with style():
-            drawn = figure(columns * panel_in, rows * 2.1 + 0.4)
-            # Names stand below the last panel of a column.
-            all_axes = drawn.subplots(rows, columns, squeeze=False, sharex=True).ravel()
+        with style.applied():
+            drawn = style.figure(columns * panel_in, rows * 2.1 + 0.4)
+            all_axes = style.multiples(drawn, len(shown), columns, sharey=False)
             look = self._looks
-            for axes, (metric, queue) in zip(all_axes, shown, strict=False):
+            for axes, (metric, queue) in zip(all_axes, shown, strict=True):
                 draw_bars(axes, arm_intervals(results, metric, queue), look, metric.declared.scale)
                 if results.has_several_links:
-                    of = where(results, metric, queue)
+                    of = style.where(results, metric, queue)
                     after = f", {of}" if of else ""
                 else:
                     after = "" if metric.group or len(results.directions) == 1 else f" {queue}"
                 unit = "" if metric.declared.scale is not None else metric.axis_label.removeprefix(metric.words)
                 text = f"{metric.words}{after}{unit}"
-                title(axes, "\n".join(filter(None, [text, samples_note(results, metric)])), panel_in)
-            for axes in all_axes[len(shown) :]:
-                axes.set_visible(False)
-            last = list(all_axes[max(0, len(shown) - columns) : len(shown)])
-            for axes in last:
-                axes.xaxis.set_tick_params(labelbottom=True)
+                style.title(axes, "\n".join(filter(None, [text, samples_note(results, metric)])), panel_in)
+            last = all_axes[-columns:]
             name_arms(last, [arm.title for arm in arms], panel_in - 0.7, 1 if rows * columns == len(shown) else 2)
             if width is not None:
                 drawn.set_figheight(min(drawn.get_figheight(), TALLEST_IN))
             notes = [left_out(results)] if metrics is None else []
-            notes += dict.fromkeys(own_times(results, metric, queue) for metric, queue in shown)
+            notes += dict.fromkeys(style.own_times(results, metric, queue) for metric, queue in shown)
             if explained := "; ".join(filter(None, notes)):
-                drawn.supxlabel(
-                    wrapped(explained, drawn.get_size_inches()[0] - 0.3), x=0.01, ha="left", color="#555555", fontsize=8
-                )
+                below = style.wrapped(explained, drawn.get_size_inches()[0] - 0.3)
+                drawn.supxlabel(below, x=0.01, ha="left", color="#555555", fontsize=8)
             return drawn

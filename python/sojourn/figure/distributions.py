@@ -13,42 +13,22 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sojourn.figure import style
 from sojourn.figure.names import name_arms
-from sojourn.figure.style import (
-    COLORS,
-    Look,
-    OfResults,
-    Width,
-    figure,
-    from_zero,
-    legend,
-    log_axis,
-    looks_of,
-    note,
-    of_network,
-    own_times,
-    style,
-    wants_log,
-    way,
-    width_for,
-)
+from sojourn.figure.style import COLORS, Look, OfResults, Width
 from sojourn.frame.metrics import has_queue, metric_called
 from sojourn.frame.results import Arm, Results
 from sojourn.frame.series import histogram, steady_sojourn
 from sojourn.frame.statistics import FloatArray, pooled_curve, quantiles
 
-_WITHIN = 8
-"""Most arms for which a legend fits between the curves."""
+_WITHIN = 8  # most arms for which a legend fits between the curves
 _LEVELS = np.linspace(0.0, 1.0, 1001)
-_FLOOR = 0.02
-"""On a logarithmic axis, the share of packets from which a distribution function is drawn at least."""
+_FLOOR = 0.02  # on a logarithmic axis, the share of packets from which a distribution function is drawn at least
 _SHOWN = 0.999
 """The share up to which a distribution function is drawn: the last thousandth would take most of the axis."""
 
 _LEAST = 1e-6
-"""The least share that is drawn."""
-_LEAST_SPAN = 0.01
-"""The goodput axis spans at least this share of its upper end."""
+_LEAST_SPAN = 0.01  # the goodput axis spans at least this share of its upper end
 _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 181)
 
 
@@ -65,11 +45,7 @@ class Box:
 
 
 def sojourn_curve(arm: Arm, queue: str) -> tuple[FloatArray, FloatArray]:
-    """(sojourn in ms, share of packets at or below it) of all repeats of an arm combined.
-
-    From the packets if all repeats recorded them, otherwise from the runs' histograms, whose buckets are about 1 %
-    wide; for results without histograms, from the quantiles of the summaries.
-    """
+    """(sojourn in ms, share of packets at or below it) of an arm: of its packets, else histograms, else quantiles."""
     runs = [run for run in arm.runs if has_queue(run.summary, queue)]
     recorded = [each for run in runs if (each := steady_sojourn(run, queue)) is not None]
     if recorded and len(recorded) == len(runs):
@@ -101,10 +77,7 @@ def steps(counted: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray,
 
 
 def sojourn_box(arm: Arm, queue: str, whiskers: tuple[float, float]) -> Box | None:
-    """The box of an arm's sojourn times in ms, repeats combined; None if no packet left the queue.
-
-    ``whiskers`` are the percentiles of their ends.
-    """
+    """The box of an arm's sojourn times in ms, repeats combined, with percentiles as ``whiskers``; None without any."""
     values, levels = sojourn_curve(arm, queue)
     if not values.size:
         return None
@@ -167,7 +140,7 @@ class Distributions(OfResults):
         self, curves: Sequence[tuple[FloatArray, FloatArray]], share: str, width: Width | None
     ) -> tuple[Figure, Axes]:
         """A line per arm over the sojourn time."""
-        drawn = figure(width=width)
+        drawn = style.figure(width=width)
         axes = drawn.add_subplot()
         for arm, look, (values, shares) in zip(self._results.arms, self._looks, curves, strict=True):
             axes.plot(values, shares, label=arm.title, color=look.color, linestyle=look.dashes)
@@ -179,60 +152,54 @@ class Distributions(OfResults):
         results = self._results
         queue = self._checked_queue(queue)
         curves = [_up_to(_SHOWN, *sojourn_curve(arm, queue)) for arm in results.arms]
-        with style():
+        with style.applied():
             drawn, axes = self._lines(curves, "share of packets", width)
             axes.set_ylim(0, 1)
             tops = [values[-1] for values, _ in curves if values.size]
-            is_log = wants_log([*tops, *(np.interp(0.5, levels, values) for values, levels in curves if values.size)])
+            middles = [np.interp(0.5, levels, values) for values, levels in curves if values.size]
+            is_log = style.wants_log([*tops, *middles])
             if is_log:
                 starts = [_first(_FLOOR, values, levels) for values, levels in curves if values.size]
                 axes.set_xlim(_floor(starts, tops), max(tops) * 1.05)
-                log_axis(axes, "x")
+                style.log_axis(axes, "x")
             else:
                 axes.set_xlim(left=0)
-            note(axes, way(results, queue))
+            style.note(axes, style.way(results, queue))
             if width is not None or len(results.arms) > _WITHIN or is_log:
-                legend(drawn, axes)
+                style.legend(drawn, axes)
             elif results.arms:
                 axes.legend(loc="lower right")
             return drawn
 
     def tail(self, queue: str = "down", *, width: Width | None = None) -> Figure:
-        """Share of packets that wait longer than a time, one line per arm, repeats combined.
-
-        The vertical axis is logarithmic: p99 is at 0.01, p99.9 at 0.001. A line falls at the longest sojourn time.
-        """
+        """Share of packets that wait longer than a time, one line per arm: p99 is at 0.01, p99.9 at 0.001."""
         results, queue = self._results, self._checked_queue(queue)
         curves = [tail_curve(arm, queue) for arm in results.arms]
-        with style():
+        with style.applied():
             above = [(values, np.maximum(shares, _LEAST)) for values, shares in curves]
             drawn, axes = self._lines(above, "share of packets that wait longer", width)
             least = min((float(shares[shares > _LEAST].min(initial=1.0)) for _, shares in curves), default=1.0)
             axes.set_ylim(10.0 ** np.floor(np.log10(least)), 1.0)
-            log_axis(axes, "y")
+            style.log_axis(axes, "y")
             tops = [float(values[-1]) for values, _ in curves if values.size]
-            if wants_log(tops):
+            if style.wants_log(tops):
                 axes.set_xlim(min(top for top in tops if top > 0.0) / 20, max(tops) * 1.05)
-                log_axis(axes, "x")
+                style.log_axis(axes, "x")
             else:
                 axes.set_xlim(left=0)
-            note(axes, way(results, queue))
-            legend(drawn, axes)
+            style.note(axes, style.way(results, queue))
+            style.legend(drawn, axes)
             return drawn
 
     def box(
-        self,
-        queue: str = "down",
-        *,
-        whiskers: tuple[float, float] = (10, 90),
-        width: Width | None = None,
+        self, queue: str = "down", *, whiskers: tuple[float, float] = (10, 90), width: Width | None = None
     ) -> Figure:
         """Sojourn time per arm: box from p25 to p75, median, mean; ``whiskers`` are percentiles, as (5, 95)."""
         results = self._results
         queue = self._checked_queue(queue)
-        with style():
+        with style.applied():
             arms = results.arms
-            drawn = figure(width_in=width_for(len(arms)), width=width)
+            drawn = style.figure(width_in=style.width_for(len(arms)), width=width)
             axes = drawn.add_subplot()
             boxes = [sojourn_box(arm, queue, whiskers) for arm in arms]
             draw_boxes(axes, list(range(len(arms))), boxes, self._looks, width=0.55)
@@ -240,25 +207,22 @@ class Distributions(OfResults):
             axes.set(ylabel="sojourn time [ms]")
             low, high = whiskers
             meant = f"box: p25–p75, whiskers: p{low:g}, p{high:g}, diamond: mean"
-            note(axes, "\n".join(filter(None, [way(results, queue), meant])))
+            style.note(axes, "\n".join(filter(None, [style.way(results, queue), meant])))
             known = [box for box in boxes if box is not None]
-            if wants_log([value for box in known for value in (box.p50, box.p75)]):
+            if style.wants_log([value for box in known for value in (box.p50, box.p75)]):
                 highs = [max(box.high, box.mean or 0.0) for box in known]
                 lows = [
                     next((value for value in (box.low, box.p25, box.p50, box.p75) if value > 0.0), 0.0) for box in known
                 ]
                 axes.set_ylim(_floor(lows, highs), max(highs) * 1.15)
-                log_axis(axes, "y")
+                style.log_axis(axes, "y")
             else:
-                from_zero(axes)
+                style.from_zero(axes)
             return drawn
 
 
 def points(arm: Arm, queue: str, statistic: str) -> FloatArray:
-    """(delay in ms, goodput in Mbit/s) of every repeat of an arm, shape (repeats, 2), of the flows in its direction.
-
-    The delay is ``statistic`` of the run's sojourn times: ``"mean"`` or a quantile of the summary, ``"p95"``.
-    """
+    """(delay in ms, goodput in Mbit/s) of every repeat: a ``statistic`` of its sojourn times, its flows that way."""
     goodput = metric_called("goodput_bps")
     rows = [
         (float(sojourn[statistic]), goodput.value(run.summary, queue.rpartition("/")[2]) / goodput.declared.per)  # type: ignore[literal-required]
@@ -269,11 +233,7 @@ def points(arm: Arm, queue: str, statistic: str) -> FloatArray:
 
 
 def one_sigma_ellipse(sample: FloatArray) -> FloatArray:
-    """The contour of the normal distribution fitted to points, one standard deviation from its mean.
-
-    Shape (n, 2) in and out. Along each axis the contour reaches as far as the standard deviation of that coordinate
-    (with n - 1 in the denominator).
-    """
+    """The contour of the normal distribution fitted to points, one standard deviation (n - 1) from its mean."""
     lengths, axes = np.linalg.eigh(np.cov(sample, rowvar=False))
     # Rounding can make a zero variance slightly negative.
     radii = np.sqrt(np.maximum(lengths, 0.0))
@@ -301,24 +261,25 @@ def _figure(
 ) -> Figure:
     samples = [(arm, points(arm, queue, statistic)) for arm in results.arms]
     delays = np.concatenate([sample[:, 0] for _, sample in samples]) if samples else np.empty(0)
-    is_log = bool((delays > 0.0).all()) and wants_log(delays)
-    with style():
-        drawn = figure(width=width)
+    is_log = bool((delays > 0.0).all()) and style.wants_log(delays)
+    with style.applied():
+        drawn = style.figure(width=width)
         axes = drawn.add_subplot()
-        for (arm, sample), look in zip(samples, looks_of([arm.discipline for arm in results.arms]), strict=True):
+        for (arm, sample), look in zip(samples, style.looks_of([arm.discipline for arm in results.arms]), strict=True):
             if len(sample):
                 draw(axes, arm, sample, look, is_log)
         if is_log:
-            log_axis(axes, "x")
+            style.log_axis(axes, "x")
         if not is_log and not delays.any():
             axes.set_xlim(0.0, 1.0)
         axes.invert_xaxis()
         widen(axes)
-        of = f" of {of_network(results, queue)}" if results.has_several_links else ""
-        axes.set(xlabel=f"{_words(statistic)} sojourn time [ms], less to the right", ylabel=f"goodput{of} [Mbit/s]")
+        of = f" of {style.of_network(results, queue)}" if results.has_several_links else ""
+        named = {"p50": "median"}.get(statistic, statistic.replace("_", "."))
+        axes.set(xlabel=f"{named} sojourn time [ms], less to the right", ylabel=f"goodput{of} [Mbit/s]")
         flows = queue.rpartition("/")[2]
-        note(axes, way(results, queue), own_times(results, metric_called("goodput_bps"), flows))
-        legend(drawn, axes)
+        style.note(axes, style.way(results, queue), style.own_times(results, metric_called("goodput_bps"), flows))
+        style.legend(drawn, axes)
         return drawn
 
 
@@ -333,10 +294,6 @@ def widen(axes: Axes) -> None:
         axes.set_ylim(low - lacking / 2, high + lacking / 2)
 
 
-def _words(statistic: str) -> str:
-    return {"mean": "mean", "p50": "median"}.get(statistic, statistic.replace("_", "."))
-
-
 class Tradeoff(OfResults):
     """Goodput against delay."""
 
@@ -346,30 +303,19 @@ class Tradeoff(OfResults):
         The delay axis runs backwards: better is up and to the right. ``delay`` is the statistic of a run's sojourn
         times, ``"mean"`` or a quantile like ``"p95"``. Fewer than three repeats give dots without an ellipse.
         """
-        results = self._results
-        queue = self._checked_queue(queue)
-        few = len(results.arms) <= len(COLORS)
+        few = len(self._results.arms) <= len(COLORS)
 
         def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, is_log: bool) -> None:
             mark = "o" if few else look.marker
             draw_ellipse(axes, sample, look.color, mark=mark, label=arm.title, is_log=is_log)
 
-        return _figure(results, queue, delay, draw, width)
+        return _figure(self._results, self._checked_queue(queue), delay, draw, width)
 
     def scatter(self, queue: str = "down", *, delay: str = "p95", width: Width | None = None) -> Figure:
         """Goodput against a percentile of the sojourn time, a mark per run; axes as in ``ellipse``."""
-        results = self._results
-        queue = self._checked_queue(queue)
 
         def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, _is_log: bool) -> None:
-            axes.plot(
-                *sample.T,
-                linestyle="none",
-                marker=look.marker,
-                markersize=5,
-                markerfacecolor=look.color + "77",
-                markeredgecolor=look.color,
-                label=arm.title,
-            )
+            (marks,) = axes.plot(*sample.T, linestyle="none", marker=look.marker, markersize=5, label=arm.title)
+            marks.set(markerfacecolor=look.color + "77", markeredgecolor=look.color)
 
-        return _figure(results, queue, delay, draw, width)
+        return _figure(self._results, self._checked_queue(queue), delay, draw, width)

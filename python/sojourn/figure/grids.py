@@ -17,18 +17,17 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 from matplotlib.tri import Triangulation
 
 from sojourn import _core
-from sojourn.figure import panels
+from sojourn.figure import panels, style
 from sojourn.figure.bars import MOST_LINES
 from sojourn.figure.distributions import widen
 from sojourn.figure.names import name_places
 from sojourn.figure.panels import Panel
-from sojourn.figure.style import COLORS, Look, Width, draw_line, from_zero, log_axis, looks, looks_of, style, wants_log
+from sojourn.figure.style import COLORS, Look, Width
 from sojourn.frame.cells import LABEL, Axis, CellTable
 from sojourn.frame.registry import Measure, short
 from sojourn.frame.statistics import CONFIDENCE, FloatArray, Intervals
 
-_MOST_WRITTEN = 150
-"""Most cells of a panel whose values are written into them."""
+_MOST_WRITTEN = 150  # most cells of a panel whose values are written into them
 _LEVELS = 12
 
 
@@ -102,10 +101,7 @@ def _levels(norm: Normalize) -> FloatArray:
 
 
 def front(cost: FloatArray, gain: FloatArray) -> npt.NDArray[np.int64]:
-    """The indices of the points that no other point dominates, in the order of their cost.
-
-    A point dominates another if it has no more cost and no less gain, and is better in one of them. NaN is on no front.
-    """
+    """The indices of the points that no other dominates, by cost: with no more cost and no less gain, one better."""
     known = np.flatnonzero(np.isfinite(cost) & np.isfinite(gain))
     # By cost, and at the same cost the largest gain first.
     ordered = known[np.lexsort((-gain[known], cost[known]))]
@@ -122,13 +118,13 @@ def front(cost: FloatArray, gain: FloatArray) -> npt.NDArray[np.int64]:
 def _looks(grid: CellTable, each: Axis) -> list[Look]:
     """How the lines are drawn: queues as everywhere, numbers as shades from dark to bright."""
     if each.key == LABEL:
-        return looks_of([grid.discipline(label) for label in each.texts])
+        return style.looks_of([grid.discipline(label) for label in each.texts])
     if each.numbers is None:
-        return looks(len(each.texts))
+        return style.looks(len(each.texts))
     shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.88, len(each.texts)))
     return [
         look._replace(color=matplotlib.colors.to_hex(shade))
-        for look, shade in zip(looks(len(each.texts)), shades, strict=True)
+        for look, shade in zip(style.looks(len(each.texts)), shades, strict=True)
     ]
 
 
@@ -157,7 +153,7 @@ class OfGrid:
         grid, shown, found, medians = self._over(across, up, metric, pool)
         columns, rows = len(across.texts), len(up.texts)
         norm = panels.color_scale(medians.middle)
-        with style():
+        with style.applied():
             size = min(6.0, max(1.9, 0.7 + 0.42 * columns)), min(5.0, max(1.5, 0.6 + 0.26 * rows))
             page = panels.Page(found, size, width, below=across)
             wide_in, height_in = page.drawn.get_size_inches()
@@ -197,7 +193,7 @@ class OfGrid:
         norm = panels.color_scale(medians.middle)
         levels = _levels(norm)
         (xs, x_log), (ys, y_log) = panels.positions(across), panels.positions(up)
-        with style():
+        with style.applied():
             size = (5.2, 3.8) if len(found) == 1 else (2.7, 2.3)
             page = panels.Page(found, size, width)
             for plot, panel in page.each():
@@ -206,9 +202,9 @@ class OfGrid:
                 _draw(plot, at, (x_log, y_log), medians.middle[known], levels, norm)
                 plot.plot(*at, ".", color="black", markersize=2 if known.size < 200 else 1, alpha=0.7, clip_on=False)
                 if x_log:
-                    log_axis(plot, "x")
+                    style.log_axis(plot, "x")
                 if y_log:
-                    log_axis(plot, "y")
+                    style.log_axis(plot, "y")
                 plot.grid(False)
             notes = panels.spread(medians.n, interval=False), panels.pooled_note(grid, whole)
             colors = ScalarMappable(norm, "viridis"), shown.axis_label
@@ -217,12 +213,7 @@ class OfGrid:
             )
 
     def pareto(
-        self,
-        x: str = "sojourn_p95_ms",
-        y: str = "goodput_bps",
-        *,
-        pool: bool = False,
-        width: Width | None = None,
+        self, x: str = "sojourn_p95_ms", y: str = "goodput_bps", *, pool: bool = False, width: Width | None = None
     ) -> Figure:
         """Two metrics against each other: less of ``x`` and more of ``y`` are better.
 
@@ -237,11 +228,11 @@ class OfGrid:
         found = panels.panels(whole, chosen)
         costs, gains = whole.intervals(cost), whole.intervals(gain)
         labels = whole.axes[LABEL]
-        looks = looks_of([whole.discipline(label) for label in labels.texts])
+        looks = style.looks_of([whole.discipline(label) for label in labels.texts])
         known = costs.middle[np.isfinite(costs.middle)]
-        is_log = bool(known.size) and bool((known > 0.0).all()) and wants_log(known.tolist())
+        is_log = bool(known.size) and bool((known > 0.0).all()) and style.wants_log(known.tolist())
         is_dense = len(whole) / len(found) > 60
-        with style():
+        with style.applied():
             size = (5.2, 3.6) if len(found) == 1 else (2.6, 2.1)
             # Goodputs of different links differ by far: each panel has its own scale.
             page = panels.Page(found, size, width, share_y=False)
@@ -267,7 +258,7 @@ class OfGrid:
                         )  # fmt: skip
             for plot in page.plots:
                 if is_log:
-                    log_axis(plot, "x")
+                    style.log_axis(plot, "x")
                 else:
                     plot.xaxis.set_major_locator(MaxNLocator(6 if len(found) == 1 else 3))
                 widen(plot)
@@ -301,7 +292,7 @@ class OfGrid:
         grid, shown, found, medians = self._over(across, each, metric, pool)
         positions, x_log = panels.positions(across)
         known = medians.middle[np.isfinite(medians.middle)]
-        with style():
+        with style.applied():
             size = (5.2, 3.4) if len(found) == 1 else (2.6, 2.1)
             page = panels.Page(found, size, width, below=across)
             texts = panels.legend_texts(each.texts, page.drawn)
@@ -313,16 +304,16 @@ class OfGrid:
                     # Drawn even if there are none: the legend is that of the first panel.
                     ends = [one[members] for one in (medians.low, medians.middle, medians.high)]
                     several = members.size and medians.n[members].max() > 1
-                    draw_line(plot, at, ends, look, text, band=bool(several), size=3.5)
+                    style.draw_line(plot, at, ends, look, text, band=bool(several), size=3.5)
                 if across.numbers is None:
                     name_places(plot, "x", across.texts, page.panel_in - 0.6)
                 elif x_log:
-                    log_axis(plot, "x")
-            if known.size and (known > 0.0).all() and wants_log(known.tolist()):
+                    style.log_axis(plot, "x")
+            if known.size and (known > 0.0).all() and style.wants_log(known.tolist()):
                 for plot in page.plots:
-                    log_axis(plot, "y")
+                    style.log_axis(plot, "y")
             else:
-                from_zero(page.plots[0])
+                style.from_zero(page.plots[0])
             return page.finish(
                 across.axis_label,
                 shown.axis_label,
@@ -353,7 +344,7 @@ def sensitivity(grid: CellTable, shown: Measure, found: Sequence[Indices], width
     several = len(grid.axes[LABEL].texts) > 1
     named = [Panel(one.label if several else "", np.empty(0, dtype=np.int64)) for one in found]
     names = [grid.axes[key].words for key in found[0].keys]
-    with style():
+    with style.applied():
         page = panels.Page(named, (max(2.6, 0.9 + 0.7 * len(names)), 2.4), width)
         for plot, one in zip(page.plots, found, strict=True):
             at = np.arange(len(names), dtype=np.float64)

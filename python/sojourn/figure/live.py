@@ -11,12 +11,11 @@ from matplotlib.animation import FuncAnimation
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from sojourn.figure.style import COLORS, Width, figure, style
+from sojourn.figure import style
+from sojourn.figure.style import COLORS, Width
 
 MOST_FLOWS = len(COLORS)
-"""Flows that are drawn, the first of the file."""
-MOST_FRAMES = 2000
-"""Each is a picture within the page."""
+MOST_FRAMES = 2000  # each is a picture within the page
 
 
 class Animation(FuncAnimation):
@@ -56,8 +55,8 @@ def animation(session: Any, every_s: float, window_s: float | None, fps: float, 
     left = math.ceil((session.end_s - session.now_s) / every_s)
     first = session.observe()
     begin = session.now_s
-    with style():
-        page = figure(width_in=7.2, height_in=6.0, width=width)
+    with style.applied():
+        page = style.figure(width_in=7.2, height_in=6.0, width=width)
         axes = page.subplots(3, 1, sharex=True)
         queues = list(first.queues)
         panels = [

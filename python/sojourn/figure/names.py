@@ -11,13 +11,10 @@ from typing import Literal
 from matplotlib.axes import Axes
 
 LONGEST = 20
-"""Most letters of a value's name."""
-UPRIGHT = 24
-"""Most letters of a line of an arm's upright name, of those with 9 points."""
+UPRIGHT = 24  # most letters of a line of an arm's upright name, of those with 9 points
 # Of a letter and of a line, at the 9 points of a tick's label.
 _LETTER_IN, _LINE_IN = 0.075, 0.16
-_LEAST_IN = 0.1
-"""Room for an upright name in the smallest letters."""
+_LEAST_IN = 0.1  # room for an upright name in the smallest letters
 
 
 def differing(names: Sequence[str]) -> list[str]:
@@ -56,10 +53,7 @@ def name_places(axes: Axes, name: Literal["x", "y"], texts: Sequence[str], room_
 
 
 def name_arms(all_axes: Sequence[Axes], names: Sequence[str], room_in: float, rows: int = 1) -> None:
-    """Names at the positions 0, 1, … of horizontal axes, each ``room_in`` wide; the figure grows by ``rows`` of them.
-
-    Names that are long are reduced to what differs between them.
-    """
+    """Names at 0, 1, … of horizontal axes, each ``room_in`` wide; the figure grows by ``rows`` of them."""
     each_in = room_in / max(1, len(names))
     letters = max(1, int(each_in / _LETTER_IN))
     found = _in_lines(names, letters, 2)

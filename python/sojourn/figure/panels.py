@@ -16,25 +16,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from sojourn import _core
+from sojourn.figure import style
 from sojourn.figure.names import cut
-from sojourn.figure.style import (
-    ABOVE,
-    TALLEST_IN,
-    WIDTHS_IN,
-    Width,
-    figure,
-    legend,
-    plain_number,
-    title,
-    wants_log,
-    wrapped,
-)
+from sojourn.figure.style import TALLEST_IN, WIDTHS_IN, Width
 from sojourn.frame.cells import LABEL, Axis, CellTable
 from sojourn.frame.registry import short
 from sojourn.frame.statistics import CONFIDENCE, FloatArray, coverage_limit
 
 MOST_PANELS = 24
-"""Most panels of a figure; they would be too small to be read."""
 NO_DATA = "#e4e4e4"
 
 
@@ -47,10 +36,7 @@ class Panel:
 
 
 def panels(grid: CellTable, within: Sequence[str]) -> list[Panel]:
-    """The panels of a figure: one per combination of the values of the keys that are not drawn ``within`` a panel.
-
-    Raises ExperimentError if they are too many.
-    """
+    """A panel per combination of the values of the keys not drawn ``within`` one, unless they are too many."""
     keys = [key for key in grid.varying if key not in within]
     if not keys:
         return [Panel("", np.arange(len(grid)))]
@@ -71,10 +57,7 @@ def panels(grid: CellTable, within: Sequence[str]) -> list[Panel]:
 
 
 class Page:
-    """A figure with panels, as wide as their sizes or as the given width.
-
-    It is higher if titles need several lines, or the values of the axis ``below`` need room.
-    """
+    """A figure with panels, as wide as they or as given, higher for long titles and for names on the axis ``below``."""
 
     def __init__(
         self,
@@ -95,23 +78,16 @@ class Page:
         if width is not None:
             scale = WIDTHS_IN[width] / columns / width_in
             width_in, height_in = width_in * scale, min(max(1.6, height_in * min(1.0, scale)), TALLEST_IN / rows)
-        titles = max(wrapped(panel.title, width_in - 0.2).count("\n") for panel in found)
+        titles = max(style.wrapped(panel.title, width_in - 0.2).count("\n") for panel in found)
         names = max(map(len, cut(below.texts)), default=0) if below is not None and below.numbers is None else 0
         room_in = 0.055 * names * (1 if -count % columns == 0 else 2) + 0.15 * titles * rows
-        self.drawn = figure(max(4.2, columns * width_in), max(2.4, rows * height_in) + room_in)
+        self.drawn = style.figure(max(4.2, columns * width_in), max(2.4, rows * height_in) + room_in)
         if width is not None:
             self.drawn.set_size_inches(WIDTHS_IN[width], max(2.3, rows * height_in) + room_in)
             self.drawn.is_fixed = True  # type: ignore[attr-defined]
-        plots = self.drawn.subplots(rows, columns, squeeze=False, sharex=True, sharey=share_y).ravel()
-        for plot in plots[count:]:
-            plot.set_visible(False)
-        # Under a panel that is missing in the last row the one above has the labels.
-        for plot in plots[max(0, count - columns) : count]:
-            plot.tick_params(labelbottom=True)
         self.panels = found
-        self.plots: list[Plot] = list(plots[:count])
+        self.plots = style.multiples(self.drawn, count, columns, sharey=share_y)
         self.panel_in = width_in
-        """The width of a panel."""
 
     def each(self) -> Iterator[tuple[Plot, Panel]]:
         """The panels with their axes."""
@@ -123,29 +99,26 @@ class Page:
         """Adds the titles, the labels of the shared axes, a legend or the colours with their label, and the notes."""
         for plot, panel in self.each():
             if panel.title:
-                title(plot, panel.title, self.panel_in + 0.3)
+                style.title(plot, panel.title, self.panel_in + 0.3)
                 if len(self.plots) > 6:
                     # Half of the time of drawing would go into small ticks.
                     plot.minorticks_off()
         wide_in, high_in = self.drawn.get_size_inches()
-        self.drawn.supxlabel(wrapped(x, wide_in - 0.3), fontsize=9)
-        self.drawn.supylabel(wrapped(y, high_in - 0.9), fontsize=9)
+        self.drawn.supxlabel(style.wrapped(x, wide_in - 0.3), fontsize=9)
+        self.drawn.supylabel(style.wrapped(y, high_in - 0.9), fontsize=9)
         if colors is not None:
             self._color_bar(*colors)
         if has_legend:
-            legend(self.drawn, self.plots[0])
+            style.legend(self.drawn, self.plots[0])
         self._headline("; ".join(filter(None, notes)))
         return self.drawn
 
     def _headline(self, text: str) -> None:
-        """A line above all panels that explains what is drawn, in several lines if it would be wider than the figure.
-
-        It stands below the legend, which must be there already.
-        """
+        """Lines above all panels that explain what is drawn, below the legend, which must be there already."""
         room = max(30, int((self.drawn.get_size_inches()[0] - 0.3) / 0.065))
         above = 0
         for key in self.drawn.legends:
-            if len(key.get_texts()) <= ABOVE:
+            if len(key.get_texts()) <= style.ABOVE:
                 rows = math.ceil(len(key.get_texts()) / key._ncols)  # type: ignore[attr-defined]
                 above = math.ceil((0.17 * rows + 0.08) / 0.135)
         lines = fill(text, room)
@@ -154,7 +127,7 @@ class Page:
 
     def _color_bar(self, mappable: Any, label: str) -> None:
         """The colours with their values, beside all panels."""
-        words = wrapped(label, self.drawn.get_size_inches()[1] - 0.7)
+        words = style.wrapped(label, self.drawn.get_size_inches()[1] - 0.7)
         bar = self.drawn.colorbar(mappable, ax=self.plots, label=words, fraction=0.05, pad=0.02)
         norm = mappable.norm
         if isinstance(norm, LogNorm):
@@ -168,7 +141,7 @@ class Page:
             bar.locator = FixedLocator([0.0, *(10.0**power for power in range(first, last + 1))])
         else:
             bar.locator = MaxNLocator(6)
-        bar.formatter = FuncFormatter(plain_number)
+        bar.formatter = FuncFormatter(style.plain_number)
         bar.update_ticks()
         bar.ax.yaxis.set_minor_formatter(NullFormatter())
         bar.ax.grid(False)
@@ -208,7 +181,7 @@ def color_scale(values: FloatArray) -> Normalize:
         return Normalize(0.0, 1.0)
     if low == high:
         return Normalize(low - abs(low) * 0.05 - 1e-9, high + abs(high) * 0.05 + 1e-9)
-    if low >= 0.0 and wants_log(known.tolist()):
+    if low >= 0.0 and style.wants_log(known.tolist()):
         least = float(known[known > 0.0].min())
         return LogNorm(least, high) if low > 0.0 else AsinhNorm(linear_width=least, vmin=0.0, vmax=high)
     return Normalize(low, high)
@@ -218,7 +191,7 @@ def positions(axis: Axis) -> tuple[FloatArray, bool]:
     """Where the values of a key are on an axis, and whether that is logarithmic: the numbers, or else 0, 1, …."""
     if axis.numbers is None:
         return np.arange(len(axis.texts), dtype=np.float64), False
-    return axis.numbers, bool((axis.numbers > 0.0).all()) and wants_log(axis.numbers.tolist())
+    return axis.numbers, bool((axis.numbers > 0.0).all()) and style.wants_log(axis.numbers.tolist())
 
 
 def legend_texts(texts: Sequence[str], drawn: Figure) -> list[str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from sojourn.figure import filenames
 from sojourn.figure.air import Air
 from sojourn.figure.bars import MOST_LINES, Bars, Sweep
 from sojourn.figure.distributions import Distributions, Tradeoff
@@ -62,9 +61,8 @@ class Plots(Air, Bars, Distributions, Sweep, Timeseries, Tradeoff, WindowsOverTi
         """The overviews: metrics over every swept key or, without a sweep, beside each other."""
         results = self._results
         swept: dict[str, set[str]] = {}
-        for arm in results.arms:
-            for key, value in arm.set.items():
-                swept.setdefault(key, set()).add(str(value))
+        for key, value in ((key, value) for arm in results.arms for key, value in arm.set.items()):
+            swept.setdefault(key, set()).add(str(value))
         called = words(list(swept))
         for key in swept:
             others = len(results.arms) / len(swept[key])
@@ -78,53 +76,48 @@ class Plots(Air, Bars, Distributions, Sweep, Timeseries, Tradeoff, WindowsOverTi
                     partial(self.over, key, metric.name, queue),
                 )
         if not swept and results.arms:
-            yield Drawing(filenames.OVERVIEW, "Delay, goodput and application quality", self.overview)
+            yield Drawing("overview", "Delay, goodput and application quality", self.overview)
 
     def per_arm(self) -> Iterator[Drawing]:
         """The figures with a line, box or mark per arm."""
-        repeats = max((len(arm.runs) for arm in self._results.arms), default=0)
-        recorded = any(run.queue_series() is not None for run in self._results.runs)
+        results = self._results
+        repeats = max((len(arm.runs) for arm in results.arms), default=0)
+        recorded = any(run.queue_series() is not None for run in results.runs)
         band = "; the median of the repeats in a band of their range" if repeats > 1 else ""
+        sigma = "; ellipses are one standard deviation over the repeats" if repeats > 2 else ""
         for link in self._wifi_links()[:1]:
-            yield Drawing(
-                filenames.AIRTIME, "Airtime of Wi-Fi stations, collisions and silence", partial(self.airtime, link)
-            )
+            caption = "Airtime of Wi-Fi stations, collisions and silence"
+            yield Drawing("airtime", caption, partial(self.airtime, link))
             yield from self._of_cell(link)
-        for queue in drawn_queues(self._results):
-            suffix, way = _way(queue)
-            yield Drawing(
-                f"{filenames.CDF}{suffix}", f"Distribution of the sojourn time{way}", partial(self.cdf, queue)
-            )
-            yield Drawing(f"{filenames.BOX}{suffix}", f"Sojourn time by queue{way}", partial(self.box, queue))
-            yield Drawing(
-                f"{filenames.ELLIPSE}{suffix}",
-                f"Goodput against mean sojourn time{way}: better is up and to the right"
-                + ("; ellipses are one standard deviation over the repeats" if repeats > 2 else ""),
-                partial(self.ellipse, queue),
-            )
-            yield Drawing(
-                f"{filenames.SCATTER}{suffix}",
-                f"Goodput against the 95th percentile of the sojourn time{way}, a mark per run",
-                partial(self.scatter, queue),
-            )
+        for queue in drawn_queues(results):
+            end, way = _way(queue)
+            figures: list[tuple[str, str, Callable[..., Figure]]] = [
+                ("sojourn_cdf", "Distribution of the sojourn time{}", self.cdf),
+                ("sojourn_box", "Sojourn time by queue{}", self.box),
+                (
+                    "goodput_delay_ellipse",
+                    f"Goodput against mean sojourn time{{}}: better is up and to the right{sigma}",
+                    self.ellipse,
+                ),
+                (
+                    "goodput_delay_scatter",
+                    "Goodput against the 95th percentile of the sojourn time{}, a mark per run",
+                    self.scatter,
+                ),
+            ]
             if recorded:
-                yield Drawing(
-                    f"{filenames.SOJOURN_SERIES}{suffix}",
-                    f"Mean sojourn time over time{way}{band}",
-                    partial(self.timeseries, queue=queue),
-                )
-        if recorded and any(windows_of(run) for run in self._results.runs[:1]):
+                figures.append(("sojourn_over_time", f"Mean sojourn time over time{{}}{band}", self.timeseries))
+            for name, caption, draw in figures:
+                yield Drawing(f"{name}{end}", caption.format(way), partial(draw, queue=queue))
+        if recorded and any(windows_of(run) for run in results.runs[:1]):
             caption = "Congestion windows over time, the first run of every queue"
-            yield Drawing(filenames.WINDOWS, caption, self.windows)
-        for direction in self._results.directions:
-            suffix, way = _way(direction)
-            yield Drawing(f"{filenames.BARS}{suffix}", f"Goodput by queue{way}", partial(self.bars, queue=direction))
+            yield Drawing("windows_over_time", caption, self.windows)
+        for direction in results.directions:
+            end, way = _way(direction)
+            yield Drawing(f"goodput_bars{end}", f"Goodput by queue{way}", partial(self.bars, queue=direction))
             if recorded:
-                yield Drawing(
-                    f"{filenames.GOODPUT_SERIES}{suffix}",
-                    f"Goodput of all flows over time{way}{band}",
-                    partial(self.goodput, direction=direction),
-                )
+                caption = f"Goodput of all flows over time{way}{band}"
+                yield Drawing(f"goodput_over_time{end}", caption, partial(self.goodput, direction=direction))
 
     def _of_cell(self, link: str) -> Iterator[Drawing]:
         """The figures of the stations of a Wi-Fi link; from what was on the air, if that was recorded."""
@@ -134,17 +127,15 @@ class Plots(Air, Bars, Distributions, Sweep, Timeseries, Tradeoff, WindowsOverTi
         for direction in DIRECTIONS:
             if all(station[direction]["aggregate_frames"] is None for station in stations):
                 continue
-            suffix, way = _way(direction)
+            end, way = _way(direction)
             latency = partial(self.station_latency, link, direction)
-            yield Drawing(f"{filenames.STATION_LATENCY}{suffix}", f"Latency of the stations over Wi-Fi{way}", latency)
+            yield Drawing(f"station_latency{end}", f"Latency of the stations over Wi-Fi{way}", latency)
             if recorded:
-                aggregates = partial(self.aggregates, link, direction)
-                yield Drawing(
-                    f"{filenames.AGGREGATES}{suffix}", f"Frames per transmission, by station{way}", aggregates
-                )
+                frames = partial(self.aggregates, link, direction)
+                yield Drawing(f"aggregates{end}", f"Frames per transmission, by station{way}", frames)
         if recorded:
             caption = "Who waits, sends and collides: 200 ms of the first run of every queue"
-            yield Drawing(filenames.TIMELINE, caption, partial(self.timeline, link))
+            yield Drawing("timeline", caption, partial(self.timeline, link))
 
     def save_all(self, staging: Staging, formats: Sequence[str] = DEFAULT_FORMATS) -> list[Path]:
         """Stages every figure of ``drawings`` in each format; nothing if there are none."""

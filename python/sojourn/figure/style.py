@@ -121,11 +121,7 @@ def looks(count: int) -> list[Look]:
 
 
 def looks_of(disciplines: Sequence[str]) -> list[Look]:
-    """The looks of arms by their disciplines; no two are equal.
-
-    A discipline has its colour of ``COLOR_OF`` or, if another in the figure already has it, the next free one. While
-    there are enough colours every arm has its own; otherwise the arms of a discipline are shades of its colour.
-    """
+    """The looks of arms by their disciplines, no two equal: colours of their own, or shades if there are too few."""
     distinct = list(dict.fromkeys(disciplines))
     colors = _own_colors(distinct)
     if len(disciplines) <= len(COLORS):
@@ -139,7 +135,9 @@ def looks_of(disciplines: Sequence[str]) -> list[Look]:
     for name in disciplines:
         pale = _PALEST * rank[name] / max(1, count[name] - 1)
         own = before[name] + rank[name]
-        look = Look(_paler(colors[name], pale), _DASHES[own % len(_DASHES)], _MARKERS[own % len(_MARKERS)])
+        parts = (int(colors[name][at : at + 2], 16) for at in (1, 3, 5))
+        color = "#" + "".join(f"{round(part + (255 - part) * pale):02X}" for part in parts)
+        look = Look(color, _DASHES[own % len(_DASHES)], _MARKERS[own % len(_MARKERS)])
         found.append(look)
         rank[name] += 1
     return found
@@ -147,22 +145,16 @@ def looks_of(disciplines: Sequence[str]) -> list[Look]:
 
 def _own_colors(disciplines: Sequence[str]) -> dict[str, str]:
     """A colour for each discipline; different ones while there are enough."""
-    wanted = {name: COLOR_OF[name] for name in disciplines if name in COLOR_OF}
     colors: dict[str, str] = {}
-    for name, color in wanted.items():
-        if color not in colors.values():
-            colors[name] = color
+    for name in disciplines:
+        if name in COLOR_OF and COLOR_OF[name] not in colors.values():
+            colors[name] = COLOR_OF[name]
     free = [color for color in COLORS if color not in colors.values()]
     others = cycle(COLORS)
     for name in disciplines:
         if name not in colors:
             colors[name] = free.pop(0) if free else next(others)
     return colors
-
-
-def _paler(color: str, share: float) -> str:
-    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in (red, green, blue))
 
 
 @lru_cache(maxsize=1)
@@ -185,7 +177,7 @@ def drawing_code() -> str:
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def applied() -> Iterator[None]:
     """The common style, for everything drawn or saved in the context."""
     with matplotlib.rc_context({**_RC, "font.family": list(_families())}), _notes_for_warnings():
         yield
@@ -235,7 +227,7 @@ class StyledFigure(Figure):
         engine = self.get_layout_engine()
         # Without a layout engine of its own, matplotlib would give the figure the style's again.
         arranged = matplotlib.rc_context({"figure.constrained_layout.use": False})
-        with style():
+        with applied():
             settle(self)
             with arranged:
                 super().savefig(fname, **{"metadata": _UNDATED.get(kind), **options})
@@ -254,10 +246,7 @@ def content(drawn: Figure, kind: str) -> bytes:
 
 
 def figure(width_in: float = 5.2, height_in: float = 3.4, *, width: Width | None = None, rows: int = 1) -> Figure:
-    """An empty figure for so many rows of axes; ``width`` takes precedence over ``width_in``.
-
-    Raises ValueError if the width is unknown.
-    """
+    """An empty figure for so many rows of axes; ``width`` takes precedence over ``width_in``."""
     if width is None:
         return StyledFigure(figsize=(width_in, height_in))
     if width not in WIDTHS_IN:
@@ -266,6 +255,16 @@ def figure(width_in: float = 5.2, height_in: float = 3.4, *, width: Width | None
     drawn = StyledFigure(figsize=(fixed_in, max(2.3, min(height_in, fixed_in * 0.66 if rows == 1 else TALLEST_IN))))
     drawn.is_fixed = True
     return drawn
+
+
+def multiples(drawn: Figure, count: int, columns: int, *, sharey: bool) -> list[Axes]:
+    """Axes in rows of so many columns, with a common horizontal axis; the last of each column has its labels."""
+    found = drawn.subplots(math.ceil(count / columns), columns, squeeze=False, sharex=True, sharey=sharey).ravel()
+    for axes in found[count:]:
+        axes.set_visible(False)
+    for axes in found[max(0, count - columns) : count]:
+        axes.xaxis.set_tick_params(labelbottom=True)
+    return list(found[:count])
 
 
 def width_for(arms: int) -> float:
@@ -290,10 +289,7 @@ def wrapped(text: str, room_in: float) -> str:
 
 
 def legend(drawn: Figure, axes: Axes) -> None:
-    """A legend above the axes, or to their right if there are many names; the figure grows accordingly.
-
-    Above, names are ordered by row. A figure of a fixed width only grows in height.
-    """
+    """A legend above the axes, by row, or to their right if there are many names; the figure grows accordingly."""
     handles, names = axes.get_legend_handles_labels()
     if not names:
         return
@@ -390,10 +386,7 @@ def plain_number(value: float, _known: int | None = None) -> str:
 
 
 def log_axis(axes: Axes, name: Literal["x", "y"], few: float = 300.0) -> None:
-    """A logarithmic axis with plain numbers: 1, 2, 5, 10 …, or powers of ten if those would be too many.
-
-    They are if the ends of the axis differ by the factor ``few`` or more.
-    """
+    """A logarithmic axis with plain numbers: 1, 2, 5, 10 …, or powers of ten if its ends differ by ``few`` or more."""
     if name == "x":
         axes.set_xscale("log")
     else:
@@ -410,7 +403,7 @@ def settle(drawn: Figure) -> None:
     """Arranges a finished figure, so that saving it in several formats does not do so each time."""
     engine = drawn.get_layout_engine()
     if engine is not None:
-        with style():
+        with applied():
             engine.execute(drawn)
         drawn.set_layout_engine("none")
 
@@ -457,8 +450,5 @@ class OfResults:
         return name
 
     def _wifi_links(self) -> list[str]:
-        """The names of the links that are Wi-Fi."""
-        links: dict[str, None] = {}
-        for run in self._results.runs:
-            links.update((name, None) for name, link in run.summary["links"].items() if "stations" in link)
-        return list(links)
+        links = (one for run in self._results.runs for one in run.summary["links"].items())
+        return list(dict.fromkeys(name for name, link in links if "stations" in link))

@@ -3,45 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from sojourn.figure.style import (
-    COLORS,
-    OfResults,
-    Width,
-    draw_line,
-    figure,
-    from_zero,
-    legend,
-    log_axis,
-    looks_of,
-    note,
-    style,
-    title,
-    wants_log,
-    way,
-    where,
-    wrapped,
-)
+from sojourn.figure import style
+from sojourn.figure.style import COLORS, OfResults, Width
 from sojourn.frame import series
 from sojourn.frame.arrow import numbers
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.results import Arm, Direction, Results, Run
 from sojourn.frame.series import Series
 from sojourn.frame.statistics import FloatArray, mean_interval
-from sojourn.schema import Flow
 
 MOST_FLOWS = len(COLORS)
-"""Flows that are drawn, the first of the file with a window."""
 MOST_PANELS = 6
-"""Arms that are drawn, a panel each."""
-RECOVERY = 3
-"""From this state on lost segments are repaired."""
+RECOVERY = 3  # from this state on lost segments are repaired
 
 
 class NotRecordedError(ValueError):
@@ -65,38 +45,36 @@ def _figure(
 ) -> Figure:
     over_repeats = mean_over_repeats if middle == "mean" else _median_over_repeats
     band = {"mean": "mean, in the band of its 95 % interval", "median": "median, in the band of all repeats"}[middle]
-    with style():
-        drawn = figure(width=width)
+    with style.applied():
+        drawn = style.figure(width=width)
         axes = drawn.add_subplot()
         found = [_aligned(arm, read) for arm in results.arms]
         bands = [over_repeats(values * factor) for _, values in found]
         typical = [float(np.nanmedian(line)) if not np.isnan(line).all() else 0.0 for _, line, _ in bands]
-        is_log = wants_log(typical)
+        is_log = style.wants_log(typical)
         # An interval may end below zero, where no value can be.
-        floor = _floor(typical, bands) if is_log else 0.0
-        looks = looks_of([arm.discipline for arm in results.arms])
+        floor = 0.0
+        if is_log:
+            # A tenth of the least typical value, at most four decades below the top.
+            top = max(float(np.nanmax(high)) for _, _, high in bands if not np.isnan(high).all())
+            floor = max(min(value for value in typical if value > 0.0) / 10, top / 1e4)
+        looks = style.looks_of([arm.discipline for arm in results.arms])
         for arm, look, (t_s, values), band_of in zip(results.arms, looks, found, bands, strict=True):
             ends = [np.maximum(one, floor) for one in band_of]
-            draw_line(axes, t_s, ends, look, arm.title, band=len(values) > 1)
+            style.draw_line(axes, t_s, ends, look, arm.title, band=len(values) > 1)
         axes.set(xlabel="time [s]", ylabel=label)
         below = ""
         if is_log:
             axes.set_ylim(floor, axes.get_ylim()[1])
-            log_axis(axes, "y")
+            style.log_axis(axes, "y")
             if any((line < floor).any() for _, line, _ in bands):
                 below = "at the lower end: that or less"
         else:
-            from_zero(axes)
+            style.from_zero(axes)
         axes.margins(x=0)
-        note(axes, direction, band if any(len(arm.runs) > 1 for arm in results.arms) else "", below, *notes)
-        legend(drawn, axes)
+        style.note(axes, direction, band if any(len(arm.runs) > 1 for arm in results.arms) else "", below, *notes)
+        style.legend(drawn, axes)
         return drawn
-
-
-def _floor(typical: Sequence[float], bands: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> float:
-    """The lower end of a logarithmic axis: a tenth of the least typical value, at most four decades below the top."""
-    top = max(float(np.nanmax(high)) for _, _, high in bands if not np.isnan(high).all())
-    return max(min(value for value in typical if value > 0.0) / 10, top / 1e4)
 
 
 def mean_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -135,33 +113,18 @@ class Timeseries(OfResults):
         ``"median"`` draws the median of the repeats in a band of their range, ``"mean"`` their mean in a band of its
         95 % confidence interval.
         """
-        results = self._results
-        queue = self._checked_queue(queue)
-        return _figure(
-            results,
-            partial(series.sojourn, queue=queue),
-            1.0,
-            "sojourn time [ms]",
-            middle,
-            width,
-            way(results, queue),
-        )
+        results, queue = self._results, self._checked_queue(queue)
+        read = partial(series.sojourn, queue=queue)
+        return _figure(results, read, 1.0, "sojourn time [ms]", middle, width, style.way(results, queue))
 
     def goodput(
         self, middle: Middle = "median", direction: Direction = "down", *, width: Width | None = None
     ) -> Figure:
         """Goodput of all flows together over time; ``middle`` as for ``timeseries``."""
-        results = self._results
-        return _figure(
-            results,
-            partial(series.goodput, direction=direction),
-            1e-6,
-            "goodput [Mbit/s]",
-            middle,
-            width,
-            where(results, metric_called("goodput_bps"), direction),
-            "what waited behind a lost segment counts when that arrives",
-        )
+        results, read = self._results, partial(series.goodput, direction=direction)
+        where = style.where(results, metric_called("goodput_bps"), direction)
+        late = "what waited behind a lost segment counts when that arrives"
+        return _figure(results, read, 1e-6, "goodput [Mbit/s]", middle, width, where, late)
 
 
 class Windows(NamedTuple):
@@ -176,13 +139,7 @@ class Windows(NamedTuple):
 
 
 def windows_of(run: Run) -> list[Windows]:
-    """The congestion state of every flow that has a window, in the order of the file.
-
-    Raises
-    ------
-    NotRecordedError
-        The experiment has no ``[record] series``.
-    """
+    """The congestion state of every flow that has a window, in the order of the file."""
     table = run.flow_series()
     if table is None:
         raise NotRecordedError('no time series was recorded; ask for one with [record] series = "100 ms"')
@@ -196,18 +153,15 @@ def windows_of(run: Run) -> list[Windows]:
             t_s = columns["time_s"][:, number]
             width_s = t_s[1] - t_s[0] if len(t_s) > 1 else 0.0
             ssthresh, pacing, state = (columns.get(name, unknown)[:, number] for name in _COLUMNS[2:])
-            found.append(Windows(_name(run, flow), t_s + width_s, cwnd, ssthresh, pacing / 1e6, state))
+            # A flow's group, with its direction and its number if the group has others.
+            alike = [one for one in flows if one["traffic"] == flow["traffic"]]
+            way = f" {flow['direction']}" if len({one["direction"] for one in alike}) > 1 else ""
+            name = f"{flow['name']}{way}" + (f" {flow['flow'] + 1}" if len(alike) > 1 else "")
+            found.append(Windows(name, t_s + width_s, cwnd, ssthresh, pacing / 1e6, state))
     return found
 
 
 _COLUMNS = ("time_s", "cwnd_segments", "ssthresh_segments", "pacing_bps", "state")
-
-
-def _name(run: Run, flow: Flow) -> str:
-    """A flow's group, with its direction and its number if the group has others."""
-    alike = [one for one in run.summary["flows"] if one["traffic"] == flow["traffic"]]
-    direction = f" {flow['direction']}" if len({one["direction"] for one in alike}) > 1 else ""
-    return f"{flow['name']}{direction}" + (f" {flow['flow'] + 1}" if len(alike) > 1 else "")
 
 
 class WindowsOverTime(OfResults):
@@ -219,9 +173,9 @@ class WindowsOverTime(OfResults):
         arms = results.arms[:MOST_PANELS]
         of_arms = [windows_of(arm.runs[0]) for arm in arms]
         paced = [any(not np.isnan(one.pacing_mbps).all() for one in found) for found in of_arms]
-        with style():
+        with style.applied():
             heights = [share for paces in paced for share in ([1.7, 1.1] if paces else [1.7])]
-            drawn = figure(7.2, 0.8 + sum(heights), width=width, rows=len(heights))
+            drawn = style.figure(7.2, 0.8 + sum(heights), width=width, rows=len(heights))
             ratios = {"height_ratios": heights}
             panels = iter(drawn.subplots(len(heights), 1, sharex=True, squeeze=False, gridspec_kw=ratios)[:, 0])
             for arm, found, paces in zip(arms, of_arms, paced, strict=True):
@@ -233,7 +187,7 @@ class WindowsOverTime(OfResults):
                     axes.plot(one.t_s[repairs], one.cwnd[repairs], "x", color=color, markersize=4)
                 axes.set_ylabel("segments", fontsize=9)
                 if len(arms) > 1:
-                    title(axes, arm.title, float(drawn.get_figwidth()))
+                    style.title(axes, arm.title, float(drawn.get_figwidth()))
                 if paces:
                     below = next(panels)
                     for one, color in zip(found, COLORS, strict=False):
@@ -241,7 +195,7 @@ class WindowsOverTime(OfResults):
                     below.set_ylabel("Mbit/s", fontsize=9)
             for axes in drawn.axes:
                 # A first slow start may end far above all that follows.
-                from_zero(axes)
+                style.from_zero(axes)
                 axes.margins(x=0)
             count = max(map(len, of_arms))
             left_out = [f"the first {MOST_FLOWS} of {count} flows"] if count > MOST_FLOWS else []
@@ -250,7 +204,7 @@ class WindowsOverTime(OfResults):
             )
             words = ["congestion window; dotted: slow start threshold; ×: losses are repaired"]
             words += ["Mbit/s: pacing rate"] if any(paced) else []
-            text = wrapped("; ".join([*words, *left_out]), float(drawn.get_figwidth()))
+            text = style.wrapped("; ".join([*words, *left_out]), float(drawn.get_figwidth()))
             drawn.supxlabel("time [s]\n" + text, fontsize=8)
-            legend(drawn, drawn.axes[0])
+            style.legend(drawn, drawn.axes[0])
             return drawn

@@ -5,7 +5,9 @@ In CSV texts are in quotes, numbers have as many digits as tell them apart, and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,6 @@ from sojourn.frame.later import np, npt, pa
 
 if TYPE_CHECKING:
     from sojourn.frame.results import Run
-
-
-import math
-from decimal import Decimal
 
 RUN_COLUMNS = ["run", "label", "seed"]
 """The first columns of a recorded table of several runs."""
@@ -49,10 +47,7 @@ def values_as_arrow(values: Sequence[Any], kind: pa.DataType | None = None) -> p
 
 
 def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
-    """A column of numbers, without copying it if it is in one piece; null is NaN.
-
-    ``to_numpy`` would load pandas wherever it is installed; it is used only for nulls and flags.
-    """
+    """A column of numbers, if possible without copying it, null as NaN. ``to_numpy`` would load pandas."""
     column = table[name]
     if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         found: npt.NDArray[Any] = column.to_numpy()
@@ -95,10 +90,7 @@ def without_formulas(table: pa.Table) -> pa.Table:
 
 
 def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
-    """The rows under a line of their keys; a row may lack keys of others.
-
-    A text that a spreadsheet would take for a formula gets an apostrophe in front.
-    """
+    """The rows under a line of their keys; a row may lack keys. No text is one that a spreadsheet calculates."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     lines = [",".join(_quoted(name) for name in names)]
     # A column with a fraction in it has no whole numbers.

@@ -18,16 +18,12 @@ from sojourn import _core
 from sojourn.frame.later import pa
 from sojourn.frame.registry import Measure, is_of_queue, measure
 from sojourn.frame.statistics import FloatArray, Intervals, median_intervals, ranges
-from sojourn.frame.swept import SHOWN, Quantity, quantity
+from sojourn.frame.swept import SHOWN, Quantity, phrase, quantity
 
 LABEL = "label"
 """The key of the queues under test."""
-
-
 NONE = "–"
 """The value of a key that the sweep of a run does not have."""
-
-
 _NO_FIGURES = ("index", "seed", "file_row_number")
 
 
@@ -37,7 +33,6 @@ class Axis:
 
     key: str
     texts: tuple[str, ...]
-    """The values as written."""
     numbers: FloatArray | None
     """The values in ``unit``; None if some are no numbers."""
     unit: str
@@ -65,7 +60,6 @@ class CellTable(ABC):
     """Runs in cells, from which figures and pages are made. Where the runs are is up to a subclass."""
 
     is_pooled = False
-    """Whether cells combine runs of several settings."""
     axes: dict[str, Axis]
     """The queues and the swept keys."""
     codes: npt.NDArray[np.int64]
@@ -73,13 +67,9 @@ class CellTable(ABC):
     _of_rows: npt.NDArray[np.int64]
     """The same of each run."""
     _cell_of: npt.NDArray[np.int64]
-    """The cell of each run."""
     _columns: dict[str, str]
-    """The columns of the runs, with their types in SQL."""
     _links: list[str]
-    """The links of the runs, if they are named."""
     _disciplines: dict[str, str]
-    """The discipline of each queue."""
 
     @property
     @abstractmethod
@@ -160,11 +150,7 @@ class CellTable(ABC):
         return measure(name)
 
     def intervals(self, shown: Measure) -> Intervals:
-        """The median of a metric in each cell with its 95 % confidence interval, in the unit people see.
-
-        Where runs of several settings are combined, the interval is the range of their values: they are not a sample of
-        one quantity, whose median could be estimated.
-        """
+        """The median in each cell with its 95 % interval, or its range if cells are pooled: those are no sample."""
         values = self._numbers(shown.name) / shown.per
         known = np.where(np.isfinite(values), values, np.nan)
         found = median_intervals(known, self._cell_of, len(self))
@@ -185,15 +171,9 @@ class CellTable(ABC):
         texts = {key: self.axes[key].texts[self.indices(key)[cell]] for key in keys}
         return ", ".join(
             # A line of a title ends after a comma.
-            text if key == LABEL else _phrase(self.axes[key].words, text).replace(" ", "\N{NO-BREAK SPACE}")
+            text if key == LABEL else phrase(self.axes[key].words, text).replace(" ", "\N{NO-BREAK SPACE}")
             for key, text in texts.items()
         )
-
-
-def _phrase(name: str, text: str) -> str:
-    if text in ("True", "False"):
-        return name if text == "True" else f"no {name}"
-    return f"{text} flow{'' if text == '1' else 's'}" if name == "flows" else f"{name} {text}"
 
 
 def axis_of(key: str, name: str, column: pa.ChunkedArray) -> tuple[Axis, npt.NDArray[np.int64]]:
@@ -201,22 +181,27 @@ def axis_of(key: str, name: str, column: pa.ChunkedArray) -> tuple[Axis, npt.NDA
     coded = column.combine_chunks().dictionary_encode()
     # Null is a value, too.
     indices = coded.indices.fill_null(len(coded.dictionary)).to_numpy().astype(np.int64)
-    texts = [_text(value) for value in coded.dictionary.to_pylist()] + [NONE]
-    used = [index for index in range(len(texts)) if index < len(texts) - 1 or coded.null_count]
-    found = [None if key in (LABEL, "experiment") else quantity(texts[index]) for index in used]
+    axis, ranks = axis_of_values(key, name, coded.dictionary.to_pylist() + ([NONE] if coded.null_count else []))
+    return axis, ranks[indices]
+
+
+def axis_of_values(key: str, name: str, values: Iterable[object]) -> tuple[Axis, npt.NDArray[np.int64]]:
+    """An axis from different values, and the index in it of each."""
+    texts = list(map(_text, values))
+    found = [None if key in (LABEL, "experiment") else quantity(text) for text in texts]
     known = [one for one in found if one is not None]
     if len(known) < len(found) or len({one.unit for one in known}) > 1:
-        return Axis(key, tuple(texts[index] for index in used), None, "", name), indices
+        return Axis(key, tuple(texts), None, "", name), np.arange(len(texts))
     # The same value may be written in two ways: the first is shown.
     first: dict[Quantity, str] = {}
-    for one, index in zip(known, used, strict=True):
-        first.setdefault(one, texts[index])
+    for one, text in zip(known, texts, strict=True):
+        first.setdefault(one, text)
     ordered = sorted(first)
-    rank = {one: index for index, one in enumerate(ordered)}
-    ranks = np.array([rank[one] for one in known])
     per, unit = SHOWN.get(known[0].unit, (1.0, ""))
     numbers = np.array([one.value / per for one in ordered])
-    return Axis(key, tuple(first[one] for one in ordered), numbers, unit, name), ranks[indices]
+    axis = Axis(key, tuple(first[one] for one in ordered), numbers, unit, name)
+    rank = {one: index for index, one in enumerate(ordered)}
+    return axis, np.array([rank[one] for one in known])
 
 
 def _text(value: object) -> str:

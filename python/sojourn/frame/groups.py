@@ -32,12 +32,7 @@ def totals_of(run: Run) -> dict[tuple[int, str], str]:
 
 
 CODE_POINTS = {
-    0: "BE",
-    1: "LE",
-    8: "BK",
-    44: "VA",
-    45: "NQB",
-    46: "EF",
+    **{0: "BE", 1: "LE", 8: "BK", 44: "VA", 45: "NQB", 46: "EF"},
     **{8 * precedence: f"CS{precedence}" for precedence in range(2, 8)},
     **{8 * kind + 2 * drop: f"AF{kind}{drop}" for kind in range(1, 5) for drop in range(1, 4)},
 }

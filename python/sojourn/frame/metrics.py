@@ -190,10 +190,8 @@ def samples_note(results: Results, metric: Metric) -> str:
     return f"of {low if low == high else f'{low} to {high}'} {counter.declared.heading} a run"
 
 
-MOST_QUEUES = 4
-"""Most queues of a network in an overview, and with figures of their own."""
-MOST_ROUTES = 6
-"""Most groups of flows whose delay over their route is in an overview of a network."""
+MOST_QUEUES = 4  # most queues of a network in an overview, and with figures of their own
+MOST_ROUTES = 6  # most groups of flows whose delay over their route is in an overview of a network
 
 
 def drawn_queues(results: Results) -> tuple[str, ...]:
@@ -218,13 +216,13 @@ def _largest(of: Mapping[str, Metric], results: Results, most: int) -> tuple[str
 
 
 def overview_metrics(results: Results) -> list[tuple[Metric, str]]:
-    """The metrics of an overview, each with its queue: delay and goodput each way, application quality.
-
-    With several links: the delay of the queues of ``drawn_queues``, and the delays of groups over their whole route.
-    """
+    """The metrics of an overview, each with its queue: delay and goodput each way, application quality."""
     delay, goodput = metric_called("sojourn_p95_ms"), metric_called("goodput_bps")
     of_groups = group_metrics(results)
-    felt = _felt(of_groups)
+    # Application quality; of bulk transfers Quality of Outcome only if there are no others.
+    of_use = {metric.group for metric in of_groups if metric.declared.name in (*_FELT, "one_way_p95_ms")}
+    kinds = {metric.group: (*_FELT, *(["qoo"] if metric.group in of_use or not of_use else [])) for metric in of_groups}
+    felt = [metric for metric in of_groups if metric.declared.name in kinds[metric.group]]
     if results.has_several_links:
         ways = {flow["direction"] for run in results.runs for flow in run.summary["flows"] if flow["kind"] != "ping"}
         known = [(delay, queue) for queue in drawn_queues(results)]
@@ -239,18 +237,7 @@ def overview_metrics(results: Results) -> list[tuple[Metric, str]]:
     ]
 
 
-def _felt(of_groups: Sequence[Metric]) -> list[Metric]:
-    """The application quality in an overview; of bulk transfers Quality of Outcome only if there are no others."""
-    of_use = {metric.group for metric in of_groups if metric.declared.name in (*_FELT, "one_way_p95_ms")}
-    return [
-        metric
-        for metric in of_groups
-        if metric.declared.name in _FELT or (metric.declared.name == "qoo" and (metric.group in of_use or not of_use))
-    ]
-
-
 _FELT = ("mos", "page_load_p50_ms", "completion_p50_ms", "video_rate_bps")
-"""What users of applications feel."""
 
 
 def _of_routes(results: Results, of_groups: Sequence[Metric]) -> list[Metric]:

@@ -34,31 +34,24 @@ class Difference:
 
 
 def differences(results: Results, baseline: str, metrics: Sequence[Metric]) -> list[Difference]:
-    """Every other arm compared with the arm labelled ``baseline`` in the same cell of the sweep.
-
-    Raises ExperimentError if no arm has this label.
-    """
+    """Every other arm compared with the arm labelled ``baseline`` in the same cell of the sweep."""
     check_baseline(baseline, [arm.label for arm in results.arms])
-    bases = {_cell(arm): arm for arm in results.arms if arm.label == baseline}
+    bases = {json.dumps(arm.set): arm for arm in results.arms if arm.label == baseline}
     return [
         Difference(arm, queue, metric, _interval(arm, base, queue, metric))
         for arm in results.arms
-        if arm.label != baseline and (base := bases.get(_cell(arm))) is not None
+        if arm.label != baseline and (base := bases.get(json.dumps(arm.set))) is not None
         for queue in results.queues
         if has_queue(arm.runs[0].summary, queue)
         for metric in metrics
         if not metric.group or queue == results.queues[0]
         # An inner queue of another discipline is another one, even if it has the same name.
-        if not metric.owner.startswith("queue.") or _discipline(arm) == _discipline(base)
+        if not metric.owner.startswith("queue.") or arm.discipline == base.discipline
     ]
 
 
 def difference_rows(results: Results, baseline: str) -> list[dict[str, object]]:
-    """``differences`` of all metrics as rows of differences.csv; units are in the metrics' names.
-
-    A metric of a group or of the whole run has one row, without link and direction. An interval of fewer than two seeds
-    is empty.
-    """
+    """``differences`` of all metrics as rows of differences.csv; one of a group or run has no link and direction."""
     rows: list[dict[str, object]] = []
     for one in differences(results, baseline, columns(results)):
         again = one.metric.is_of_run and one.queue != results.queues[0]
@@ -81,14 +74,6 @@ def check_baseline(baseline: str, labels: Sequence[str]) -> None:
     if baseline not in labels:
         known = ", ".join(dict.fromkeys(labels))
         raise ExperimentError(f'baseline: got "{baseline}"; must be the label of a queue: {known}')
-
-
-def _discipline(arm: Arm) -> str:
-    return arm.runs[0].summary["queue"]
-
-
-def _cell(arm: Arm) -> str:
-    return json.dumps(arm.set)
 
 
 def _interval(arm: Arm, base: Arm, queue: str, metric: Metric) -> Interval:

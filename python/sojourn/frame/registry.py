@@ -27,15 +27,10 @@ class Declared(msgspec.Struct, frozen=True, dict=True):
     """The keys of the element that it is the sum of, dotted."""
     head: str
     unit: str
-    """The unit that people see; empty for a bare number."""
     per: float
-    """The size of ``unit`` in the summary's unit."""
     digits: int
-    """Decimal places in a table."""
     words: str
-    """Its description, for an axis."""
     of_application: bool
-    """True if a user of the application perceives it."""
     scale: tuple[float, float] | None
     """The ends of its scale, if that does not begin at zero."""
     counted_by: str | None
@@ -71,7 +66,6 @@ class Unit(msgspec.Struct, frozen=True):
     ending: str
     unit: str
     shown: str
-    """The unit that people see; empty for a bare number."""
     per: float
     """The size of ``shown`` in ``unit``."""
 
@@ -88,24 +82,20 @@ def _number(element: Any, path: Sequence[str]) -> float:
 
 
 @cache
-def _units() -> tuple[Unit, ...]:
-    return msgspec.json.decode(_core.units_json(), type=tuple[Unit, ...])
+def _decoded() -> tuple[tuple[Unit, ...], tuple[Declared, ...]]:
+    units = msgspec.json.decode(_core.units_json(), type=tuple[Unit, ...])
+    return units, msgspec.json.decode(_core.metrics_json(), type=tuple[Declared, ...])
 
 
 def unit_of(name: str) -> Unit:
     """The unit of a key or of a metric's name; a bare number if its ending says none."""
-    return next((unit for unit in _units() if name.endswith(unit.ending)), Unit("", "", "", 1.0))
-
-
-@cache
-def _all() -> tuple[Declared, ...]:
-    return msgspec.json.decode(_core.metrics_json(), type=tuple[Declared, ...])
+    return next((unit for unit in _decoded()[0] if name.endswith(unit.ending)), Unit("", "", "", 1.0))
 
 
 @cache
 def declared(*over: Over) -> tuple[Declared, ...]:
     """The metrics of these elements, in the order of tables."""
-    return tuple(metric for metric in _all() if metric.over in over)
+    return tuple(metric for metric in _decoded()[1] if metric.over in over)
 
 
 @dataclass(frozen=True)
@@ -129,7 +119,11 @@ def measure(name: str) -> Measure:
     """The measure of a column; what this version does not know is named as its column."""
     owner, _, stem = name.rpartition(".")
     whose = owner.partition(".")[2] if owner.startswith(("queue.", "station.")) else owner
-    for kind in _kinds(owner):
+    inner: dict[str, Over] = {"queue": "inner_queue", "station": "station"}
+    first = inner.get(owner.partition(".")[0]) if "." in owner else None
+    # A group of flows may be called as an inner queue is.
+    kinds: list[tuple[Over, ...]] = [("group",)] if first is None else [(first,), ("group",)]
+    for kind in kinds if owner else [("run", "direction", "queue")]:
         found = next((metric for metric in declared(*kind) if metric.name == stem), None)
         if found is not None:
             words = f"{whose if kind != ('group',) else owner}: {found.words}" if owner else found.words
@@ -145,15 +139,6 @@ def is_of_queue(name: str) -> bool:
     owner, _, stem = name.rpartition(".")
     of_queues = {metric.name for metric in declared("queue", "direction")}
     return stem in of_queues if not owner else owner.startswith("queue.")
-
-
-def _kinds(owner: str) -> list[tuple[Over, ...]]:
-    """The elements that a column's first part may name: a group of flows may be called as an inner queue is."""
-    if not owner:
-        return [("run", "direction", "queue")]
-    inner: dict[str, Over] = {"queue": "inner_queue", "station": "station"}
-    first = inner.get(owner.partition(".")[0]) if "." in owner else None
-    return [("group",)] if first is None else [(first,), ("group",)]
 
 
 def short(value: float) -> str:

@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 Direction = Literal["down", "up"]
 TableName = Literal["packets", "queue_series", "flow_series", "rtts", "medium", "histogram"]
 Recorded = TableName | Literal["completions"]
-
-
 RECORDED: tuple[Recorded, ...] = (*get_args(TableName), "completions")
-"""All recorded tables."""
 
 IF_ASKED_FOR = frozenset({"packets", "queue_series", "flow_series", "rtts", "medium"})
 """Tables that exist only if the experiment records them."""
@@ -47,7 +44,6 @@ class Run:
     summary: schema.Run
     """The run's element of ``runs`` in summary.json."""
     read_table: Callable[[Recorded], pa.Table | None]
-    """Returns its recorded tables."""
     read_files: Callable[[], dict[str, bytes]] = dict
     """Returns its capture and qlogs, by their names in a folder, where ``*`` stands for the run."""
 
@@ -98,10 +94,7 @@ class Run:
         return self.read_table("medium")
 
     def histogram(self) -> pa.Table | None:
-        """Sojourn times after the warm-up: a row per direction and non-empty bucket, ``sojourn_ms`` its upper edge.
-
-        None if the results lack their file.
-        """
+        """Sojourn times after the warm-up: a row per direction and non-empty bucket, ``sojourn_ms`` its upper edge."""
         return self.read_table("histogram")
 
 
@@ -110,8 +103,8 @@ class Arm:
     """The repeats of one queue in one cell of the sweep."""
 
     label: str
-    set: dict[str, object]
-    """The swept keys and their values in this cell."""
+    set: dict[str, Any]
+    """The swept keys, or a study's axes, and their values in this cell."""
     runs: tuple[Run, ...]
 
     @property
@@ -128,6 +121,14 @@ class Arm:
     def discipline(self) -> str:
         """The name of its queue discipline."""
         return self.runs[0].summary["queue"]
+
+
+def arms_of(runs: Sequence[Run], named: Callable[[Run], tuple[str, dict[str, Any]]]) -> list[Arm]:
+    """The arms of runs, in their order; ``named`` returns a run's label and its values of the swept keys."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(json.dumps(named(run)), []).append(run)
+    return [Arm(*named(of[0]), tuple(of)) for of in groups.values()]
 
 
 class Results:
@@ -177,10 +178,7 @@ class Results:
     @cached_property
     def arms(self) -> tuple[Arm, ...]:
         """The runs grouped by queue and cell of the sweep, in the order of the file."""
-        groups: dict[str, list[Run]] = {}
-        for run in self.runs:
-            groups.setdefault(json.dumps([run.summary["set"], run.label]), []).append(run)
-        return tuple(Arm(runs[0].label, runs[0].summary["set"], tuple(runs)) for runs in groups.values())
+        return tuple(arms_of(self.runs, lambda run: (run.label, run.summary["set"])))
 
     def by_cell(self) -> dict[str, Results]:
         """The results of each cell of the sweep, by its swept values: ``link.rate 10 Mbit/s``; one without a sweep."""
@@ -221,14 +219,8 @@ class Results:
         """The difference of every other queue from the one labelled ``baseline``, on the same seeds.
 
         ``metrics`` are names as for ``plot.bars``, also of groups of flows: ``["sojourn_p95_ms", "mos"]``; by default
-        the columns of the table.
-
-        Raises
-        ------
-        ExperimentError
-            No queue has this label.
-        ValueError
-            There is no such metric.
+        the columns of the table. Raises ExperimentError if no queue has this label, ValueError if there is no such
+        metric.
         """
         return self._tables.paired(baseline, metrics)
 
@@ -265,12 +257,7 @@ class Results:
         """Medians over the repeats with their 95 % intervals: a row per arm, case, cell, queue and metric.
 
         A metric of a group or of the whole run has one row, without a direction. ``metrics``: by default every column
-        of ``to_arrow``. The frame has ``to_pandas()`` and ``to_polars()``.
-
-        Raises
-        ------
-        ValueError
-            There is no such metric.
+        of ``to_arrow``; ValueError if there is no such metric. The frame has ``to_pandas()`` and ``to_polars()``.
         """
         names = [metrics] if isinstance(metrics, str) else metrics
         chosen = self._columns if names is None else [metric_called(name, self) for name in names]
@@ -323,10 +310,7 @@ class Results:
         return self.recorded("histogram")
 
     def recorded(self, name: TableName) -> pa.Table | None:
-        """A recorded table of all runs; None if it was not recorded. Columns are not copied.
-
-        A column that only some runs have, such as the state of one discipline, is null for the others.
-        """
+        """A recorded table of all runs, None if it was not recorded; null where only other runs have a column."""
         tables = [(index, run, run.read_table(name)) for index, run in enumerate(self.runs)]
         parts = [with_run_columns(table, index, run) for index, run, table in tables if table is not None]
         return pa.concat_tables(parts, promote_options="default") if parts else None
@@ -352,20 +336,9 @@ class Results:
     def save(self, directory: str | Path, *, plots: bool = True, formats: Sequence[str] = ("png",)) -> list[Path]:
         """Writes summary.json, summary.csv, experiment.json, recorded tables and plots in ``formats``: png, svg, pdf.
 
-        All files appear together under their final names, or none does. Files of earlier results that are not written
-        again are removed, unless they were changed since.
-
-        Returns
-        -------
-        list of Path
-            The files written.
-
-        Raises
-        ------
-        OSError
-            The directory cannot be written to, or the disk is full.
-        OutputError
-            A file of the user's, or one that was changed since Sojourn wrote it, would be replaced.
+        Returns the files. All appear together under their final names, or none does. Files of earlier results that are
+        not written again are removed, unless they were changed since. Raises OSError if the directory cannot be written
+        to, OutputError if a file of the user's, or one changed since Sojourn wrote it, would be replaced.
         """
         from sojourn.store.folder import save
 

@@ -34,7 +34,6 @@ class Series(NamedTuple):
     """Values over time."""
 
     t_s: FloatArray
-    """The time of each value, in simulated seconds."""
     value: FloatArray
 
 
@@ -56,10 +55,7 @@ def goodput(run: Run, direction: Direction = "down", *, traffic: int | None = No
 
 
 def received(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
-    """Total payload in bytes received by all flows until each bin's end, at the middle of the bin.
-
-    Arguments and None as for ``goodput``.
-    """
+    """Total payload in bytes received until each bin's end, at the middle of the bin; as ``goodput``."""
     found = goodput(run, direction, traffic=traffic)
     if found is None or found.t_s.size < 2:
         return found
@@ -67,10 +63,7 @@ def received(run: Run, direction: Direction = "down", *, traffic: int | None = N
 
 
 def rtt(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
-    """Round-trip time in ms within each bin: the mean over the flows that measured one; NaN if none did.
-
-    Arguments and None as for ``goodput``.
-    """
+    """Round-trip time in ms within each bin: the mean over the flows that measured one, else NaN; as ``goodput``."""
     found = _flows(run, "rtt_ms", direction, traffic)
     if found is None:
         return None
@@ -81,10 +74,7 @@ def rtt(run: Run, direction: Direction = "down", *, traffic: int | None = None) 
 
 
 def round_trips(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> Series | None:
-    """Every recorded round-trip time in ms, flow by flow, at the time of its end.
-
-    Arguments as for ``goodput``. None if round-trip times were not recorded.
-    """
+    """Every recorded round-trip time in ms, flow by flow, at the time of its end; as ``goodput``."""
     table = run.rtts()
     if table is None:
         return None
@@ -93,10 +83,7 @@ def round_trips(run: Run, direction: Direction = "down", *, traffic: int | None 
 
 
 def downloads(run: Run, direction: Direction = "down", *, traffic: int | None = None) -> FloatArray:
-    """The time in ms of each file or response completed after the warm-up; arguments as for ``goodput``.
-
-    Empty for runs read from a directory, which does not contain individual completions.
-    """
+    """The time in ms of each file or response completed after the warm-up; none for runs read from a directory."""
     table = run.read_table("completions")
     if table is None:
         return np.empty(0)
@@ -122,18 +109,12 @@ def _wanted(run: Run, direction: Direction, traffic: int | None) -> npt.NDArray[
 
 
 def sojourn(run: Run, queue: str = "down") -> Series | None:
-    """Mean sojourn time in ms of the packets that left the queue in each bin; NaN for a bin without any.
-
-    None if no series was recorded.
-    """
+    """Mean sojourn time in ms of the packets that left the queue in each bin, NaN for none; None without series."""
     return queue_column(run, "sojourn_mean_ms", queue)
 
 
 def queue_column(run: Run, column: str, queue: str = "down") -> Series | None:
-    """A column of the queue's series, at the middle of each bin.
-
-    None if no series was recorded, or the discipline has no such column.
-    """
+    """A column of the queue's series, at the middle of each bin; None if that was not recorded."""
     table = run.queue_series()
     if table is None or column not in table.column_names:
         return None
@@ -152,10 +133,7 @@ def passages(run: Run, queue: str = "down") -> Passages | None:
 
 
 def delay_at_drops(run: Run, queue: str = "down") -> Series | None:
-    """The queueing delay in ms at each drop: that of the next packet to enter.
-
-    For queues served in order of arrival. None if packets were not recorded.
-    """
+    """The delay in ms at each drop, that of the next packet to enter a FIFO; None without recorded packets."""
     rows, table = _delivered(run, queue), run.packets()
     if rows is None or table is None:
         return None
@@ -169,10 +147,7 @@ def delay_at_drops(run: Run, queue: str = "down") -> Series | None:
 
 
 def flow_sojourn(run: Run, flow: int) -> Series | None:
-    """Sojourn time in ms of every data packet of one flow, by departure; None if packets were not recorded.
-
-    ``flow`` counts all flows of the experiment, from 0.
-    """
+    """Sojourn time in ms of every data packet of a flow, by departure; None if packets were not recorded."""
     rows = _delivered(run, "down")
     if rows is None:
         return None
@@ -181,10 +156,7 @@ def flow_sojourn(run: Run, flow: int) -> Series | None:
 
 
 def steady_sojourn(run: Run, queue: str, *, traffic: int | None = None) -> FloatArray | None:
-    """Sojourn times in ms of all packets that left after the warm-up; None if packets were not recorded.
-
-    With ``traffic``, only of the data of that ``[[traffic]]`` entry.
-    """
+    """Sojourn times in ms of all packets, or a ``traffic``'s data, after the warm-up; None without recorded packets."""
     rows = _delivered(run, queue)
     if rows is None:
         return None
@@ -200,10 +172,7 @@ def steady_sojourn(run: Run, queue: str, *, traffic: int | None = None) -> Float
 
 
 def histogram(run: Run, queue: str) -> tuple[FloatArray, FloatArray] | None:
-    """(upper edges in ms, packets at or below each) of the sojourn times after the warm-up.
-
-    None if the results lack their file of histograms.
-    """
+    """(upper edges in ms, packets at or below each) of the sojourn times after the warm-up; None without histograms."""
     table = run.histogram()
     if table is None:
         return None
@@ -250,7 +219,6 @@ class Transmissions:
     """Transmissions of a cell, in the order in which they ended."""
 
     stations: tuple[str, ...]
-    """The names of the cell's stations."""
     sender: npt.NDArray[np.int64]
     """0: the access point; from 1 on, the stations."""
     station: npt.NDArray[np.int64]
@@ -261,7 +229,6 @@ class Transmissions:
     """When its sender began to contend for the medium."""
     start_s: npt.NDArray[np.float64]
     end_s: npt.NDArray[np.float64]
-    """The end of the answer."""
 
     def of_sender(self, name: str) -> Transmissions:
         """Those of ``ACCESS_POINT`` or of a station."""

@@ -21,12 +21,9 @@ FloatArray: TypeAlias = "npt.NDArray[np.float64]"
 
 CONFIDENCE = 0.95
 _RESAMPLES = 10_000
-_AT_ONCE = 20_000_000
-"""Most numbers in memory while the intervals of some cells are determined."""
-_LARGEST = 1e15
-"""From here on no number of a result has decimal places."""
-_LARGE = 2500
-"""Pairs above which the distribution of the rank sum is taken as normal."""
+_AT_ONCE = 20_000_000  # most numbers in memory while the intervals of some cells are determined
+_LARGEST = 1e15  # from here on no number of a result has decimal places
+_LARGE = 2500  # pairs above which the distribution of the rank sum is taken as normal
 
 
 @dataclass(frozen=True)
@@ -50,10 +47,7 @@ def or_none(value: float) -> float | None:
 
 @lru_cache(maxsize=64)
 def median_pairs(n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The indices of the two of ``n`` sorted values whose mean is a bootstrap resample's median; how often each occurs.
-
-    They do not depend on the values, so the resamples are drawn once per number of values.
-    """
+    """The indices of the two of ``n`` sorted values whose mean is a resample's median, and how often each occurs."""
     if n == 1:
         one = np.zeros(1, dtype=np.int64)
         return one, one, one + 2
@@ -95,10 +89,7 @@ class Intervals:
 
 
 def median_intervals(values: FloatArray, cell_of: npt.NDArray[np.int64], cells: int) -> Intervals:
-    """The intervals of ``median_interval`` for very many cells at once.
-
-    ``cell_of`` names the cell of each value. NaN values are ignored.
-    """
+    """``median_interval`` for very many cells at once; ``cell_of`` names the cell of each value."""
     known = ~np.isnan(values)
     values, cell_of = values[known], cell_of[known]
     n = np.bincount(cell_of, minlength=cells)
@@ -149,10 +140,7 @@ def _at(medians: FloatArray, upto: npt.NDArray[np.int64], level: float) -> Float
 
 
 def mean_interval(values: Sequence[float] | FloatArray) -> Interval:
-    """The mean and its 95 % interval by Student's t, which assumes that repeats are normally distributed.
-
-    NaN values are ignored. The interval of a single value is that value; of none, NaN.
-    """
+    """The mean of the values but NaN, with its 95 % interval by Student's t, as if they were normally distributed."""
     sample = np.asarray([value for value in values if not math.isnan(value)], dtype=np.float64)
     n = int(sample.size)
     if n == 0:
@@ -188,11 +176,7 @@ def _within(t: float, freedom: int) -> float:
 
 
 def coverage_limit(n: int) -> float:
-    """The largest coverage of the median by any interval inside the range of ``n`` repeats: 1 - 2^(1-n).
-
-    The median lies below all of ``n`` independent values with probability 2^-n, and above all with the same. Five
-    repeats cannot reach more than 93.75 %.
-    """
+    """The largest coverage of the median by any interval inside the range of ``n`` repeats: 1 - 2^(1-n)."""
     return 1.0 - 2.0 ** (1 - n) if n > 0 else 0.0
 
 
@@ -210,10 +194,7 @@ def interval_note(fewest: int, most: int) -> str:
 
 
 def quantiles(values: FloatArray, levels: FloatArray) -> FloatArray:
-    """At each level, from 0 to 1, the smallest value that at least this share of all values does not exceed.
-
-    As in a summary, there is no interpolation. There must be values.
-    """
+    """At each level, from 0 to 1, the smallest value that at least this share of all values does not exceed."""
     return np.asarray(np.quantile(values, levels, method="inverted_cdf"), dtype=np.float64)
 
 
@@ -259,11 +240,7 @@ def fixed(value: float, digits: int, sign: str = "") -> str:
 
 
 def p_value(first: Sequence[float], second: Sequence[float]) -> float:
-    """The two-sided probability of ranks as uneven as these, or more, if both samples are of one distribution.
-
-    Exact with equal values too: their ranks are the mean of those they take up, and every choice of ranks for the first
-    sample is counted.
-    """
+    """The two-sided probability of ranks as uneven as these, or more, of one distribution; exact with equal values."""
     values = sorted([*first, *second])
     # Twice the mean rank, which is a whole number.
     doubled = {value: 2 * values.index(value) + 1 + values.count(value) for value in set(values)}

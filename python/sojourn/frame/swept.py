@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sojourn import _core
@@ -103,7 +103,9 @@ def as_in_file(value: object) -> str:
 def as_toml(value: object) -> str:
     """A value as TOML on one line: a table of tables, lists, texts, numbers and flags."""
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(str(key))} = {as_toml(of)}' for key, of in value.items())} }}"
+        plain = re.compile(r"[A-Za-z0-9_-]+")
+        keys = [key if plain.fullmatch(key) else as_toml(key) for key in map(str, value)]
+        return f"{{ {', '.join(f'{key} = {as_toml(of)}' for key, of in zip(keys, value.values(), strict=True))} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(as_toml, value))}]"
     if isinstance(value, str):
@@ -117,30 +119,19 @@ def as_file(sections: Mapping[str, object]) -> str:
     return "".join(f"{key} = {as_toml(value)}\n" for key, value in sections.items())
 
 
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else as_toml(name)
-
-
 def setting_text(settings: Mapping[str, object]) -> str:
     """The values of a cell for a legend: ``rate 10 Mbit/s, 4 flows``; empty without a sweep."""
     called = words(list(settings))
-    return ", ".join(_phrase(called[key], value) for key, value in settings.items())
+    return ", ".join(
+        str(value) if called[key] == "case" else phrase(called[key], str(value)) for key, value in settings.items()
+    )
 
 
-def _phrase(name: str, value: object) -> str:
-    if isinstance(value, bool):
-        return name if value else f"no {name}"
-    if name == "case":
-        return str(value)
-    if name == "flows":
-        return f"{value} flow{'' if value == 1 else 's'}"
-    return f"{name} {value}"
-
-
-def axis_label(name: str, units: Iterable[str]) -> str:
-    """A name of ``words`` with its unit: ``rate [Mbit/s]``."""
-    unit = next(iter(set(units)), "")
-    return f"{name} [{SHOWN[unit][1]}]" if unit in SHOWN else name
+def phrase(name: str, text: str) -> str:
+    """A value with its key's name: ``4 flows``, ``no ecn``, ``rate 10 Mbit/s``."""
+    if text in ("True", "False"):
+        return name if text == "True" else f"no {name}"
+    return f"{text} flow{'' if text == '1' else 's'}" if name == "flows" else f"{name} {text}"
 
 
 def rate_bps(option: str, given: str) -> float:

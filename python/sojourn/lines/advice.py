@@ -54,23 +54,16 @@ def _registered(name: str) -> Callable[[Element], float]:
     return of
 
 
-def _delay(level: str) -> Callable[[Element], float]:
-    return lambda group: _or_nan(group["one_way_ms"][level])
-
-
-def _or_nan(value: float | None) -> float:
+def _delay(group: Element, level: str) -> float:
+    value = group["one_way_ms"][level]
     return math.nan if value is None else value
 
 
-def _lost(group: Element) -> float:
-    return 100.0 * group["dropped"] / group["sent"] if group["sent"] else math.nan
-
-
-_P99 = Measure("delay, p99", "ms", 1, max, _delay("p99"))
-_LOST = Measure("lost", "%", 2, max, _lost)
+_P99 = Measure("delay, p99", "ms", 1, max, lambda one: _delay(one, "p99"))
+_LOST = Measure("lost", "%", 2, max, lambda one: 100.0 * one["dropped"] / one["sent"] if one["sent"] else math.nan)
 _REAL_TIME = [
     _P99,
-    Measure("jitter, p99 less median", "ms", 1, max, lambda one: _delay("p99")(one) - _delay("p50")(one)),
+    Measure("jitter, p99 less median", "ms", 1, max, lambda one: _delay(one, "p99") - _delay(one, "p50")),
     _LOST,
     Measure("Quality of Outcome", "0–100", 0, min, _registered("qoo")),
 ]
@@ -113,7 +106,6 @@ class Advice:
         self.home = home
         self.tried = tuple(tried)
         self.experiment = text
-        """The experiment file."""
         self.results = results
         self._runs: dict[str, list[Run]] = {one.label: [] for one in tried}
         for run in results.runs:
@@ -122,9 +114,7 @@ class Advice:
     def values(self, setting: Setting, activity: str, measure: Measure) -> list[float]:
         """A number per seed."""
         return [
-            measure.worst(
-                [measure.of(_with_losses(group, run)) for group in run["groups"] if group["name"] == activity]
-            )
+            measure.worst([measure.of(_with_losses(one, run)) for one in run["groups"] if one["name"] == activity])
             for run in self._runs[setting.label]
         ]
 
@@ -154,10 +144,7 @@ class Advice:
 
     @cached_property
     def chosen(self) -> Setting:
-        """The setting with the least cost; of those within ``CLEAR`` of it the first, so nothing if that is as good.
-
-        Doing nothing is also chosen if the cost does not differ clearly, seed by seed.
-        """
+        """The first setting whose cost is within ``CLEAR`` of the least; nothing if its gain is not clear by seed."""
         least = min(self.cost(one) for one in self.tried)
         found = next(one for one in self.tried if self.cost(one) <= least + CLEAR)
         pairs = zip(self.costs[found.label], self.costs[AS_IT_IS], strict=True)
@@ -183,17 +170,11 @@ class Advice:
         """As it is and with the chosen setting: what decides for each activity."""
         rows = [gain for gain in self.gains() if gain.measure is MEASURES[gain.activity][0]]
         shown = [self.tried[0], *([self.chosen] if self.helps else [])]
-        panels = [
-            (
-                f"{gain.activity}: {gain.measure.words} [{gain.measure.unit}]",
-                gain.measure.digits,
-                [gain.before, gain.after][: len(shown)],
-            )
-            for gain in rows
-        ]
-        return self.results.plot.gains(
-            self.home.title, [(one.label, one.discipline or "pfifo") for one in shown], panels
-        )
+        words = [f"{gain.activity}: {gain.measure.words} [{gain.measure.unit}]" for gain in rows]
+        values = [[gain.before, gain.after][: len(shown)] for gain in rows]
+        panels = list(zip(words, (gain.measure.digits for gain in rows), values, strict=True))
+        arms = [(one.label, one.discipline or "pfifo") for one in shown]
+        return self.results.plot.gains(self.home.title, arms, panels)
 
 
 def _with_losses(group: Element, run: Run) -> Element:

@@ -11,15 +11,12 @@ from pathlib import Path
 from sojourn.files import bounded
 from sojourn.frame.swept import as_toml
 
-OPPORTUNITY_BITS = 1514 * 8
-"""What a line of a trace may send, with an Ethernet header."""
+OPPORTUNITY_BITS = 1514 * 8  # what a line of a trace may send, with an Ethernet header
 LARGEST_TRACE = 100 * bounded.MEGABYTE
-LONGEST_S = 60.0
-"""The longest run of an imported link, unless the user says otherwise."""
+LONGEST_S = 60.0  # the longest run of an imported link, unless the user says otherwise
 SHORTEST_S = 10.0
 LEAST_RTT_MS = 10
-UNKNOWN_RTT_MS = 40
-"""The base RTT of traffic over a recording without a delay."""
+UNKNOWN_RTT_MS = 40  # the base RTT of traffic over a recording without a delay
 
 Steps = Sequence[tuple[float, float]]
 """A value from each time in seconds on; the first time is 0."""
@@ -30,11 +27,8 @@ class Course:
     """A link over time. A direction has rates in bit/s, or a trace in mahimahi's format, or is not known."""
 
     source: str
-    """What it was made from, in words."""
     seconds: float
-    """How long the recording is."""
     down: Steps | str
-    """The rates, or the path of the trace."""
     up: Steps | str = ()
     delay_ms: Steps = ()
     """One-way delay without queues."""

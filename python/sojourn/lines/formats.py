@@ -17,7 +17,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,14 +26,10 @@ from sojourn._core import ExperimentError
 from sojourn.files import bounded
 from sojourn.lines.course import Course, Steps, merged
 
-LARGEST = 200 * bounded.MEGABYTE
-"""The largest recording, uncompressed."""
-ON_THE_LINK = 1514 / 1448
-"""Bytes on the link per byte of payload in full segments of TCP."""
-BIN_S = 1.0
-"""Width of the bins of a log."""
-HOLD_S = 10.0
-"""How long each of several speed tests lasts in the course, unless the user says otherwise."""
+LARGEST = 200 * bounded.MEGABYTE  # the largest recording, uncompressed
+ON_THE_LINK = 1514 / 1448  # bytes on the link per byte of payload in full segments of TCP
+BIN_S = 1.0  # width of the bins of a log
+HOLD_S = 10.0  # how long each of several speed tests lasts in the course, unless the user says otherwise
 FASTEST_BPS = 1e12
 
 ACCEPTED = (
@@ -56,7 +52,7 @@ def read(
     if not text.strip():
         raise ExperimentError(f"{file}: is empty; must be {ACCEPTED}")
     first = text.lstrip().split("\n", 1)[0].strip()
-    if _is_opportunity(first):
+    if first.isascii() and first.isdigit():
         return _traces(file, text, up, delay, beside or Path())
     for option, path in (("--up", up), ("--delay", delay)):
         if path is not None:
@@ -85,10 +81,6 @@ def text_of(file: Path) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ExperimentError(f"{file}: not UTF-8 text (byte {error.start}); must be {ACCEPTED}") from None
-
-
-def _is_opportunity(line: str) -> bool:
-    return line.isascii() and line.isdigit()
 
 
 def _traces(file: Path, text: str, up: Path | None, delay: Path | None, beside: Path) -> Course:
@@ -200,15 +192,12 @@ def _autorate(file: Path, text: str) -> Course:
             ) from None
         last = index
         bins.setdefault(index, []).append([rates[0] * 1e3, rates[1] * 1e3, (down_us + up_us) / 2000])
-    down_, up_, delay = (_binned(bins, column) for column in range(3))
+    medians = [[(index * BIN_S, median(of)) for of in zip(*rows, strict=True)] for index, rows in sorted(bins.items())]
+    down_, up_, delay = map(merged, zip(*medians, strict=True))
     known = kind == "DATA" and all(value > 0 for _, value in delay)
     seconds = (last + 1) * BIN_S
     source = f"a log of cake-autorate, {file.name}: the rates that it shaped to"
     return Course(source, seconds, down_, up_, _rounded(delay) if known else ())
-
-
-def _binned(bins: Mapping[int, Sequence[Sequence[float]]], column: int) -> Steps:
-    return merged([(index * BIN_S, median(row[column] for row in rows)) for index, rows in sorted(bins.items())])
 
 
 def _rounded(delay: Iterable[tuple[float, float]]) -> Steps:
@@ -248,7 +237,5 @@ def _speed_tests(file: Path, text: str, hold_s: float) -> Course:
         merged([(index * hold_s, test[column]) for index, test in enumerate(tests)]) for column in range(3)
     )
     count = f"{len(tests)} tests of {hold_s:g} s each" if len(tests) > 1 else "one test"
-    known = all(delay for _, delay in delay_)
-    return Course(
-        f"{program}, {file.name}: {count}", len(tests) * hold_s, down_, up_, _rounded(delay_) if known else ()
-    )
+    delays = _rounded(delay_) if all(delay for _, delay in delay_) else ()
+    return Course(f"{program}, {file.name}: {count}", len(tests) * hold_s, down_, up_, delays)

@@ -12,13 +12,10 @@ from sojourn.frame.swept import as_toml
 from sojourn.lines import course
 from sojourn.lines.course import Course, table
 
-ETHERNET = 14
-"""Bytes of a packet's link header that the router counts unless told otherwise."""
-PTM = 64 / 65
-"""Share of the rate of a PTM line that carries bytes of packets (IEEE 802.3, 61.3.3)."""
+ETHERNET = 14  # bytes of a packet's link header that the router counts unless told otherwise
+PTM = 64 / 65  # share of the rate of a PTM line that carries bytes of packets (IEEE 802.3, 61.3.3)
 AS_IT_IS = "as it is"
-SEEDS = 6
-"""The least number of repeats whose range can hold the median with 95 % confidence."""
+SEEDS = 6  # the least number of repeats whose range can hold the median with 95 % confidence
 LEAST_BPS, MOST_BPS = 100e3, 2.5e9
 
 
@@ -118,10 +115,7 @@ def home(
     recorded: Course | None = None,
     folder: Path | None = None,
 ) -> Home:
-    """A home, checked; ``folder`` is that to which a recording's traces are relative.
-
-    Raises ExperimentError if a name or a rate is not accepted.
-    """
+    """A home, checked; ``folder`` is that to which a recording's traces are relative."""
     try:
         must_be(line, LINES, "--line")
         for one in doing:
@@ -183,18 +177,10 @@ def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int
     modem = {"aqm": "bfifo", "limit": f"{of.buffer_ms:g} ms"}
     up_rate = own.get("up.rate", as_toml(f"{of.up_bps / 1000:.0f} kbit/s"))
     down_rate = own.get("rate", as_toml(f"{of.down_bps / 1000:.0f} kbit/s"))
+    times = {"duration": f"{of.duration_s:g} s", "warmup": f"{of.duration_s / 4:.3g} s"}
     file = [
         f"# {command or of.title}",
-        *table(
-            "[experiment]",
-            {
-                "name": of.title,
-                "duration": f"{of.duration_s:g} s",
-                "warmup": f"{of.duration_s / 4:.3g} s",
-                "repeat": repeat,
-                "seed": seed,
-            },
-        ),
+        *table("[experiment]", {"name": of.title, **times, "repeat": repeat, "seed": seed}),
         "# The line, with the modem's queue in front of it up, and the operator's down.",
         "[[link]]",
         'name = "line"',

@@ -69,11 +69,7 @@ class Tree:
 
 
 def read(file: Path, network: Path | None = None) -> Tree | None:
-    """The tree of ``ShapedDevices.csv``; None for another file.
-
-    ``network`` has its sites, by default the ``network.json`` beside it, if there is one. Raises ExperimentError if a
-    file is damaged, or a circuit's parent is no site.
-    """
+    """The tree of ``ShapedDevices.csv`` and ``network.json``, by default the one beside it; None for another file."""
     text = text_of(file)
     first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
     if not first.lower().replace('"', "").startswith("circuit id,"):
@@ -81,7 +77,7 @@ def read(file: Path, network: Path | None = None) -> Tree | None:
             raise ExperimentError(f"--network: goes with ShapedDevices.csv of LibreQoS, which {file} is not")
         return None
     sites = network or file.with_name("network.json")
-    tree = Tree(tuple(_nodes(sites, text_of(sites))) if network or sites.exists() else ())
+    tree = Tree(_nodes(sites, text_of(sites)) if network or sites.exists() else ())
     nodes = Counter(node.name for top in tree.sites for node in _below(top))
     if twice := [name for name, count in nodes.items() if count > 1]:
         raise ExperimentError(
@@ -125,10 +121,9 @@ def read(file: Path, network: Path | None = None) -> Tree | None:
     return tree
 
 
-def _nodes(file: Path, text: str) -> Iterator[Node]:
+def _nodes(file: Path, text: str) -> tuple[Node, ...]:
     try:
-        document = json.loads(text)
-        yield from (_node(str(name), value) for name, value in document.items())
+        return tuple(_node(str(name), value) for name, value in json.loads(text).items())
     except json.JSONDecodeError as error:
         raise ExperimentError(f"{file}: not JSON from line {error.lineno}, column {error.colno} on") from None
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):

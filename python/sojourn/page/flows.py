@@ -10,8 +10,9 @@ import numpy as np
 from sojourn.frame.groups import totals_of
 from sojourn.frame.registry import unit_of
 from sojourn.frame.results import Results, Run
-from sojourn.frame.statistics import interval_note, median_interval
-from sojourn.page.tables import Sheet, interval_text, repeats_of, swept_keys, words_of
+from sojourn.frame.statistics import median_interval
+from sojourn.page.sheet import Sheet
+from sojourn.page.tables import interval_text, repeats_note, sheet_of
 
 _LEFT_OUT = ("traffic", "flow", "sent_bytes", "received_bytes")
 """Keys that identify a flow, or whose count its goodput replaces."""
@@ -23,19 +24,15 @@ def flows_sheet(results: Results) -> Sheet | None:
     groups = list(dict.fromkeys(group for run in results.runs for group in _members(run)))
     names = dict.fromkeys(name for run in results.runs for flow in run.summary["flows"] for name in _numbers(flow))
     shown = [name for name in names if any(_typical(run, group, name) for run in results.runs for group in groups)]
-    swept = swept_keys(results)
     rows = []
     for arm in results.arms:
         for group in groups:
             if members := _members(arm.runs[0]).get(group):
                 cells = [_cell([_typical(run, group, name) for run in arm.runs], name) for name in shown]
-                traffic = f"{len(members)} {members[0]['kind']}, {group[1]}"
-                rows.append((*words_of(arm, swept), traffic, *cells))
-    if not rows:
-        return None
-    headings = ("queue", *swept, "traffic", *(_heading(name) for name in shown))
-    caption = f"median over the flows of a group; {interval_note(*repeats_of(results))}"
-    return Sheet("A flow of each group", caption, headings, tuple(rows), 2 + len(swept))
+                rows.append((arm.label, arm, [f"{len(members)} {members[0]['kind']}, {group[1]}", *cells]))
+    caption = f"median over the flows of a group; {repeats_note(results)}"
+    headings = map(_heading, shown)
+    return sheet_of(results, "A flow of each group", caption, ["traffic"], headings, rows) if rows else None
 
 
 def _numbers(flow: Mapping[str, Any]) -> dict[str, float]:

@@ -13,8 +13,7 @@ from markupsafe import Markup
 
 from sojourn import _core
 
-LARGEST_SVG = 400_000
-"""Bytes above which a figure is shown as PNG."""
+LARGEST_SVG = 400_000  # bytes above which a figure is shown as PNG
 
 
 @dataclass(frozen=True)
@@ -32,10 +31,7 @@ class Picture:
 def picture(
     name: str, caption: str, read: Callable[[str], bytes], narrow: Callable[[str], bytes] | None = None
 ) -> Picture:
-    """A figure as vector graphics, or as pixels if it is large; ``read`` returns its ``svg`` or ``png``.
-
-    ``narrow`` returns those of a drawing for narrow screens.
-    """
+    """A figure, and its drawing for narrow screens, as vector graphics or, if large, as pixels; both read a format."""
     return Picture(name, caption, _address(read), _address(narrow) if narrow is not None else "")
 
 

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from sojourn.frame.metrics import Metric, group_metrics, of_queues
 from sojourn.frame.pairs import Difference, differences
-from sojourn.frame.results import Results
+from sojourn.frame.results import Arm, Results
 from sojourn.frame.statistics import CONFIDENCE, fixed
-from sojourn.page.tables import Sheet, groups_sheet, queue_heading, swept_keys, words_of
+from sojourn.page.sheet import Sheet
+from sojourn.page.tables import groups_sheet, queue_heading, sheet_of
 
 
 def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] | None = None) -> Sheet:
@@ -22,20 +23,18 @@ def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] | No
         # Goodput belongs to the flows, not to a link.
         metrics = [metric for metric in metrics if metric.declared.over != "direction"]
     found = differences(results, baseline, metrics)
-    several = len(results.queues) > 1 and not all(metric.group for metric in metrics)
-    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    which = [] if all(metric.group for metric in metrics) else queue_heading(results)
+    rows: dict[tuple[str, ...], tuple[Arm, dict[str, str]]] = {}
     for one in found:
-        row = rows.setdefault((*words_of(one.arm, swept_keys(results)), *([one.queue] if several else [])), {})
-        row[one.metric.name] = _text(one)
-    return Sheet(
+        row = rows.setdefault((one.arm.name, *([one.queue] if which else [])), (one.arm, {}))
+        row[1][one.metric.name] = _text(one)
+    return sheet_of(
+        results,
         f"difference from {baseline}, run by run on the same seeds",
         _caption(found),
-        (
-            *("queue", *swept_keys(results), *([queue_heading(results)] if several else [])),
-            *(f"{metric.group} {metric.declared.heading}".strip() for metric in metrics),
-        ),
-        tuple((*words, *(row[metric.name] for metric in metrics)) for words, row in rows.items()),
-        1 + len(swept_keys(results)) + several,
+        which,
+        (f"{metric.group} {metric.declared.heading}".strip() for metric in metrics),
+        ((arm.label, arm, [*key[1:], *(of[one.name] for one in metrics)]) for key, (arm, of) in rows.items()),
     )
 
 
@@ -46,19 +45,20 @@ def paired_groups_sheet(results: Results, baseline: str) -> Sheet | None:
         return None
     headings = shown.headings[shown.words :]
     found = differences(results, baseline, group_metrics(results))
-    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    rows: dict[tuple[str, str], tuple[Arm, dict[str, str]]] = {}
     for one in found:
         group = results.groups.at(one.arm.runs[0].summary, one.metric.group)
         # One flow is always fair to itself.
         if group is not None and not (one.metric.declared.name == "jain_goodput" and group["flows"] == 1):
-            row = rows.setdefault((*words_of(one.arm, swept_keys(results)), one.metric.group), {})
-            row[one.metric.declared.heading] = _text(one)
-    return Sheet(
+            row = rows.setdefault((one.arm.name, one.metric.group), (one.arm, {}))
+            row[1][one.metric.declared.heading] = _text(one)
+    return sheet_of(
+        results,
         f"Application-level figures: difference from {baseline}",
         _caption(found),
-        shown.headings,
-        tuple((*words, *(row.get(heading, "–") for heading in headings)) for words, row in rows.items()),
-        shown.words,
+        ["traffic"],
+        headings,
+        ((arm.label, arm, [key[1], *(of.get(one, "–") for one in headings)]) for key, (arm, of) in rows.items()),
     )
 
 

@@ -1,4 +1,4 @@
-"""The tables of results together: for a terminal, as text and as HTML."""
+"""The tables of results together, for their methods: for a terminal, as text and as HTML."""
 
 from __future__ import annotations
 
@@ -9,18 +9,8 @@ from rich.table import Table
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.results import Results
 from sojourn.page.pairs import paired_sheet
-from sojourn.page.tables import (
-    as_table,
-    fitting,
-    groups_sheet,
-    groups_table,
-    inner_sheet,
-    plain,
-    results_sheet,
-    results_table,
-    sheet_html,
-    stations_sheet,
-)
+from sojourn.page.sheet import as_table, fitting, plain, sheet_html
+from sojourn.page.tables import groups_sheet, groups_table, inner_sheet, results_sheet, results_table, stations_sheet
 
 
 class Tables:
@@ -40,7 +30,7 @@ class Tables:
 
     def text(self) -> str:
         """All tables as text."""
-        tables = [results_table(self._results), groups_table(self._results)]
+        tables = [self.table(), groups_table(groups_sheet(self._results))]
         tables += [fitting(make(self._results)) for make in (stations_sheet, inner_sheet)]
         return "\n".join(plain(table) for table in tables if table is not None)
 

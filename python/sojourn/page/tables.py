@@ -1,81 +1,47 @@
-"""Results as a table for people."""
+"""Results as tables for people."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from html import escape
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rich import box
-from rich.console import Console, RenderableType
-from rich.measure import Measurement
 from rich.table import Table
-from rich.text import Text
 
+from sojourn.frame import metrics as frame
 from sojourn.frame.groups import above_capacity, links_of, shown_groups
-from sojourn.frame.metrics import (
-    Metric,
-    has_queue,
-    inner_metrics,
-    inner_queues,
-    left_out,
-    of_queues,
-    overview_metrics,
-    queue_at,
-    stations,
-)
+from sojourn.frame.metrics import Metric, has_queue, queue_at, stations
 from sojourn.frame.registry import Declared, declared
 from sojourn.frame.results import Arm, Results, Run
 from sojourn.frame.statistics import Interval, fixed, interval_note, median_interval
+from sojourn.page.sheet import PLAIN_WIDTH, Sheet, as_table, narrowed, natural_width
 
 EXPENDABLE = (
-    "sojourn_mean_ms",
-    "marked_packets",
-    "jain_goodput",
-    "dropped_packets",
-    "lost_packets",
-    "utilization",
+    "sojourn_mean_ms", "marked_packets", "jain_goodput", "dropped_packets", "lost_packets", "utilization",
     "sojourn_p50_ms",
-)
+)  # fmt: skip
 """The columns to omit on a narrow terminal, in this order; the queue and swept keys are never omitted."""
 EXPENDABLE_OF_GROUPS = (
-    "jain_goodput",
-    "one_way_p95_ms",
-    "video_stalled_ms",
-    "page_load_n",
-    "completion_n",
-    "page_load_p95_ms",
-    "completion_p95_ms",
-    "lost_packets",
-    "rtt_p50_ms",
-    "completion_p50_ms",
-    "video_rate_bps",
-    "rtt_p95_ms",
-)
+    "jain_goodput", "one_way_p95_ms", "video_stalled_ms", "page_load_n", "completion_n", "page_load_p95_ms",
+    "completion_p95_ms", "lost_packets", "rtt_p50_ms", "completion_p50_ms", "video_rate_bps", "rtt_p95_ms",
+)  # fmt: skip
 """The same for the table of groups."""
-PLAIN_WIDTH = 160
-"""The columns of a table in a file."""
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """A table before it is drawn: text only, with a line break between a number and its interval."""
-
-    title: str
-    caption: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    words: int
-    """The number of text columns, from the left; the others are numbers."""
-
-    def without(self, headings: Collection[str], caption: str) -> Sheet:
-        """The sheet without some columns, with another caption."""
-        kept = [column for column, heading in enumerate(self.headings) if heading not in headings]
-        rows = tuple(tuple(row[column] for column in kept) for row in self.rows)
-        return replace(self, caption=caption, headings=tuple(self.headings[column] for column in kept), rows=rows)
+def sheet_of(
+    results: Results,
+    title: str,
+    caption: str,
+    own: Sequence[str],
+    headings: Iterable[str],
+    rows: Iterable[tuple[str, Arm, Iterable[str]]],
+) -> Sheet:
+    """A sheet of arms. A row has its label, its arm's values of the swept keys, the words of ``own`` and numbers."""
+    swept = swept_keys(results)
+    cells = [(label, *(str(arm.set.get(key, "")) for key in swept), *rest) for label, arm, rest in rows]
+    return Sheet(title, caption, ("queue", *swept, *own, *headings), tuple(cells), 1 + len(swept) + len(own))
 
 
 def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> Sheet:
@@ -85,30 +51,26 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
         # Goodput belongs to the flows, not to a link.
         shown = [metric for metric in shown if metric.name != "goodput_bps"]
     summary = results.summary
-    swept = swept_keys(results)
-    queues = results.queues
     title = f"{summary['experiment']} ({summary['backend']})"
     if results.partial:
         title += f", stopped early: {len(results.runs)} of {summary['planned_runs']} runs"
-    links = links_of(results)
-    rows = [
-        (
-            _discipline(links, arm, queue),
-            *(str(arm.set.get(key, "")) for key in swept),
-            *([queue] if len(queues) > 1 else []),
-            *(_cell(metric, arm, queue) for metric in shown),
-        )
-        for arm in results.arms
-        for queue in queues
-        if has_queue(arm.runs[0].summary, queue)
-    ]
-    words = ("queue", *swept, *([queue_heading(results)] if len(queues) > 1 else []))
-    return Sheet(
+    links, which = links_of(results), queue_heading(results)
+    return sheet_of(
+        results,
         title,
-        _caption(shown, repeats_of(results)) + _without_chance(results) + above_capacity(results),
-        (*words, *(metric.declared.heading for metric in shown)),
-        tuple(rows),
-        len(words),
+        _caption(shown, repeats_note(results)) + _without_chance(results) + above_capacity(results),
+        which,
+        (metric.declared.heading for metric in shown),
+        (
+            (
+                _discipline(links, arm, queue),
+                arm,
+                [*([queue] if which else []), *(_cell(metric, arm, queue) for metric in shown)],
+            )
+            for arm in results.arms
+            for queue in results.queues
+            if has_queue(arm.runs[0].summary, queue)
+        ),
     )
 
 
@@ -122,19 +84,15 @@ def _discipline(links: Mapping[str, Sequence[Mapping[str, Any]]], arm: Arm, queu
     return arm.label
 
 
-def queue_heading(results: Results) -> str:
-    """The heading of the column that identifies the queues of a network."""
-    return "link" if results.has_several_links else "way"
+def queue_heading(results: Results) -> list[str]:
+    """The heading of the column that identifies the queues of a network; none if there is one queue."""
+    return ["link" if results.has_several_links else "way"] if len(results.queues) > 1 else []
 
 
 def shown_metrics(results: Results) -> list[Metric]:
-    """The columns of the results table.
-
-    Fairness is included only if all TCP flows are alike; otherwise the table of groups has it, for each group and for
-    all TCP flows together.
-    """
+    """The columns of the results table: fairness only if all TCP flows are alike; else the table of groups has it."""
     mixed = any(map(_is_mixed, results.runs[:1]))
-    return [metric for metric in of_queues(results) if not (mixed and metric.name == "jain_goodput")]
+    return [metric for metric in frame.of_queues(results) if not (mixed and metric.name == "jain_goodput")]
 
 
 def _tcp_groups(run: Run) -> list[Mapping[str, Any]]:
@@ -143,7 +101,6 @@ def _tcp_groups(run: Run) -> list[Mapping[str, Any]]:
 
 
 def _is_mixed(run: Run) -> bool:
-    """Whether there are several groups of TCP flows."""
     return len(_tcp_groups(run)) > 1
 
 
@@ -161,19 +118,15 @@ def _all_tcp(arm: Arm, metrics: Sequence[Declared]) -> list[str]:
     return [f"all TCP ×{flows}", *cells]
 
 
-def _caption(metrics: Sequence[Metric], repeats: tuple[int, int]) -> str:
+def _caption(metrics: Sequence[Metric], repeats: str) -> str:
     """The meaning of the numbers in the present columns."""
     names = {metric.name for metric in metrics}
     times = [short for short in ("p50", "p95", "mean") if f"sojourn_{short}_ms" in names]
     words = {"dropped_packets": "drops", "marked_packets": "marks", "lost_packets": "lost"}
     counts = [word for name, word in words.items() if name in names]
     counted = " and ".join(filter(None, [", ".join(counts[:-1]), *counts[-1:]]))
-    parts = [
-        f"{', '.join(times)}: sojourn time" if times else "",
-        f"{counted} count the whole run" if counts else "",
-        interval_note(*repeats),
-    ]
-    return "; ".join(filter(None, parts))
+    parts = [f"{', '.join(times)}: sojourn time" if times else "", f"{counted} count the whole run" if counts else ""]
+    return "; ".join(filter(None, [*parts, repeats]))
 
 
 def _without_chance(results: Results) -> str:
@@ -192,10 +145,7 @@ def _without_chance(results: Results) -> str:
 
 
 def groups_sheet(results: Results) -> Sheet | None:
-    """One row per arm and group of flows: application-level figures; None if there is only one group.
-
-    The results table covers a single group of bulk flows.
-    """
+    """One row per arm and group of flows: application-level figures; None if the results table has the only group."""
     index = results.groups
     pairs = index.pairs()
     bulk = all(group["kind"] == "bulk" for run in results.runs for group in run.summary["groups"])
@@ -203,14 +153,12 @@ def groups_sheet(results: Results) -> Sheet | None:
         return None
     known = {metric.name for _, metric in pairs}
     metrics = [metric for metric in declared("group") if metric.name in known]
-    swept = swept_keys(results)
-    rows = []
+    rows: list[tuple[str, Arm, list[str]]] = []
     for arm in results.arms:
         for title in index.titles:
             group = index.at(arm.runs[0].summary, title)
             if group is not None:
                 words = index.words(arm.runs[0].summary, title)
-                count = f"{words} ×{group['flows']}" if group["flows"] > 1 else words
                 cells = [
                     # One flow is always fair to itself.
                     "–"
@@ -218,102 +166,86 @@ def groups_sheet(results: Results) -> Sheet | None:
                     else _text(metric, [index.value(run.summary, title, metric) for run in arm.runs])
                     for metric in metrics
                 ]
-                rows.append((*words_of(arm, swept), count, *cells))
+                rows.append((arm.label, arm, [f"{words} ×{group['flows']}" if group["flows"] > 1 else words, *cells]))
         if _is_mixed(arm.runs[0]):
-            rows.append((*words_of(arm, swept), *_all_tcp(arm, metrics)))
-    headings = ("queue", *swept, "traffic", *(metric.heading for metric in metrics))
+            rows.append((arm.label, arm, _all_tcp(arm, metrics)))
     of_whole = {"lost_packets": "lost", "video_rate_bps": "video", "video_stalled_ms": "stalled"}
     counted = [words for name, words in of_whole.items() if name in known]
     whole = f"; {', '.join(counted)}: over the whole run" if counted else ""
-    caption = f"flows of a group together, after the warm-up{whole}; {interval_note(*repeats_of(results))}"
-    return Sheet("Application-level figures", caption, headings, tuple(rows), 2 + len(swept))
+    caption = f"flows of a group together, after the warm-up{whole}; {repeats_note(results)}"
+    headings = [metric.heading for metric in metrics]
+    return sheet_of(results, "Application-level figures", caption, ["traffic"], headings, rows)
 
 
 def overview_sheet(results: Results) -> Sheet | None:
     """One row per arm: delay and goodput each way and application quality; None without application quality."""
-    shown = overview_metrics(results)
+    shown = frame.overview_metrics(results)
     if not any(metric.group for metric, _ in shown):
         return None
-    swept = swept_keys(results)
     both = len(results.directions) > 1
 
     def heading(metric: Metric, queue: str) -> str:
         where = metric.group or (queue if both or "/" in queue else "")
-        words = (
-            metric.declared.heading.replace("p95", "delay p95")
-            if metric.name == "sojourn_p95_ms"
-            else metric.declared.heading
-        )
-        return f"{where} {words}".strip()
+        words = metric.declared.heading
+        return f"{where} {words.replace('p95', 'delay p95') if metric.name == 'sojourn_p95_ms' else words}".strip()
 
-    headings = [heading(metric, queue) for metric, queue in shown]
-    rows = [(*words_of(arm, swept), *(_cell(metric, arm, queue) for metric, queue in shown)) for arm in results.arms]
-    notes = ["delay: sojourn time", left_out(results), interval_note(*repeats_of(results))]
+    notes = ["delay: sojourn time", frame.left_out(results), repeats_note(results)]
     caption = "; ".join(filter(None, notes)) + above_capacity(results)
-    return Sheet("At a glance", caption, ("queue", *swept, *headings), tuple(rows), 1 + len(swept))
+    rows = ((arm.label, arm, [_cell(metric, arm, queue) for metric, queue in shown]) for arm in results.arms)
+    return sheet_of(results, "At a glance", caption, [], [heading(*one) for one in shown], rows)
 
 
 def inner_sheet(results: Results) -> Sheet | None:
     """One row per arm, queue and inner queue; None if no discipline has inner queues."""
-    swept = swept_keys(results)
-    both = len(results.queues) > 1
     found = [
         (arm, queue, name)
         for arm in results.arms
         for queue in results.queues
         if has_queue(arm.runs[0].summary, queue)
-        for name in inner_queues(results)
+        for name in frame.inner_queues(results)
         if name in queue_at(arm.runs[0].summary, queue).get("queues", {})
     ]
     if not found:
         return None
-    # What only CAKE's tins have.
-    shown = [
-        metric.name
-        for metric in declared("inner_queue")
-        if not all(
-            math.isnan(metric.of(queue_at(arm.runs[0].summary, queue)["queues"][name])) for arm, queue, name in found
-        )
-    ]
-    links = links_of(results)
-    rows = [
+    elements = [queue_at(arm.runs[0].summary, queue)["queues"][name] for arm, queue, name in found]
+    # Some metrics only CAKE's tins have.
+    shown = [one for one in declared("inner_queue") if not all(math.isnan(one.of(element)) for element in elements)]
+    links, which = links_of(results), queue_heading(results)
+    rows = (
         (
             _discipline(links, arm, queue),
-            *(str(arm.set.get(key, "")) for key in swept),
-            *([queue] if both else []),
-            name,
-            *(_cell(metric, arm, queue) for metric in inner_metrics(name) if metric.declared.name in shown),
+            arm,
+            [
+                *([queue] if which else []),
+                name,
+                *(_cell(metric, arm, queue) for metric in frame.inner_metrics(name) if metric.declared in shown),
+            ],
         )
         for arm, queue, name in found
-    ]
-    words = ("queue", *swept, *([queue_heading(results)] if both else []), "inner queue")
-    headings = (*words, *(metric.heading for metric in declared("inner_queue") if metric.name in shown))
-    caption = (
-        f"p50, p95: sojourn time; packets, drops and marks count the whole run; {interval_note(*repeats_of(results))}"
     )
-    return Sheet("Inner queues", caption, headings, tuple(rows), len(words))
+    caption = f"p50, p95: sojourn time; packets, drops and marks count the whole run; {repeats_note(results)}"
+    headings = [metric.heading for metric in shown]
+    return sheet_of(results, "Inner queues", caption, [*which, "inner queue"], headings, rows)
 
 
 def stations_sheet(results: Results) -> Sheet | None:
     """One row per arm and station; None without Wi-Fi."""
-    swept, shown = swept_keys(results), declared("station")
+    shown = declared("station")
     rows = [
         (
-            *words_of(arm, swept),
-            name,
-            *(_text(metric, [metric.of(stations(run.summary)[name]) for run in arm.runs]) for metric in shown),
+            arm.label,
+            arm,
+            [name, *(_text(one, [one.of(stations(run.summary)[name]) for run in arm.runs]) for one in shown)],
         )
         for arm in results.arms
         for name in stations(arm.runs[0].summary)
     ]
-    if not rows:
-        return None
     caption = (
         "airtime: of frames and their acknowledgements; frames: per transmission; Mbit/s: of IP packets; retries and "
-        f"lost count the whole run; {interval_note(*repeats_of(results))}"
+        f"lost count the whole run; {repeats_note(results)}"
     )
-    headings = ("queue", *swept, "station", *(metric.heading for metric in shown))
-    return Sheet("Wi-Fi stations", caption, headings, tuple(rows), 2 + len(swept))
+    headings = [metric.heading for metric in shown]
+    return sheet_of(results, "Wi-Fi stations", caption, ["station"], headings, rows) if rows else None
 
 
 def results_table(results: Results, *, width: int = PLAIN_WIDTH) -> Table:
@@ -321,121 +253,26 @@ def results_table(results: Results, *, width: int = PLAIN_WIDTH) -> Table:
     metrics = shown_metrics(results)
     sheet = results_sheet(results, metrics)
     dropped: list[Metric] = []
-    for name in EXPENDABLE:
+    for gone in [metric for name in EXPENDABLE for metric in metrics if metric.name == name]:
         if natural_width(sheet) <= width:
             break
-        gone = next((metric for metric in metrics if metric.name == name), None)
-        if gone is not None:
-            dropped.append(gone)
-            metrics = [metric for metric in metrics if metric is not gone]
-            sheet = results_sheet(results, metrics)
+        dropped.append(gone)
+        sheet = results_sheet(results, [metric for metric in metrics if metric not in dropped])
     if dropped:
         words = ", ".join(metric.declared.heading.partition(" ")[0] for metric in dropped)
         sheet = replace(sheet, caption=f"{sheet.caption}; without {words}, for lack of width")
     return as_table(sheet, narrow=natural_width(sheet) > width)
 
 
-def groups_table(results: Results, *, width: int = PLAIN_WIDTH) -> Table | None:
-    """``groups_sheet`` for a terminal, as ``groups_as_table``."""
-    sheet = groups_sheet(results)
-    return None if sheet is None else groups_as_table(sheet, width)
-
-
-def groups_as_table(sheet: Sheet, width: int = PLAIN_WIDTH) -> Table:
+def groups_table(sheet: Sheet | None, width: int = PLAIN_WIDTH) -> Table | None:
     """A sheet of groups for a terminal; if it is too wide, columns are omitted as in ``EXPENDABLE_OF_GROUPS``."""
     heading_of = {metric.name: metric.heading for metric in declared("group")}
-    return _narrowed(sheet, width, [heading_of[name] for name in EXPENDABLE_OF_GROUPS])
-
-
-def fitting(sheet: Sheet | None, width: int = PLAIN_WIDTH, rows: int | None = None) -> Table | None:
-    """A sheet for a terminal; if it is too wide, columns are omitted from the right. None beyond ``rows`` rows."""
-    if sheet is None or (rows is not None and len(sheet.rows) > rows):
-        return None
-    return _narrowed(sheet, width, sheet.headings[: sheet.words : -1])
-
-
-def _narrowed(sheet: Sheet, width: int, expendable: Sequence[str]) -> Table:
-    """A sheet for a terminal, without as many of the expendable columns, in this order, as there is no room for."""
-    gone: list[str] = []
-    kept = sheet
-    for heading in expendable:
-        if natural_width(kept) <= width:
-            break
-        if heading in kept.headings:
-            gone.append(heading)
-            kept = kept.without([heading], f"{sheet.caption}; without {', '.join(gone)}, for lack of width")
-    return as_table(kept, narrow=natural_width(kept) > width)
-
-
-def shortened(sheet: Sheet, rows: int, where: str) -> Sheet:
-    """The first rows of a sheet, with a note ``where`` the others are."""
-    if len(sheet.rows) <= rows:
-        return sheet
-    note = f"the first {rows} of {len(sheet.rows)} rows; {where}"
-    return replace(sheet, rows=sheet.rows[:rows], caption=f"{note}\n{sheet.caption}")
-
-
-def natural_width(sheet: Sheet) -> int:
-    """The width of a sheet, in characters, without breaking a word or a number."""
-    console = Console(width=10_000)
-    return Measurement.get(console, console.options, as_table(replace(sheet, title="", caption=""))).maximum
-
-
-def as_table(sheet: Sheet, *, narrow: bool = False) -> Table:
-    """A sheet for a terminal; if ``narrow``, breaks the headings of swept keys at their dots, and their values."""
-    table = titled(sheet.title, sheet.caption)
-    # A label breaks between its words.
-    words = [word for row in sheet.rows for word in row[0].split()]
-    table.add_column(sheet.headings[0], overflow="fold", min_width=min(max(map(len, words), default=8), 24))
-    for heading in sheet.headings[1 : sheet.words]:
-        broken = heading.replace(".", ".\n") if narrow else heading
-        table.add_column(
-            broken,
-            justify="left" if heading in ("way", "traffic", "inner queue", "station") else "right",
-            overflow="fold",
-        )
-    for heading in sheet.headings[sheet.words :]:
-        table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)
-    for row in sheet.rows:
-        # As text: rich would interpret brackets in a label as markup.
-        table.add_row(*map(Text, row))
-    return table
-
-
-def titled(title: str, caption: str) -> Table:
-    """An empty table for a terminal between its title and its caption."""
-    return Table(
-        # As text: rich would interpret brackets as markup.
-        title=Text(title),
-        caption=Text(caption),
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        caption_justify="left",
-        padding=(0, 1, 0, 0),
-    )
-
-
-def sheet_html(sheet: Sheet) -> str:
-    """A sheet as an HTML table, for a notebook."""
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in sheet.headings)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell).replace(chr(10), '<br><small>')}</td>" for cell in row) + "</tr>"
-        for row in sheet.rows
-    )
-    return (
-        f"<table><caption>{escape(sheet.title)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        f"<p>{escape(sheet.caption)}</p>"
-    )
+    return None if sheet is None else narrowed(sheet, width, [heading_of[name] for name in EXPENDABLE_OF_GROUPS])
 
 
 def swept_keys(results: Results) -> list[str]:
     """The keys that the experiment sweeps."""
     return list(dict.fromkeys(key for arm in results.arms for key in arm.set))
-
-
-def words_of(arm: Arm, swept: Sequence[str]) -> tuple[str, ...]:
-    """The label of an arm and its values of the swept keys."""
-    return (arm.label, *(str(arm.set.get(key, "")) for key in swept))
 
 
 def repeats_of(results: Results) -> tuple[int, int]:
@@ -444,13 +281,9 @@ def repeats_of(results: Results) -> tuple[int, int]:
     return min(found), max(found)
 
 
-def plain(renderable: RenderableType, width: int = PLAIN_WIDTH) -> str:
-    """A rich renderable as text without colour."""
-    # In a notebook rich would display what is captured, too.
-    console = Console(width=width, no_color=True, force_terminal=False, force_jupyter=False)
-    with console.capture() as capture:
-        console.print(renderable)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+def repeats_note(results: Results) -> str:
+    """What the numbers of a table of arms are."""
+    return interval_note(*repeats_of(results))
 
 
 def _cell(metric: Metric, arm: Arm, queue: str) -> str:
@@ -463,10 +296,7 @@ def _text(metric: Declared, values: Iterable[float]) -> str:
 
 
 def interval_text(interval: Interval, digits: int) -> str:
-    """``5.12`` for one value, with its interval ``4.90–5.31`` on a second line for several; ``–`` for none.
-
-    ``digits`` is the number of decimal places; large numbers get fewer, about three significant digits.
-    """
+    """``5.12``, of several values with the interval ``4.90–5.31`` below; large numbers have fewer ``digits``."""
     if math.isnan(interval.middle):
         return "–"
     # A value of zero has the digits of its interval.

@@ -16,14 +16,13 @@ from sojourn.frame.results import Results
 from sojourn.page.flows import flows_sheet
 from sojourn.page.html import Picture, picture
 from sojourn.page.pairs import paired_groups_sheet, paired_sheet
+from sojourn.page.sheet import Sheet, shortened
 from sojourn.page.tables import (
-    Sheet,
     groups_sheet,
     inner_sheet,
     overview_sheet,
     repeats_of,
     results_sheet,
-    shortened,
     stations_sheet,
     swept_keys,
 )

@@ -48,10 +48,7 @@ def available() -> list[Study]:
 
 
 def find(name: str) -> Study:
-    """Finds a study by name, or by the path of its folder.
-
-    Raises ExperimentError if there is no such study, or its recipe has an error.
-    """
+    """The study of this name, or of the folder at this path. Raises ExperimentError if there is none."""
     folder = folder_of(name, "study", "study")
     try:
         return load_study(folder)

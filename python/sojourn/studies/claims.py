@@ -25,7 +25,6 @@ class Verdict(StrEnum):
 
 
 COMPARED = (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED)
-"""The verdicts of claims that could be compared."""
 
 
 class Further(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,9 +56,7 @@ class Claim(msgspec.Struct, frozen=True):
     condition: dict[str, Any] = {}
     relation: str | None = None
     value: Number | None = None
-    """A published value."""
     least: Number | None = msgspec.field(default=None, name="min")
-    """The lower end of a published range."""
     most: Number | None = msgspec.field(default=None, name="max")
     bound: Bound | None = None
     approximate: bool = msgspec.field(default=False, name="approx")
@@ -90,6 +87,11 @@ class Claim(msgspec.Struct, frozen=True):
         return tuple(name.strip() for name in self.qdisc.replace(" vs ", ",").split(",") if name.strip())
 
     @property
+    def unit_text(self) -> str:
+        """Its unit behind a number: `` ms``."""
+        return "" if self.unit in ("", "1") else f" {self.unit}"
+
+    @property
     def low(self) -> Number | None:
         """The published value, or the lower end of a published range or bound."""
         return self.value if self.least is None else self.least
@@ -110,8 +112,7 @@ class Claim(msgspec.Struct, frozen=True):
             return self.relation
         if self.low is None and self.high is None:
             return self.statement
-        about = "about " if self.approximate else ""
-        unit = "" if self.unit in ("", "1") else f" {self.unit}"
+        about, unit = "about " if self.approximate else "", self.unit_text
         if self.bound is not None:
             return f"{self.bound} {self.low:g}{unit}"
         number = f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
@@ -128,9 +129,8 @@ class Claim(msgspec.Struct, frozen=True):
     @property
     def tolerance(self) -> str:
         """The tolerance that ``published`` does not show: ``inequalities relaxed by 5%``."""
-        unit = "" if self.unit in ("", "1") else f" {self.unit}"
         is_said = self.relation is None and self.low is not None and self.bound is None
-        either = " or ".join(self._tolerances("± ", unit))
+        either = " or ".join(self._tolerances("± ", self.unit_text))
         parts = [
             *([either] if either and not is_said else []),
             *([f"inequalities relaxed by {self.tol_margin:.0%}"] if self.tol_margin else []),
@@ -141,8 +141,7 @@ class Claim(msgspec.Struct, frozen=True):
     @property
     def exact(self) -> Claim:
         """The claim without tolerance, except for single numbers, which can never be measured to the last digit."""
-        is_one_number = self.relation is None and self.bound is None and self.low == self.high
-        if is_one_number:
+        if self.relation is None and self.bound is None and self.low == self.high:
             return self
         if self.relation is not None:
             # Approximate equality needs a tolerance; an inequality needs none.
@@ -152,11 +151,7 @@ class Claim(msgspec.Struct, frozen=True):
     def accepts(self, value: float) -> bool:
         """True if a measured number agrees with the published one within the tolerance."""
         floor, ceiling = self._ends()
-        if self.bound in ("<", "<="):
-            return value <= ceiling
-        if self.bound in (">", ">="):
-            return value >= floor
-        return floor <= value <= ceiling
+        return (value >= floor or self.bound in ("<", "<=")) and (value <= ceiling or self.bound in (">", ">="))
 
     def _ends(self) -> tuple[float, float]:
         """The least and the largest number within the tolerance."""
@@ -168,10 +163,7 @@ class Claim(msgspec.Struct, frozen=True):
         return Tolerance(self.tol_rel, self.tol_abs).bound(end)
 
     def wide(self, effect: float | None = None) -> str:
-        """What a number's tolerance accepts, if it is half of the effect or more: ``140 to 1260 ms``; otherwise empty.
-
-        Without an ``effect``, in the claim's unit, the published number is taken for it.
-        """
+        """What a number's tolerance accepts, ``140 to 1260 ms``, if it is half of the effect (or number) or more."""
         if self.low is None or self.high is None:
             return ""
         floor, ceiling = self._ends()
@@ -179,34 +171,25 @@ class Claim(msgspec.Struct, frozen=True):
         ends = [end for end, counts in ((self.low, not below), (self.high, not above)) if counts]
         if not any(self._bound(end) and self._bound(end) >= 0.5 * abs(effect or end) - 1e-9 for end in ends):
             return ""
-        unit = "" if self.unit in ("", "1") else f" {self.unit}"
-        return (
-            f"{self.bound} {ceiling if below else floor:.3g}{unit}"
-            if below or above
-            else (f"{floor:.3g} to {ceiling:.3g}{unit}")
+        ends_text = (
+            f"{self.bound} {ceiling if below else floor:.3g}" if below or above else f"{floor:.3g} to {ceiling:.3g}"
         )
+        return ends_text + self.unit_text
 
 
 def load_claims(path: Path) -> list[Claim]:
-    """Reads all ``[[claim]]`` tables of a file, in its order.
-
-    Raises ValueError if a claim lacks a field or has a wrong one, or two have the same id.
-    """
+    """All ``[[claim]]`` tables of a file, in its order. Raises ValueError if one is wrong, or two have the same id."""
     tables = typed.read_toml(path).get("claim", [])
     try:
-        claims = [_claim(table) for table in typed.convert({"claim": tables}, _File)["claim"]]
+        found = typed.convert({"claim": tables}, _File)["claim"]
+        claims = [typed.convert(table, Claim, f"claim {table.get('id', '?')}") for table in found]
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     ids = [claim.id for claim in claims]
-    for id_ in ids:
-        if ids.count(id_) > 1:
-            raise ValueError(f"{path}: two claims are called {id_}")
+    if twice := [id_ for id_ in ids if ids.count(id_) > 1]:
+        raise ValueError(f"{path}: two claims are called {twice[0]}")
     return claims
 
 
 class _File(TypedDict):
     claim: list[dict[str, Any]]
-
-
-def _claim(table: dict[str, Any]) -> Claim:
-    return typed.convert(table, Claim, f"claim {table.get('id', '?')}")

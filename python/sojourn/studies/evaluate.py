@@ -13,21 +13,10 @@ from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
+from sojourn.studies import relation
 from sojourn.studies.grid import AxisValue, Grid, Point
 from sojourn.studies.measures import STATISTICS, is_statistic
-from sojourn.studies.relation import (
-    All,
-    Arithmetic,
-    Call,
-    Comparison,
-    Node,
-    Number,
-    Reference,
-    RelationError,
-    mapped,
-    parse,
-    walk,
-)
+from sojourn.studies.relation import Call, Node, Reference, RelationError
 from sojourn.studies.tolerances import Tolerance
 
 ANY = frozenset({"any", "each"})
@@ -41,16 +30,13 @@ _ARITHMETIC = {"+": operators.add, "-": operators.sub, "*": operators.mul, "/": 
 _COMPARED = {"<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": operators.ge}
 
 
-@dataclass(frozen=True)
-class Slack:
+class Slack(NamedTuple):
     """The tolerance of comparisons."""
 
     margin: float = 0.0
     """Relative slack of inequalities."""
-    relative: float = 0.0
-    """Tolerance of ``~=``, relative to the larger side."""
-    absolute: float = 0.0
-    """Tolerance of ``~=``, in the metric's unit."""
+    equal: Tolerance = Tolerance(0.0, 0.0)
+    """Of ``~=``, by the larger side."""
 
 
 class Missing(StrEnum):
@@ -67,7 +53,6 @@ class Side(NamedTuple):
 
     values: tuple[float, ...]
     signs: tuple[str, ...]
-    """The operators between them, as in the relation."""
     holds: bool
 
 
@@ -92,7 +77,6 @@ class Options(TypedDict, total=False):
     schemes: Sequence[str]
     """The range of ``any``, ``each``, ``any_other`` and a metric without a scheme; default: all schemes of the grid."""
     slack: Slack
-    """Tolerances of comparisons."""
     derived: Mapping[str, str]
     """Metrics defined by formulas over other metrics of one scheme, which they call ``each``."""
     within: Grid
@@ -111,7 +95,7 @@ def outcomes(formula: str, grid: Grid, **options: Unpack[Options]) -> list[Outco
 
     Raises RelationError if the formula has a syntax error, or names something that the grid does not have.
     """
-    return list(_Evaluator(parse(formula), grid, options).outcomes())
+    return list(_Evaluator(relation.parse(formula), grid, options).outcomes())
 
 
 class Names(NamedTuple):
@@ -124,14 +108,11 @@ class Names(NamedTuple):
 
 
 def check_names(formula: str, names: Names, derived: Mapping[str, str], *, number: bool = True) -> None:
-    """Checks a formula before there is data: one for a ``number``, or of any kind.
-
-    Raises RelationError if it has a syntax error, is not a number, or uses a name that the experiment does not have.
-    """
-    root = parse(formula)
-    for node in walk(expand(root, derived)):
+    """Checks a formula, of a ``number`` or of any kind, before there is data. Raises RelationError if it is wrong."""
+    root = relation.parse(formula)
+    for node in relation.walk(expand(root, derived)):
         match node:
-            case Comparison() | All() | Call("increasing" | "decreasing") if number:
+            case relation.Comparison() | relation.All() | Call("increasing" | "decreasing") if number:
                 raise RelationError(f"{formula!r} is true or false; must be a number")
             case Reference(parts, at):
                 _check_reference(parts, names)
@@ -173,7 +154,7 @@ class _Evaluator:
         self._schemes = [scheme for scheme in options.get("schemes") or grid.schemes if scheme in grid.schemes]
         self._slack = options.get("slack", Slack())
         self._given = options.get("given", {})
-        self._references = [node for node in walk(self._root) if isinstance(node, Reference)]
+        self._references = [node for node in relation.walk(self._root) if isinstance(node, Reference)]
         self._sides: list[Side] = []
         self._empty_repeats = 0
 
@@ -191,25 +172,17 @@ class _Evaluator:
         heads = {reference.names[0] for reference in self._references}
         if OTHER in heads:
             return [scheme for scheme in self._schemes if scheme not in heads]
-        if heads & ANY or heads & self._grid.measures.keys():
-            return self._schemes
-        return [None]
+        return self._schemes if heads & (ANY | self._grid.measures.keys()) else [None]
 
     def _points(self) -> list[Point]:
         """The places to evaluate: every combination that was run of values of the axes that the formula leaves open."""
         settled = {self._axis(name) for reference in self._references for name, _ in reference.at}
-        for node in walk(self._root):
-            if (
-                isinstance(node, Call)
-                and node.function in _OVER_AXIS
-                and len(node.arguments) == _OVER_AXIS[node.function]
-            ):
+        for node in relation.walk(self._root):
+            if isinstance(node, Call) and len(node.arguments) == _OVER_AXIS.get(node.function):
                 settled.add(self._axis_argument(node))
         free = [axis for axis in self._grid.axes if axis not in settled]
-        points: dict[tuple[tuple[str, AxisValue], ...], None] = {}
-        for cell in self._within.cells:
-            points[tuple((axis, cell.point[axis]) for axis in free if axis in cell.point)] = None
-        return [dict(point) for point in points]
+        places = (((axis, cell.set[axis]) for axis in free if axis in cell.set) for cell in self._within.cells)
+        return list(map(dict, dict.fromkeys(map(tuple, places))))
 
     def _axis(self, name: str) -> str:
         if not self._grid.knows(name):
@@ -224,20 +197,23 @@ class _Evaluator:
 
     def _value(self, node: Node, scheme: str | None, point: Point) -> float | bool:
         match node:
-            case Number(value):
+            case relation.Number(value):
                 return value
             case Reference():
                 return self._reference(node, scheme, point)
-            case Arithmetic(operator, left, right):
+            case relation.Arithmetic(operator, left, right):
                 values = self._numbers((left, right), scheme, point)
                 if operator == "/" and values[1] == 0.0:
                     raise _NoDataError(Missing.NOT_SEEN)
                 return float(_ARITHMETIC[operator](*values))
             case Call():
                 return self._call(node, scheme, point)
-            case Comparison(terms, operators):
-                return self._judged(self._numbers(terms, scheme, point), operators)
-            case All(parts):
+            case relation.Comparison(terms, operators):
+                values = self._numbers(terms, scheme, point)
+                holds = all(map(self._compare, values, operators, values[1:]))
+                self._sides.append(Side(tuple(values), tuple(operators), holds))
+                return holds
+            case relation.All(parts):
                 return all(self._values(parts, scheme, point))
 
     def _values(self, nodes: Sequence[Node], scheme: str | None, point: Point) -> list[float | bool]:
@@ -255,13 +231,6 @@ class _Evaluator:
 
     def _numbers(self, nodes: Sequence[Node], scheme: str | None, point: Point) -> list[float]:
         return [float(value) for value in self._values(nodes, scheme, point)]
-
-    def _judged(self, values: Sequence[float], operators: Sequence[str]) -> bool:
-        """True if the operators hold between the values."""
-        pairs = zip(values, operators, values[1:], strict=False)
-        holds = all(self._compare(left, operator, right) for left, operator, right in pairs)
-        self._sides.append(Side(tuple(values), tuple(operators), holds))
-        return holds
 
     def _reference(self, node: Reference, scheme: str | None, point: Point, statistic: str | None = None) -> float:
         names = node.names
@@ -299,12 +268,17 @@ class _Evaluator:
 
     def _call(self, node: Call, scheme: str | None, point: Point) -> float | bool:
         first = node.arguments[0]
-        if node.function == "spread":
-            return self._statistic(first, "p90", scheme, point) - self._statistic(first, "p10", scheme, point)
         if len(node.arguments) == _OVER_AXIS.get(node.function):
             return self._over_axis(node, scheme, point)
-        if len(node.arguments) == 1 and node.function in ("median", "mean", "max", "min"):
-            return self._statistic(first, node.function, scheme, point)
+        if node.function == "spread" or (
+            len(node.arguments) == 1 and node.function in ("median", "mean", "max", "min")
+        ):
+            if not isinstance(first, Reference):
+                raise RelationError(f"{'p90' if node.function == 'spread' else node.function} needs a metric")
+            if node.function != "spread":
+                return self._reference(first, scheme, point, node.function)
+            high, low = (self._reference(first, scheme, point, level) for level in ("p90", "p10"))
+            return high - low
         values = self._numbers(node.arguments, scheme, point)
         if node.function == "abs" and len(values) == 1:
             return abs(values[0])
@@ -312,20 +286,25 @@ class _Evaluator:
             return _OF_VALUES[node.function](values)
         raise RelationError(f"{node.function} cannot take {len(values)} arguments")
 
-    def _statistic(self, node: Node, statistic: str, scheme: str | None, point: Point) -> float:
-        if not isinstance(node, Reference):
-            raise RelationError(f"{statistic} needs a metric")
-        return self._reference(node, scheme, point, statistic)
-
     def _over_axis(self, node: Call, scheme: str | None, point: Point) -> float | bool:
         axis = self._axis_argument(node)
         along = self._within.values(axis)
         values = self._along(node.arguments[0], axis, scheme, point)
         if node.function == "reaching":
             heights = self._along(node.arguments[1], axis, scheme, point)
-            return _reaching(values, heights, float(self._value(node.arguments[2], scheme, point)))
+            level = float(self._value(node.arguments[2], scheme, point))
+            # Where the height first reaches the level, interpolated linearly between two points.
+            for (before, low), (after, high) in pairwise(zip(values, heights, strict=True)):
+                if low < level <= high:
+                    return before + (after - before) * (level - low) / (high - low)
+            raise _NoDataError(Missing.NOT_SEEN)
         if node.function in ("increasing", "decreasing"):
-            return self._monotone(values, "<" if node.function == "increasing" else ">")
+            sign = "<" if node.function == "increasing" else ">"
+            # The margin is a share of the earlier value.
+            ascending = pairwise(values if sign == "<" else values[::-1])
+            holds = all(self._compare(later, ">", earlier) for earlier, later in ascending)
+            self._sides.append(Side(tuple(values), (sign,) * (len(values) - 1), holds))
+            return holds
         if node.function in _OF_VALUES:
             return _OF_VALUES[node.function](values)
         positions = np.array([float(at) for at in along if not isinstance(at, str)])
@@ -343,43 +322,27 @@ class _Evaluator:
             raise _NoDataError(Missing.NOT_SEEN if {*missing} == {Missing.NOT_SEEN} else Missing.NOT_RUN)
         return values
 
-    def _monotone(self, values: Sequence[float], sign: str) -> bool:
-        ascending = values if sign == "<" else values[::-1]
-        # The margin is a share of the earlier value.
-        holds = all(self._compare(later, ">", earlier) for earlier, later in pairwise(ascending))
-        self._sides.append(Side(tuple(values), (sign,) * (len(values) - 1), holds))
-        return holds
-
     def _compare(self, left: float, operator: str, right: float) -> bool:
         if operator == "==":
             return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12)
         if operator == "~=":
-            room = Tolerance(self._slack.relative, self._slack.absolute).bound(max(abs(left), abs(right)))
-            return abs(left - right) <= room
+            return abs(left - right) <= self._slack.equal.bound(max(abs(left), abs(right)))
         room = self._slack.margin * abs(right)
         return bool(_COMPARED[operator](left, right + room if operator[0] == "<" else right - room))
-
-
-def _reaching(values: Sequence[float], heights: Sequence[float], level: float) -> float:
-    """The value at which the height first reaches a level, interpolated linearly between two points."""
-    for (before, low), (after, high) in pairwise(zip(values, heights, strict=True)):
-        if low < level <= high:
-            return before + (after - before) * (level - low) / (high - low)
-    raise _NoDataError(Missing.NOT_SEEN)
 
 
 def expand(node: Node, derived: Mapping[str, str]) -> Node:
     """Replaces derived metrics by their formulas."""
     if not isinstance(node, Reference):
-        return mapped(node, lambda one: expand(one, derived))
+        return relation.mapped(node, lambda one: expand(one, derived))
     names = node.names
     metric = names[0] if names[0] in derived else names[1] if len(names) > 1 and names[1] in derived else None
     if metric is None:
         return node
-    return _of_scheme(parse(derived[metric]), "each" if metric == names[0] else names[0], node.at)
+    return _of_scheme(relation.parse(derived[metric]), "each" if metric == names[0] else names[0], node.at)
 
 
 def _of_scheme(node: Node, scheme: str, at: tuple[tuple[str, AxisValue], ...]) -> Node:
     if not isinstance(node, Reference):
-        return mapped(node, lambda one: _of_scheme(one, scheme, at))
+        return relation.mapped(node, lambda one: _of_scheme(one, scheme, at))
     return Reference((scheme, *node.names[1:]) if node.names[0] == "each" else node.names, (*at, *node.at))

@@ -14,7 +14,6 @@ from sojourn.studies.recipe import FEWER, Study
 from sojourn.studies.verdict import Judgement
 
 FILE = "verdicts.json"
-"""The file's name, in the study's folder."""
 
 
 class FullRun(TypedDict):
@@ -23,9 +22,7 @@ class FullRun(TypedDict):
     made: str
     """The day: ``2026-11-26``."""
     command: str
-    """The command that made the runs and wrote the file."""
     verdicts: dict[str, Verdict]
-    """By claim."""
 
 
 def read(folder: Path) -> Mapping[str, Verdict]:
@@ -47,10 +44,7 @@ def as_json(judgements: Sequence[Judgement], made: str, command: str) -> str:
 
 
 def beside(study: Study, judgements: Sequence[Judgement]) -> list[Judgement]:
-    """The judgements of a quick run: where the full run decided otherwise they say so.
-
-    A miss has the cause that the recipe gives only if the full run misses the claim too.
-    """
+    """The judgements of a quick run, which say where the full run decided otherwise, and why if it agrees."""
     full = read(study.folder)
     return [_beside(one, full.get(one.id)) for one in judgements]
 

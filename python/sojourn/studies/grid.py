@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from sojourn.files.typed import Strict
-from sojourn.frame.results import Run
+from sojourn.frame.results import Arm
 from sojourn.studies.measures import Measure
 
 AxisValue = int | float | bool | str
@@ -24,13 +24,8 @@ class Alias(Strict, frozen=True):
     factor: int | float
 
 
-@dataclass(frozen=True)
-class Cell:
-    """The repeats of one scheme at one place."""
-
-    scheme: str
-    point: Point
-    runs: tuple[Run, ...]
+Cell = Arm
+"""The repeats of one scheme, its label, at one place."""
 
 
 @dataclass
@@ -42,19 +37,18 @@ class Grid:
     aliases: Mapping[str, Alias] = field(default_factory=dict)
     constants: Point = field(default_factory=dict)
     over_runs: Callable[[Sequence[float]], float] = fmean
-    """How one number is computed from the repeats' numbers."""
     _known: dict[tuple[int, str, str], tuple[float, ...]] = field(default_factory=dict)
     """Statistics computed so far, by cell, metric and name; parts of a grid share them."""
 
     @cached_property
     def schemes(self) -> list[str]:
         """All schemes, in order of appearance."""
-        return list(dict.fromkeys(cell.scheme for cell in self.cells))
+        return list(dict.fromkeys(cell.label for cell in self.cells))
 
     @cached_property
     def axes(self) -> list[str]:
         """All axes, without aliases."""
-        return list(dict.fromkeys(axis for cell in self.cells for axis in cell.point))
+        return list(dict.fromkeys(axis for cell in self.cells for axis in cell.set))
 
     def knows(self, name: str) -> bool:
         """True if ``name`` is an axis, an alias, or a constant of this experiment."""
@@ -71,14 +65,13 @@ class Grid:
         """The values that occur on an axis, sorted."""
         axis = self.aliases[axis].axis if axis in self.aliases else axis
         return sorted(
-            {cell.point[axis] for cell in self.cells if axis in cell.point},
+            {cell.set[axis] for cell in self.cells if axis in cell.set},
             key=lambda value: (True, 0.0, value) if isinstance(value, str) else (False, float(value), ""),
         )
 
     def where(self, keep: Callable[[Cell], bool]) -> Grid:
         """The part of the grid that ``keep`` accepts."""
-        kept = [cell for cell in self.cells if keep(cell)]
-        return replace(self, cells=kept)
+        return replace(self, cells=[cell for cell in self.cells if keep(cell)])
 
     @property
     def repeats(self) -> int:
@@ -86,28 +79,16 @@ class Grid:
         counts = {len(cell.runs) for cell in self.cells}
         return counts.pop() if len(counts) == 1 else 0
 
-    def first(self, repeats: int) -> Grid:
-        """The grid of the first repeats, or of all if ``repeats`` is 0."""
-        if repeats in (0, self.repeats):
-            return self
-        return replace(
-            self, cells=[Cell(cell.scheme, cell.point, cell.runs[:repeats]) for cell in self.cells], _known={}
-        )
-
-    def repeat(self, index: int) -> Grid:
-        """The grid of one repeat, from 0; runs with the same index share their seed."""
-        cells = [Cell(cell.scheme, cell.point, cell.runs[index : index + 1]) for cell in self.cells]
-        return replace(self, cells=cells, _known={})
+    def of(self, repeats: slice) -> Grid:
+        """The grid of some repeats; runs with the same index share their seed."""
+        return replace(self, cells=[replace(cell, runs=cell.runs[repeats]) for cell in self.cells], _known={})
 
     def is_at(self, cell: Cell, place: Mapping[str, Any]) -> bool:
         """True if a cell is at a place; a list there matches any of its values."""
-        own = {**self.constants, **cell.point}
-        for name, accepted in place.items():
-            values = accepted if isinstance(accepted, list) else [accepted]
-            axes = [self.place(name, value) for value in values]
-            if not any(same(own[axis], value) for axis, value in axes if axis in own):
-                return False
-        return True
+        own = {**self.constants, **cell.set}
+        accepted = ((name, of if isinstance(of, list) else [of]) for name, of in place.items())
+        axes = ([self.place(name, value) for value in values] for name, values in accepted)
+        return all(any(same(own[axis], value) for axis, value in one if axis in own) for one in axes)
 
     def at(self, scheme: str, point: Point) -> Iterator[Cell]:
         """The scheme's cells at a place, which need not name every axis."""
@@ -116,7 +97,7 @@ class Grid:
             yield exact
             return
         for cell in self._by_scheme.get(scheme, ()):
-            if all(axis not in cell.point or same(cell.point[axis], value) for axis, value in point.items()):
+            if all(axis not in cell.set or same(cell.set[axis], value) for axis, value in point.items()):
                 yield cell
 
     @cached_property
@@ -124,8 +105,8 @@ class Grid:
         """An index of the cells of schemes with one cell per place, which serves nearly all requests."""
         found: dict[tuple[str, frozenset[tuple[str, AxisValue]]], Cell] = {}
         for scheme, cells in self._by_scheme.items():
-            own = {(scheme, frozenset(cell.point.items())): cell for cell in cells}
-            if len(own) == len(cells) and len({frozenset(cell.point) for cell in cells}) == 1:
+            own = {(scheme, frozenset(cell.set.items())): cell for cell in cells}
+            if len(own) == len(cells) and len({frozenset(cell.set) for cell in cells}) == 1:
                 found |= own
         return found
 
@@ -133,17 +114,13 @@ class Grid:
     def _by_scheme(self) -> dict[str, list[Cell]]:
         cells: dict[str, list[Cell]] = {}
         for cell in self.cells:
-            cells.setdefault(cell.scheme, []).append(cell)
+            cells.setdefault(cell.label, []).append(cell)
         return cells
 
     def of_repeats(self, scheme: str, metric: str, statistic: str, point: Point) -> tuple[float, ...]:
-        """A statistic of every repeat at a place, NaN for one with nothing to measure.
+        """A statistic of every repeat at a place, NaN for one without; of a pooled metric a single one.
 
         It is empty if nothing was run there, or if the experiment lacks a constant that the metric adds.
-
-        A pooled metric has a single one, over the values of all repeats.
-
-        Raises AmbiguousPlaceError if the place names too few axes to single out a cell.
         """
         cells = list(self.at(scheme, point))
         if len(cells) > 1:
@@ -153,7 +130,7 @@ class Grid:
         measure, cell = self.measures[metric], cells[0]
         key = (id(cell), metric, statistic)
         if key not in self._known:
-            place = {**self.constants, **cell.point}
+            place = {**self.constants, **cell.set}
             self._known[key] = measure.of_repeats(cell.runs, statistic, place)
         return self._known[key]
 

@@ -20,9 +20,7 @@ from sojourn.studies.recipe import Study, grids_of
 from sojourn.studies.runner import StudyResults
 
 FILE = "measured.json"
-"""The file's name, beside claims.json."""
 STATISTICS = ("mean", "min", "p5", "p10", "p25", "median", "p75", "p90", "p95", "max")
-"""The statistics stored for a distribution."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +66,7 @@ class Kept:
 
     backend: str
     kernels: tuple[str, ...]
-    """Releases of the kernels that made them; empty for the simulator."""
     departures: tuple[str, ...]
-    """Differences from the study's files, in words."""
     runs: int
     grids: Mapping[str, Grid]
     """By experiment; sufficient to judge claims, not to draw figures."""
@@ -81,8 +77,8 @@ def as_json(results: StudyResults) -> str:
     rows = [
         {
             "experiment": experiment.id,
-            "scheme": cell.scheme,
-            "at": cell.point,
+            "scheme": cell.label,
+            "at": cell.set,
             "runs": [{"seed": run.seed, **_metrics(grid, cell, run)} for run in cell.runs],
         }
         for experiment in results.study.experiments
@@ -122,7 +118,7 @@ def read(path: Path, study: Study) -> Kept:
 
 
 def _metrics(grid: Grid, cell: Cell, run: Run) -> dict[str, Any]:
-    place = {**grid.constants, **cell.point}
+    place = {**grid.constants, **cell.set}
     metrics: dict[str, Any] = {}
     for name, measure in grid.measures.items():
         if not measure.applies_to(run, place):

@@ -37,7 +37,6 @@ QUEUE_COLUMNS = frozenset(
 )
 """The columns of the queue's series that a metric may use."""
 _OF_FLOWS = ("rtt_ms", "one_way_ms", "jitter_ms", "completion_ms", "page_load_ms", "frame_ms")
-"""The distributions of flows."""
 SHARES = frozenset(
     {"drop_rate", "goodput_share", "jain_goodput", "jain_drop_share", "loss_synchronization", "utilization"}
     | {"airtime_share"}
@@ -45,6 +44,9 @@ SHARES = frozenset(
 """The sources that are from zero to one."""
 DROP_REASONS = frozenset({"aqm", "deterministic", "overflow", "unknown"})
 _OF_RUNS = declared("run", "direction", "queue")
+
+
+Place = Mapping[str, float | bool | str]
 
 
 class Sample(ABC):
@@ -140,17 +142,13 @@ class Part(Strict, frozen=True, kw_only=True, dict=True):
     direction: Literal["down", "up", "both"] = "down"
     """The queue, and the flows in that direction; with ``both``, rates and counts are those of the two together."""
     from_s: int | float = 0.0
-    """For series: from this time on."""
     to_s: int | float | None = None
-    """For series: before this time."""
     column: str | None = None
-    """For ``queue_series``: the column."""
     reason: str | None = None
     """For drops: the reason, as in ``drop_delay_ms`` of a summary."""
     link: str = ""
     """The link of the queue; empty for the bottleneck."""
     queue: str = ""
-    """The inner queue, of a discipline with several."""
     station: str = ""
     """The Wi-Fi station, as ``metrics.stations`` calls it."""
 
@@ -223,7 +221,6 @@ class Measure(Part, frozen=True):
     """One of ``SOURCES``, or a metric of the registry that the part has."""
     unit: str = "1"
     label: str | None = None
-    """Its name in figures; by default that in the recipe."""
     factor: int | float | str = 1.0
     """From the source's unit and convention to the paper's: a number, or a fraction that shows where it comes from."""
     plus: str | tuple[str, ...] | dict[str, int | float] = ()
@@ -301,32 +298,27 @@ class Measure(Part, frozen=True):
         }
         return Single(float(found.t_s[at[tell]]))
 
-    def applies_to(self, run: Run, place: Mapping[str, float | bool | str]) -> bool:
+    def applies_to(self, run: Run, place: Place) -> bool:
         """True if a run has the queue to measure, and its place has the values to add."""
         return all(has_queue(run.summary, queue) for queue in self.link_queues) and self._is_known_at(place)
 
-    def statistic(self, run: Run, name: str, place: Mapping[str, float | bool | str]) -> float:
+    def statistic(self, run: Run, name: str, place: Place) -> float:
         """A statistic in ``unit``, for a run at a place of the grid; NaN if the run does not have it."""
         (value,) = self.statistics(run, (name,), place)
         return value
 
-    def statistics(self, run: Run, names: Sequence[str], place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
+    def statistics(self, run: Run, names: Sequence[str], place: Place) -> tuple[float, ...]:
         """Several statistics of a run, as ``statistic``."""
         values = self.sample(run).statistics(names)
         if self.at_least is not None:
             return tuple(values)
         offset = self.offset(place)
-        return tuple(
-            value * self.scale + (offset if _is_location(name) else 0.0)
-            for name, value in zip(names, values, strict=True)
-        )
+        # What is added moves locations, not widths.
+        moves = (name in ("mean", "value") or quantile_level(name) is not None for name in names)
+        return tuple(value * self.scale + offset * is_moved for value, is_moved in zip(values, moves, strict=True))
 
-    def quantiles(self, run: Run, levels: FloatArray, place: Mapping[str, float | bool | str]) -> FloatArray:
-        """Many quantiles of a run in ``unit``, for a curve.
-
-        Quantiles of sojourn times are from the run's histogram, whose buckets are about 1 % wide, because its summary
-        has only a dozen.
-        """
+    def quantiles(self, run: Run, levels: FloatArray, place: Place) -> FloatArray:
+        """Many quantiles of a run in ``unit``; of sojourn times from its histogram, as a summary has only a dozen."""
         found = series.histogram(run, self.link_queue) if self.source == "sojourn_ms" else None
         if found is not None and found[1].size:
             edges, upto = found
@@ -336,7 +328,7 @@ class Measure(Part, frozen=True):
             values = np.array([sample.statistic(f"p{100 * level:.6g}".replace(".", "_")) for level in levels])
         return np.asarray(values * self.scale + self.offset(place), dtype=np.float64)
 
-    def of_repeats(self, runs: Sequence[Run], name: str, place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
+    def of_repeats(self, runs: Sequence[Run], name: str, place: Place) -> tuple[float, ...]:
         """A statistic of each repeat, or of all combined if they are pooled; empty where a value to add is missing."""
         if not self._is_known_at(place):
             return ()
@@ -344,30 +336,25 @@ class Measure(Part, frozen=True):
             return tuple(self.statistic(run, name, place) for run in runs)
         return (Values(np.concatenate([self.values(run, place) for run in runs])).statistic(name),)
 
-    def values(self, run: Run, place: Mapping[str, float | bool | str]) -> FloatArray:
+    def values(self, run: Run, place: Place) -> FloatArray:
         """All values of a run in ``unit``. Raises ValueError if the source has only statistics, no values."""
         sample = self.sample(run)
         if not isinstance(sample, Values):
             raise ValueError(f"pooled: {self.source} has no values one by one")
         return sample.values * self.scale + self.offset(place)
 
-    def series(self, run: Run, place: Mapping[str, float | bool | str]) -> Series | None:
+    def series(self, run: Run, place: Place) -> Series | None:
         """The metric over time in ``unit``; None if the source has no series or none was recorded."""
         read = SERIES.get(self.source)
         found = self.of(read(run, self)) if read is not None else None
         return None if found is None else Series(found.t_s, found.value * self.scale + self.offset(place))
 
-    def _is_known_at(self, place: Mapping[str, float | bool | str]) -> bool:
+    def _is_known_at(self, place: Place) -> bool:
         return all(name in place for name in self.added)
 
-    def offset(self, place: Mapping[str, float | bool | str]) -> float:
+    def offset(self, place: Place) -> float:
         """The sum of the values to add at a place."""
         return sum(times * float(place[name]) for name, times in self.added.items())
-
-
-@cache
-def _is_location(statistic: str) -> bool:
-    return statistic in ("mean", "value") or quantile_level(statistic) is not None
 
 
 def _sojourn_ms(run: Run, part: Part) -> Sample:
@@ -378,26 +365,21 @@ def _sojourn_ms(run: Run, part: Part) -> Sample:
     return Quantiles(levels, values, distribution["mean"])
 
 
-def _of_flows(key: str) -> Callable[[Run, Part], Sample]:
+def _of_flows(run: Run, part: Part, key: str) -> Sample:
     """A distribution of flows, in which every flow has the same weight, however often it was measured."""
-
-    def sample(run: Run, part: Part) -> Sample:
-        flows: list[Any] = part.flows(run)
-        return _of_spreads([flow[key] for flow in flows if key in flow])
-
-    return sample
+    flows: list[Any] = part.flows(run)
+    return _of_spreads([flow[key] for flow in flows if key in flow])
 
 
 def _of_spreads(spreads: Sequence[schema.Spread]) -> Sample:
-    known = [[spread[key] for key in _SPREAD] for spread in spreads if spread["n"]]
+    known = [[dict(spread)[key] for key in _SPREAD] for spread in spreads if spread["n"]]
     if not known:
         return Quantiles(np.empty(0), np.empty(0), math.nan)
     mean, *quantiles = np.array(known, dtype=float).mean(axis=0)
     return Quantiles(np.array([0.05, 0.25, 0.5, 0.75, 0.95, 1.0]), np.array(quantiles), float(mean), between=False)
 
 
-_Quantity = Literal["mean", "p5", "p25", "p50", "p75", "p95", "max"]
-_SPREAD: tuple[_Quantity, ...] = ("mean", "p5", "p25", "p50", "p75", "p95", "max")
+_SPREAD = ("mean", "p5", "p25", "p50", "p75", "p95", "max")
 
 
 def _each(read: Callable[[Run, Part], FloatArray | Sequence[float] | None]) -> Callable[[Run, Part], Sample]:
@@ -410,16 +392,10 @@ def _each(read: Callable[[Run, Part], FloatArray | Sequence[float] | None]) -> C
     return sample
 
 
-def _known(run: Run, part: Part, name: str) -> FloatArray | None:
-    """The values of one of ``SERIES``."""
+def _known(run: Run, part: Part, name: str) -> FloatArray:
+    """The values of one of ``SERIES``; none if it was not recorded."""
     found = part.of(SERIES[name](run, part))
-    return None if found is None else found.value[~np.isnan(found.value)]
-
-
-def _first_flow_jitter_ms(run: Run, part: Part) -> FloatArray | None:
-    # Jitter: the mean absolute difference between one packet's delay and the next one's.
-    sojourn = _known(run, part, "first_flow_sojourn_ms")
-    return None if sojourn is None else np.abs(np.diff(sojourn))
+    return np.empty(0) if found is None else found.value[~np.isnan(found.value)]
 
 
 def _qoo(run: Run, part: Part) -> list[float]:
@@ -442,18 +418,10 @@ def _of_part(read: Callable[..., Series | None]) -> Callable[[Run, Part], Series
     return lambda run, part: read(run, part.directions[0], traffic=part.traffic)
 
 
-def _drop_reason_ms(run: Run, part: Part) -> Sample:
-    spread = _dropped_for(run, part)
-    return _of_spreads([spread] if spread else [])
-
-
-def _drop_reason(run: Run, part: Part) -> Sample:
-    spread = _dropped_for(run, part)
-    return Single(float(spread["n"]) if spread else 0.0)
-
-
-def _dropped_for(run: Run, part: Part) -> schema.Spread | None:
-    return queue_at(run.summary, part.link_queue)["drop_delay_ms"].get(part.reason or "")
+def _dropped_for(run: Run, part: Part) -> list[schema.Spread]:
+    """The delays of the drops for the part's reason; none if there were none."""
+    found = queue_at(run.summary, part.link_queue)["drop_delay_ms"].get(part.reason or "")
+    return [] if found is None else [found]
 
 
 def _drop_rate(run: Run, part: Part) -> Sample:
@@ -486,17 +454,18 @@ SERIES: dict[str, Callable[[Run, Part], Series | None]] = {
 
 SOURCES: dict[str, Callable[[Run, Part], Sample]] = {
     "sojourn_ms": _sojourn_ms,
-    **{key: _of_flows(key) for key in _OF_FLOWS},
+    **{key: partial(_of_flows, key=key) for key in _OF_FLOWS},
     **{name: _each(partial(_known, name=name)) for name in SERIES if name != "sojourn_ms"},
     "mos": _each(lambda run, part: [flow["mos"] for flow in part.flows(run) if "mos" in flow]),
     "qoo": _each(_qoo),
     "download_ms": _each(lambda run, part: series.downloads(run, part.directions[0], traffic=part.traffic)),
     "packet_sojourn_ms": _each(lambda run, part: series.steady_sojourn(run, part.link_queue, traffic=part.traffic)),
-    "first_flow_jitter_ms": _each(_first_flow_jitter_ms),
+    # Jitter: the mean absolute difference between one packet's delay and the next one's.
+    "first_flow_jitter_ms": _each(lambda run, part: np.abs(np.diff(_known(run, part, "first_flow_sojourn_ms")))),
     "goodput_share": _goodput_share,
     "drop_rate": _drop_rate,
-    "drops_for_reason": _drop_reason,
-    "drop_reason_delay_ms": _drop_reason_ms,
+    "drops_for_reason": lambda run, part: Single(float(sum(one["n"] for one in _dropped_for(run, part)))),
+    "drop_reason_delay_ms": lambda run, part: _of_spreads(_dropped_for(run, part)),
 }
 """The sources of metrics besides the numbers of the registry, by their names in recipes."""
 

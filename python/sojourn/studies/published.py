@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from sojourn.studies.claims import Bound, Claim
-from sojourn.studies.evaluate import ANY, OTHER, Missing, Outcome, expand, instances
-from sojourn.studies.grid import AmbiguousPlaceError, AxisValue, Grid, Point, same
+from sojourn.studies.evaluate import ANY, OTHER, Missing, Options, expand, instances
+from sojourn.studies.grid import AmbiguousPlaceError, Grid, Point, same
 from sojourn.studies.recipe import Study
 from sojourn.studies.relation import Arithmetic, Call, Node, Reference, RelationError, parse, walk
 from sojourn.studies.verdict import Case, cases, plain_measure
@@ -65,10 +65,7 @@ def marks(study: Study, grids: Mapping[str, Grid], experiment: str, metrics: Col
 
 
 def entries(study: Study, grids: Mapping[str, Grid], experiment: str, metric: str) -> list[Mark]:
-    """The claims about a metric, by its name, with published and measured numbers as they are, for tables.
-
-    A number that cannot be compared has no measured value.
-    """
+    """The claims about a metric, with published numbers as they are and measured ones if comparable, for tables."""
     return [
         mark
         for case, grid in _about(study, grids, experiment)
@@ -99,7 +96,7 @@ def _entries(grid: Grid, case: Case) -> Iterator[Mark]:
     by_name = [*[name for name in named if name in grid.schemes], *case.schemes[:1], ""][0]
     for one in measured:
         scheme = one.scheme or by_name
-        places = tuple(cell.point for cell in part.at(scheme, one.point))
+        places = tuple(cell.set for cell in part.at(scheme, one.point))
         value = math.nan if not case.is_number or isinstance(one.value, Missing) else float(one.value)
         if places and one.value != Missing.NOT_RUN and claim.low is not None and claim.high is not None:
             ends = (claim.low, claim.high, claim.bound)
@@ -122,12 +119,10 @@ def _marks(study: Study, grid: Grid, case: Case, metrics: Collection[str]) -> It
         statistics = _statistics(expand(parse(formula), study.derived), study.measures)
         # The first in order: the gain "1 - a / b" is at the place of a.
         node, metric, statistic = next(one for one in statistics if one[1] in metrics)
+        ways: list[Options] = [{"schemes": case.schemes, "derived": study.derived, "given": {}}]
+        ways += [{**ways[0], "given": {node: value}} for value in _TRIED]
         measured, *tried = (
-            {
-                _key(one): one
-                for one in instances(formula, part, schemes=case.schemes, derived=study.derived, given=given)
-            }
-            for given in ({}, *({node: value} for value in _TRIED))
+            {(one.scheme, tuple(one.point.items())): one for one in instances(formula, part, **way)} for way in ways
         )
     except (RelationError, AmbiguousPlaceError, StopIteration):
         return
@@ -144,14 +139,10 @@ def _marks(study: Study, grid: Grid, case: Case, metrics: Collection[str]) -> It
         scheme = node.names[0] if names_one else outcome.scheme or ""
         point = {**outcome.point, **dict(grid.place(axis, value) for axis, value in node.at)}
         # The claim's selection, unless its formula names another place.
-        places = tuple(cell.point for cell in [*part.at(scheme, point)] or grid.at(scheme, point))
+        places = tuple(cell.set for cell in [*part.at(scheme, point)] or grid.at(scheme, point))
         if places:
             value = float(measured[key].value) if key in measured else math.nan
             yield Mark(claim, scheme, metric, statistic, point, places, low, high, bound, relative, value)
-
-
-def _key(outcome: Outcome) -> tuple[str | None, tuple[tuple[str, AxisValue], ...]]:
-    return outcome.scheme, tuple(outcome.point.items())
 
 
 def _line(values: list[float]) -> tuple[float, float] | None:
@@ -166,10 +157,7 @@ def _line(values: list[float]) -> tuple[float, float] | None:
 
 
 def _statistics(node: Node, measures: Collection[str]) -> list[tuple[Reference, str, str]]:
-    """The statistics in a formula: where each stands in it, its metric and its name.
-
-    Formulas with the larger or smaller of several values are omitted, because they are about none of them.
-    """
+    """The statistics in a formula, each with its metric and name; none of the larger or smaller of several values."""
     match node:
         case Reference(names):
             own = names if names[0] in measures else names[1:]

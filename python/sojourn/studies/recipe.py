@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -13,7 +13,7 @@ from msgspec import Meta, structs
 
 from sojourn.files import typed
 from sojourn.files.typed import Strict, Texts, must_be
-from sojourn.frame.results import Run
+from sojourn.frame.results import Run, arms_of
 from sojourn.frame.swept import quantity
 from sojourn.studies import texts
 from sojourn.studies.claims import Claim, load_claims
@@ -32,14 +32,12 @@ CAUSES: dict[str, str] = {
     "band": "the direction agrees; the tolerance was chosen by us, or is tight",
     UNEXPLAINED: "no explanation was found",
 }
-"""The causes of a miss."""
 FEWER = "fewer runs"
 """The cause of a miss of a quick run that the full run does not have."""
 MEANINGS = {
     **CAUSES,
     FEWER: "a quick run makes fewer or shorter runs; the full run reproduces it, or has not been kept",
 }
-"""What each cause on a page means."""
 SCHEME = "scheme"
 """The name for the discipline in tables, beside the names of axes."""
 KINDS = {
@@ -53,7 +51,6 @@ KINDS = {
 }
 """The kinds of figures and their content."""
 OVER_METRIC = ("ellipse", "spread")
-"""The kinds whose ``x`` is a metric."""
 _NUMBER = r"\\d+(?:\\.\\d+)?|true|false"  # as a replacement of `re.sub`
 _IN_AXIS = {"ms": ("ms", 1.0), "s": ("ms", 1e3), "kbps": ("bps", 1e3), "mbps": ("bps", 1e6), "bytes": ("bytes", 1.0)}
 """The unit of ``quantity`` for the suffix of an axis' name, and how many of it are one of the axis'."""
@@ -76,7 +73,6 @@ class Published(Strict, frozen=True):
     arms: str = "{scheme}"
     """The pattern of the labels in its files: ``"{scheme} {target_ms} ms"``."""
     axes: dict[str, str] = {}
-    """The swept key of each axis."""
     aliases: dict[str, Alias] = {}
     constants: dict[str, AxisValue] = {}
     unavailable: str = ""
@@ -95,10 +91,8 @@ class Reading(Strict, frozen=True, kw_only=True):
     """Several relations instead of one, each of which counts: for metrics that differ where the paper has an axis."""
     condition: dict[str, Any] | None = None
     cells: tuple[dict[str, Any], ...] | None = None
-    """Places to evaluate, instead of a condition."""
     experiments: tuple[str, ...] | None = None
     schemes: tuple[str, ...] | None = None
-    """The schemes, if the claim does not name them."""
     not_comparable: bool = False
     not_run: bool = False
     """The necessary quantity cannot be measured; ``because`` says what is missing."""
@@ -107,7 +101,6 @@ class Reading(Strict, frozen=True, kw_only=True):
     effect: int | float | None = None
     """The size of the effect that a number is about, in its unit: a tolerance of half of it shows only a direction."""
     cause: Annotated[str, Meta(extra_json_schema={"enum": list(CAUSES)})] = ""
-    """The cause, if the claim is not reproduced."""
 
     def __post_init__(self) -> None:
         if self.cause:
@@ -125,25 +118,18 @@ class Question(Strict, frozen=True):
 
     asks: str
     location: str
-    """Section of the paper."""
     experiment: str
     answer: str
-    """The measured answer, in words with formulas in braces."""
 
 
 class Elsewhere(Strict, frozen=True):
     """Changes for a backend other than the simulator, because it lacks a feature that the study needs."""
 
     set: dict[str, str] = {}
-    """Overrides of every experiment file."""
     quick: dict[str, str] = {}
-    """Further overrides for ``--quick``."""
     constants: dict[str, AxisValue] = {}
-    """Changed constants of the experiments."""
     without: Texts = Texts()
-    """Experiments that it cannot run."""
     departures: Texts = Texts()
-    """The differences from the study, in words."""
 
 
 class Exhibit(Strict, frozen=True, kw_only=True):
@@ -176,13 +162,10 @@ class FigureSpec(Exhibit, frozen=True, kw_only=True):
     x: str = ""
     panels: str = ""
     schemes: tuple[str, ...] = ()
-    """The schemes to draw, in this order; empty for all."""
     whiskers: tuple[int | float, ...] = (10, 90)
-    """Percentiles of the ends of a box's whiskers."""
     of_runs: bool = False
     """Draw boxes of one number per run instead of the distribution within each run."""
     statistic: str = "value"
-    """The number per run for ``of_runs``."""
     bin_s: int | float = 0.0
     """Draw a series as means over bins of this many seconds; 0 to draw it as recorded."""
     from_zero: bool = True
@@ -236,13 +219,10 @@ class Recipe(Strict, frozen=True, kw_only=True):
     summary: str = ""
     """What holds and why; with formulas in braces, each with its experiment."""
     quick: dict[str, str] = {}
-    """Overrides of ``--quick`` for every experiment file."""
     labels: dict[str, str] = {}
-    """The schemes' names in figures."""
     measures: dict[str, Measure] = msgspec.field(default_factory=dict, name="metrics")
     derived: dict[str, str] = {}
     elsewhere: dict[str, Elsewhere] = msgspec.field(default_factory=dict, name="backend")
-    """By backend."""
     experiments: tuple[Published, ...] = msgspec.field(default=(), name="experiment")
     reading: tuple[ReadingOf, ...] = ()
     figures: tuple[FigureSpec, ...] = msgspec.field(default=(), name="figure")
@@ -334,7 +314,6 @@ class RecipeText(NamedTuple):
     """A text of a recipe that may contain formulas."""
 
     where: str
-    """Its key."""
     text: str
     experiments: tuple[str, ...]
     """The places of the text; empty for those of its claim."""
@@ -381,8 +360,7 @@ def _check_exhibits(study: Study) -> None:
         axes = axes_of(study, one.experiment) | constants_of(study, one.experiment)
         for axis in [*one.rows, *filter(None, [one.across])]:
             must_be(axis, axes | {SCHEME}, f"{where}: {'across' if axis == one.across else 'rows'}")
-        for axis in one.where:
-            must_be(axis, axes, f"{where}: where")
+        all_must_be(one.where, axes, f"{where}: where")
         for number, value in enumerate(one.values):
             must_be(value.metric, {*study.measures, *study.derived}, f"{where}: values.{number}: metric")
             _check_statistic(value.statistic, f"{where}: values.{number}")
@@ -390,8 +368,7 @@ def _check_exhibits(study: Study) -> None:
 
 def _check_figure(spec: FigureSpec, where: str, study: Study) -> None:
     for key in ("below", "beside", "published"):
-        for metric in getattr(spec, key):
-            must_be(metric, study.measures, f"{where}: {key}")
+        all_must_be(getattr(spec, key), study.measures, f"{where}: {key}")
     must_be(spec.metric, study.measures, f"{where}: metric")
     needed = {"series": tuple(SERIES), "packets": ("packet_sojourn_ms",)}.get(spec.kind)
     for metric in spec.metrics:
@@ -405,14 +382,16 @@ def _check_figure(spec: FigureSpec, where: str, study: Study) -> None:
         raise ValueError(f"{where}: below: a figure of kind {spec.kind} has one metric")
     _check_statistic(spec.statistic, where)
     axes = axes_of(study, spec.experiment)
-    for axis in spec.where:
-        must_be(axis, axes | constants_of(study, spec.experiment), f"{where}: where")
-    if spec.kind in OVER_METRIC:
-        must_be(spec.x, study.measures, f"{where}: x")
-    elif spec.x:
-        must_be(spec.x, axes, f"{where}: x")
-    if spec.panels:
-        must_be(spec.panels, axes, f"{where}: panels")
+    all_must_be(spec.where, axes | constants_of(study, spec.experiment), f"{where}: where")
+    if spec.x or spec.kind in OVER_METRIC:
+        must_be(spec.x, study.measures if spec.kind in OVER_METRIC else axes, f"{where}: x")
+    all_must_be(filter(None, [spec.panels]), axes, f"{where}: panels")
+
+
+def all_must_be(names: Iterable[str], accepted: Collection[str], where: str) -> None:
+    """Raises ValueError if one of these names is not accepted."""
+    for name in names:
+        must_be(name, accepted, where)
 
 
 def _check_statistic(name: str, where: str) -> None:
@@ -456,26 +435,20 @@ def grids_of(
 
 def cells_of(experiment: Published, part: Part, runs: Sequence[Run]) -> list[Cell]:
     """Groups repeats by scheme and place, which follow from labels and swept values."""
-    groups: dict[tuple[str, tuple[tuple[str, AxisValue], ...]], list[Run]] = {}
     pattern = re.escape(experiment.arms).replace(re.escape("{scheme}"), r"(?P<scheme>[\w+]+)")
     arms = re.compile(re.sub(r"\\\{(\w+)\\\}", rf"(?P<\1>{_NUMBER})", pattern))
-    for run in runs:
+
+    def named(run: Run) -> tuple[str, dict[str, AxisValue]]:
         match = arms.fullmatch(run.label)
         if match is None:
             raise ValueError(f"{part.file}: label {run.label!r} is not like {experiment.arms!r}")
-        named = match.groupdict()
-        scheme = named.pop("scheme")
-        point: dict[str, AxisValue] = {
-            axis: value == "true" if value in ("true", "false") else float(value) for axis, value in named.items()
-        }
-        point |= {
-            axis: in_axis_unit(run.summary["set"][key], axis)
-            for axis, key in experiment.axes.items()
-            if key in run.summary["set"]
-        }
-        point |= part.at
-        groups.setdefault((scheme, tuple(sorted(point.items()))), []).append(run)
-    return [Cell(scheme, dict(point), tuple(members)) for (scheme, point), members in groups.items()]
+        words = match.groupdict()
+        scheme, swept = words.pop("scheme"), run.summary["set"]
+        of_label = {axis: word == "true" if word in ("true", "false") else float(word) for axis, word in words.items()}
+        of_keys = {axis: in_axis_unit(swept[key], axis) for axis, key in experiment.axes.items() if key in swept}
+        return scheme, dict(sorted({**of_label, **of_keys, **part.at}.items()))
+
+    return arms_of(runs, named)
 
 
 def in_axis_unit(value: object, axis: str) -> AxisValue:

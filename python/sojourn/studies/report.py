@@ -14,9 +14,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from sojourn import _core
 from sojourn.figure.filenames import FORMATS
 from sojourn.figure.style import drawing_code
@@ -24,23 +21,26 @@ from sojourn.files import bounded
 from sojourn.files.bounded import LARGEST_TEXT
 from sojourn.files.storage import Staging
 from sojourn.files.typed import json_text
-from sojourn.page.tables import titled
+from sojourn.page.sheet import Sheet, escaped
+from sojourn.page.sheet import markdown as table
 from sojourn.studies import kept, tabulate, variants
 from sojourn.studies.claims import COMPARED, Verdict
 from sojourn.studies.figures import caption, stage_figures
 from sojourn.studies.grid import Grid
-from sojourn.studies.recipe import MEANINGS, Exhibit, FigureSpec, Study
+from sojourn.studies.recipe import MEANINGS, FigureSpec, Study
 from sojourn.studies.runner import StudyResults
-from sojourn.studies.texts import escaped, table
 from sojourn.studies.variants import Tried
 from sojourn.studies.verdict import Judgement
 
 INPUTS = "inputs.json"
 """The file with the inputs of the verdicts, beside claims.json."""
 Beside = tuple[str, Sequence[Judgement]]
-"""Another backend, and the judgements there."""
 _PUBLISHED = "published, or read as"
 """The heading of the published values; a statement without a number is read as a relation."""
+_OF_VARIANTS = (
+    "Each variant changes one thing of the set-up and shows whether a miss depends on it. The verdicts above do not "
+    "use them."
+)
 _OF_MISSES = (
     "The results of each variant for every miss; **bold** if it reproduces a claim "
     "that as many repeats of the set-up do not."
@@ -50,23 +50,18 @@ OF_QUICK = (
     "reason says so; the other causes and reasons are those of its full run."
 )
 Exhibits = Callable[[str], str]
-"""The Markdown of the figures and tables for a location in the paper, ``Fig 3``."""
 
 
-def claims_table(results: StudyResults, judgements: Sequence[Judgement]) -> Table:
+def claims_sheet(results: StudyResults, judgements: Sequence[Judgement]) -> Sheet:
     """Every claim that was judged; those that could not be are only counted."""
     judged = [one for one in judgements if one.verdict in COMPARED]
-    title = f"{results.study.title}: published and measured ({basis(results)})"
-    table = titled(title, "\n".join(closing(results, judgements)))
-    for heading, ratio in (("claim", 5), ("published, or read as", 4), ("measured", 4)):
-        table.add_column(heading, overflow="fold", ratio=ratio)
-    table.add_column("verdict", no_wrap=True)
-    for judgement in judged:
-        claim = f"{judgement.statement} ({judgement.location})"
-        cells = (claim, published(judgement), measured(judgement), judgement.verdict)
-        # As text: rich would interpret the [ecn=true] of a relation as markup.
-        table.add_row(*map(Text, cells))
-    return table
+    return Sheet(
+        f"{results.study.title}: published and measured ({basis(results)})",
+        "\n".join(closing(results, judgements)),
+        ("claim", _PUBLISHED, "measured", "verdict"),
+        tuple((f"{one.statement} ({one.location})", published(one), measured(one), one.verdict) for one in judged),
+        shares=(5, 4, 4, 0),
+    )
 
 
 def closing(results: StudyResults, judgements: Sequence[Judgement]) -> list[str]:
@@ -83,11 +78,7 @@ def closing(results: StudyResults, judgements: Sequence[Judgement]) -> list[str]
 
 
 def as_json(
-    results: StudyResults,
-    judgements: Sequence[Judgement],
-    figures: Sequence[Path],
-    *,
-    tried: Sequence[Tried] = (),
+    results: StudyResults, judgements: Sequence[Judgement], figures: Sequence[Path], *, tried: Sequence[Tried] = ()
 ) -> str:
     """The output of ``sojourn study run --json``."""
     document: dict[str, Any] = {
@@ -107,16 +98,9 @@ def as_json(
 
 def files_of(study: Study) -> list[str]:
     """The files that running a study may write."""
-    figures = [f"{figure.name}.{kind}" for figure in study.figures for kind in FORMATS]
-    return [
-        *figures,
-        *(f"{table.name}.csv" for table in study.tables),
-        INPUTS,
-        kept.FILE,
-        variants.FILE,
-        "claims.md",
-        "claims.json",
-    ]
+    exhibits = [f"{figure.name}.{kind}" for figure in study.figures for kind in FORMATS]
+    exhibits += [f"{table.name}.csv" for table in study.tables]
+    return [*exhibits, INPUTS, kept.FILE, variants.FILE, "claims.md", "claims.json"]
 
 
 def save(
@@ -127,11 +111,7 @@ def save(
     tried: Sequence[Tried] = (),
     formats: Sequence[str] = FORMATS,
 ) -> list[Path]:
-    """Writes figures, inputs.json, measured.json, claims.md and claims.json to a directory, all or none.
-
-    With variants also variants.json. Returns the figures. Raises OSError if the directory cannot be written to, or the
-    disk is full.
-    """
+    """Writes figures, tables and documents to a directory, all or none. Returns the figures."""
     with Staging(directory, by="study", rescue=True) as staging:
         made_of = None if results.made_of is None else f"{results.made_of} {drawing_code()}"
         figures = stage_figures(staging, results.study, results.grids, formats, made_of)
@@ -148,24 +128,15 @@ def save(
 
 
 def _inputs_json(results: StudyResults) -> str:
-    """What the verdicts rest on: files with their hashes, experiments with their seeds, tolerances.
-
-    Departures are differences from the study's files, if the backend lacks a feature.
-    """
+    """What the verdicts rest on: files with their hashes, experiments with their seeds, tolerances."""
     study = results.study
     experiments: list[dict[str, Any]] = []
-    for experiment in study.experiments:
-        if experiment.id in results.grids:
-            runs = [run for cell in results.grids[experiment.id].cells for run in cell.runs]
-            experiments.append(
-                {
-                    "id": experiment.id,
-                    "title": experiment.title,
-                    "files": [part.file.name for part in experiment.parts],
-                    "runs": len(runs),
-                    "seeds": sorted({run.seed for run in runs}),
-                }
-            )
+    for one in study.experiments:
+        if one.id in results.grids:
+            seeds = [run.seed for cell in results.grids[one.id].cells for run in cell.runs]
+            files = [part.file.name for part in one.parts]
+            counted = {"files": files, "runs": len(seeds), "seeds": sorted(set(seeds))}
+            experiments.append({"id": one.id, "title": one.title, **counted})
     run_files = dict.fromkeys(name for experiment in experiments for name in experiment["files"])
     document = {
         "sojourn": _core.version,
@@ -210,20 +181,21 @@ def summary(judgements: Sequence[Judgement]) -> list[str]:
     """A summary of the verdicts in a few sentences."""
     compared = [one for one in judgements if one.verdict in COMPARED]
     held = [one for one in compared if one.verdict == Verdict.REPRODUCED]
-    by_tolerance = [one.id for one in held if one.only_by_tolerance]
     lines = [f"{len(held)} of the {len(compared)} claims that could be compared are reproduced."]
-    if by_tolerance:
-        lines.append(f"{len(by_tolerance)} of them only by their tolerance: {', '.join(by_tolerance)}.")
-    once = [one for one in compared if one.judged == one.runs_per_place == 1]
-    if once:
-        lines.append(f"{_count(once, 'rest')} on one place that was run once, as in the paper.")
-    for split, verdict in (([one for one in compared if one.is_split and one.verdict == own], own) for own in COMPARED):
-        if split:
-            lines.append(f"Single runs go either way, and the mean decides, for {len(split)} {verdict}: {_ids(split)}.")
+    if by_tolerance := [one for one in held if one.only_by_tolerance]:
+        lines.append(f"{len(by_tolerance)} of them only by their tolerance: {_ids(by_tolerance)}.")
+    if once := [one for one in compared if one.judged == one.runs_per_place == 1]:
+        rest = "rests" if len(once) == 1 else "rest"
+        lines.append(f"{len(once)} {rest} on one place that was run once, as in the paper.")
+    lines += [
+        f"Single runs go either way, and the mean decides, for {len(split)} {verdict}: {_ids(split)}."
+        for verdict in COMPARED
+        if (split := [one for one in compared if one.is_split and one.verdict == verdict])
+    ]
     if wide := [one for one in held if one.wide]:
         lines.append(
-            f"{_count(wide, 'are')} reproduced within a tolerance of half of the effect or more, which shows a "
-            f"direction or an order of magnitude, not a size: {_ids(wide)}."
+            f"{len(wide)} {'is' if len(wide) == 1 else 'are'} reproduced within a tolerance of half of the effect or "
+            f"more, which shows a direction or an order of magnitude, not a size: {_ids(wide)}."
         )
     return lines
 
@@ -242,7 +214,7 @@ def alike(grids: Mapping[str, Grid]) -> list[str]:
             if len({json.dumps({**run.summary, "seed": 0, "wall_s": 0, "events": 0}) for run in cell.runs}) == 1
         ]
         if same:
-            schemes = ", ".join(dict.fromkeys(cell.scheme for cell in same))
+            schemes = ", ".join(dict.fromkeys(cell.label for cell in same))
             of = f"{len(same)} of the {len(cells)} cells of {id_} ({schemes})"
             lines.append(f"Nothing is random in {of}: their repeats are one run.")
     return lines
@@ -250,12 +222,6 @@ def alike(grids: Mapping[str, Grid]) -> list[str]:
 
 def _ids(found: Sequence[Judgement]) -> str:
     return ", ".join(one.id for one in found)
-
-
-def _count(found: Sequence[Judgement], verb: str) -> str:
-    """``1 holds``, ``2 hold``; ``1 is``, ``2 are``."""
-    of_one = "is" if verb == "are" else f"{verb}s"
-    return f"{len(found)} {of_one if len(found) == 1 else verb}"
 
 
 def misses(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> list[str]:
@@ -266,12 +232,13 @@ def misses(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> list[str]
         for one in own:
             lines += [f"**{one.id}**: {escaped(one.statement)} ({escaped(one.location)})", ""]
             what = "read as" if one.is_reading else "published"
-            lines += [f"- {what}: {escaped(published(one))}"]
-            lines += [f"- measured: {escaped(measured(one))}"]
-            lines += [f"- {escaped(one.reason)}"] if one.reason else []
-            explained = variants.explained(one, tried)
-            lines += [f"- {escaped(explained)}"] if explained else []
-            lines += [""]
+            said = [
+                f"{what}: {published(one)}",
+                f"measured: {measured(one)}",
+                one.reason,
+                variants.explained(one, tried),
+            ]
+            lines += [*(f"- {escaped(text)}" for text in said if text), ""]
     return lines
 
 
@@ -279,13 +246,7 @@ def tried_tables(judgements: Sequence[Judgement], tried: Sequence[Tried]) -> lis
     """The variants, and every miss beside each of them."""
     if not tried:
         return []
-    lines = [
-        "## Variants",
-        "",
-        "Each variant changes one thing of the set-up and shows whether a miss depends on it. "
-        "The verdicts above do not use them.",
-        "",
-    ]
+    lines = ["## Variants", "", _OF_VARIANTS, ""]
     rows = []
     for number, one in enumerate(tried, 1):
         reproduced, compared = one.count()
@@ -313,7 +274,7 @@ def by_exhibit(
     groups: dict[str, list[Judgement]] = {}
     for one in judgements:
         if one.verdict in COMPARED:
-            groups.setdefault(exhibit_of(one.location), []).append(one)
+            groups.setdefault(_exhibit_of(one.location), []).append(one)
     lines: list[str] = []
     for exhibit in [*groups, *(exhibit for exhibit in known if exhibit not in groups)]:
         lines += [f"### {escaped(exhibit)}", ""]
@@ -322,12 +283,6 @@ def by_exhibit(
         if exhibit in groups:
             lines += [*_claims(groups[exhibit], beside), ""]
     return lines
-
-
-def exhibit_of(location: str) -> str:
-    """The figure or table of a claim: ``Fig 3`` for ``sec 4.1.1, Fig 3(a)``; otherwise the whole location."""
-    found = re.search(r"(Fig|Table) \d+", location)
-    return found.group() if found else location or "elsewhere"
 
 
 def measured(judgement: Judgement) -> str:
@@ -364,19 +319,19 @@ def markdown(
     picture: Callable[[FigureSpec], str] = lambda spec: f"{spec.name}.png",
     after_summary: Sequence[str] = (),
 ) -> str:
-    """The page; ``picture`` returns a figure's path, ``beside`` names another backend and its judgements.
-
-    The page of a quick run omits the recipe's summary and answers, which are about the full run.
-    """
+    """The page; ``picture`` returns a figure's path, ``beside`` has another backend's judgements."""
     study, grids = results.study, results.grids
     shown: dict[str, list[str]] = {}
-    for figure in study.figures:
-        if figure.experiment in grids:
-            text = f"![{escaped(figure.title)}]({picture(figure)})\n\n{escaped(caption(figure, study, grids))}"
-            shown.setdefault(_exhibit(figure), []).append(text)
-    for of_table in study.tables:
-        if of_table.experiment in grids:
-            shown.setdefault(_exhibit(of_table), []).append(tabulate.markdown(of_table, study, grids))
+    exhibits: list[tuple[str, str]] = [
+        (one.location, f"![{escaped(one.title)}]({picture(one)})\n\n{escaped(caption(one, study, grids))}")
+        for one in study.figures
+        if one.experiment in grids
+    ]
+    exhibits += [
+        (one.location, tabulate.markdown(one, study, grids)) for one in study.tables if one.experiment in grids
+    ]
+    for location, text in exhibits:
+        shown.setdefault(_exhibit_of(location) if location else "Further figures", []).append(text)
     said = departures(results)
     causes = [[cause, str(len(own)), MEANINGS[cause], _ids(own)] for cause, own in by_cause(judgements).items()]
     lines = [
@@ -397,33 +352,30 @@ def markdown(
     if found := misses(judgements, tried):
         lines += ["## Claims not reproduced, by cause", "", *found]
     lines += tried_tables(judgements, tried)
-    exhibits = by_exhibit(judgements, lambda exhibit: "\n\n".join(shown.get(exhibit, [])), list(shown), beside)
-    lines += ["## All compared claims, by figure", "", *exhibits]
+    of_exhibits = by_exhibit(judgements, lambda exhibit: "\n\n".join(shown.get(exhibit, [])), list(shown), beside)
+    lines += ["## All compared claims, by figure", "", *of_exhibits]
     if others := [one for one in judgements if one.verdict not in COMPARED]:
         lines += ["## Claims not compared", "", *_claims(others, beside)]
-    text = "\n".join(lines).rstrip() + "\n"
+    page = "\n".join(lines).rstrip() + "\n"
     answers = [] if results.quick else results.answers()
     of_answers = [f"\n**{one.question}** ({one.location})\n\n{one.answer}\n" for one in answers]
-    return "".join([text, *(["\n## What the paper leaves open\n"] if answers else []), *of_answers])
+    return "".join([page, *(["\n## What the paper leaves open\n"] if answers else []), *of_answers])
 
 
-def _exhibit(spec: Exhibit) -> str:
-    return exhibit_of(spec.location) if spec.location else "Further figures"
+def _exhibit_of(location: str) -> str:
+    """The figure or table of a claim: ``Fig 3`` for ``sec 4.1.1, Fig 3(a)``; otherwise the whole location."""
+    found = re.search(r"(Fig|Table) \d+", location)
+    return found.group() if found else location or "elsewhere"
 
 
 def _claims(judgements: Sequence[Judgement], beside: Beside | None) -> list[str]:
-    headings = ["id", "claim", _PUBLISHED, "measured", "verdict"]
-    rows = [
-        [one.id, f"{one.statement} ({one.location})", published(one), measured(one), one.verdict] for one in judgements
-    ]
-    if beside is not None:
-        name, others = beside
-        headings.append(name)
-        there: Mapping[str, str] = {
-            other.id: ": ".join(filter(None, [other.verdict, other.measured])) for other in others
-        }
-        rows = [[*row, there[row[0]]] for row in rows]
-    return table([*headings, "reason"], [[*row, one.reason] for row, one in zip(rows, judgements, strict=True)])
+    name, others = beside or ("", ())
+    there = {other.id: ": ".join(filter(None, [other.verdict, other.measured])) for other in others}
+    rows = []
+    for one in judgements:
+        row = [one.id, f"{one.statement} ({one.location})", published(one), measured(one), one.verdict]
+        rows.append([*row, *([there[one.id]] if beside else []), one.reason])
+    return table(["id", "claim", _PUBLISHED, "measured", "verdict", *([name] if beside else []), "reason"], rows)
 
 
 def _tried(id_: str, tried: Tried) -> str:

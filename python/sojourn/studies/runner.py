@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -24,22 +25,11 @@ from sojourn.runs.execution import Report
 from sojourn.runs.plan import read_plan
 from sojourn.store import Store
 from sojourn.store.runner import Runner
-from sojourn.studies import fullrun, texts
+from sojourn.studies import fullrun, recipe, texts
 from sojourn.studies.evaluate import Missing, Names, Outcome, check_names
 from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.measures import Measure, is_statistic
-from sojourn.studies.recipe import (
-    FigureSpec,
-    Part,
-    Published,
-    Study,
-    axes_of,
-    cells_of,
-    constants_of,
-    experiments_with,
-    grids_of,
-    texts_of,
-)
+from sojourn.studies.recipe import FigureSpec, Part, Published, Study
 from sojourn.studies.relation import RelationError
 from sojourn.studies.variants import Tried, Variant, keys_in
 from sojourn.studies.verdict import NO_RESULT, Answer, Case, Judgement, cases, judge, plain_measure
@@ -53,16 +43,13 @@ class StudyResults:
 
     study: Study
     grids: Mapping[str, Grid]
-    """The runs, by experiment."""
     finished: int
     planned: int
     stopped_by: BaseException | None
     backend: str = "sim"
-    """The backend."""
     made_of: str | None = None
     """A hash of the study's files and of all its runs; None on a backend whose runs differ each time."""
     quick: bool = False
-    """True if the runs are fewer or shorter than the full ones."""
 
     @property
     def departures(self) -> tuple[str, ...]:
@@ -85,13 +72,9 @@ class StudyResults:
 
     def answers(self) -> list[Answer]:
         """The measured answers to the paper's open questions, without those whose experiment was not run."""
-        return [
-            Answer(
-                one.asks, one.location, texts.fill(one.answer, [(grid, grid)], self.study.derived, others=self.grids)
-            )
-            for one in self.study.questions
-            if (grid := self.grids.get(one.experiment)) is not None
-        ]
+        found = [(one, self.grids[one.experiment]) for one in self.study.questions if one.experiment in self.grids]
+        fill = partial(texts.fill, derived=self.study.derived, others=self.grids)
+        return [Answer(one.asks, one.location, fill(one.answer, [(grid, grid)])) for one, grid in found]
 
 
 def choose_figures(study: Study, name: str | None) -> tuple[FigureSpec, ...]:
@@ -104,10 +87,7 @@ def choose_figures(study: Study, name: str | None) -> tuple[FigureSpec, ...]:
 
 
 def check_claims(study: Study) -> None:
-    """Reads the claims, so that errors in them are found before the runs.
-
-    Raises ExperimentError if they cannot be read, or one of them has an error.
-    """
+    """Reads the claims. Raises ExperimentError if they cannot be read, or one of them has an error."""
     try:
         _ = study.claims
     except OSError as error:
@@ -130,10 +110,9 @@ def plan_study(
     overrides = study.overrides(where.name, quick=quick)
 
     def is_changed(experiment: Published) -> bool:
-        if variant is None:
-            return True
-        changes = any(variant.changes(typed.read_toml(part.file)) for part in experiment.parts)
-        return changes and experiment.id not in variant.without
+        if variant is None or experiment.id in variant.without:
+            return variant is None
+        return any(variant.changes(typed.read_toml(part.file)) for part in experiment.parts)
 
     def plan(part: Part) -> _core.Plan:
         more = {} if variant is None else variant.overrides(typed.read_toml(part.file))
@@ -189,7 +168,7 @@ def run_study(
     if announce is not None:
         announce(len(batch), sum(spec.duration_s for spec in batch))
     cells, finished, stopped_by = _run(study.name, plans, where, jobs, store, report)
-    grids = grids_of(study, cells, study.measures, where.name)
+    grids = recipe.grids_of(study, cells, study.measures, where.name)
     made_of = _made_of(study, plans) if where.name == "sim" else None
     return StudyResults(study, grids, finished, len(batch), stopped_by, where.name, made_of, quick)
 
@@ -205,16 +184,9 @@ def _made_of(study: Study, plans: Plans) -> str:
 
 
 def run_variants(
-    base: StudyResults,
-    *,
-    jobs: int | None = None,
-    store: Store | None = None,
-    report: Report | None = None,
+    base: StudyResults, *, jobs: int | None = None, store: Store | None = None, report: Report | None = None
 ) -> tuple[list[Tried], BaseException | None]:
-    """Runs every variant of a study on the simulator and judges the claims on each. Also returns what stopped it early.
-
-    Parameters are those of ``run_study``, after its results.
-    """
+    """Runs every variant on the simulator and judges the claims on each. Also returns what stopped it early."""
     study = base.study
     where = backend_of("sim")
     tried: list[Tried] = []
@@ -224,8 +196,8 @@ def run_variants(
         if stopped_by is not None:
             return tried, stopped_by
         changed = [structs.replace(one, constants={**one.constants, **variant.constants}) for one in study.experiments]
-        grids = grids_of(structs.replace(study, experiments=tuple(changed)), cells, study.measures, where.name)
-        control = judge(study, {id_: base.grids[id_].first(own.repeats) for id_, own in grids.items()})
+        grids = recipe.grids_of(structs.replace(study, experiments=tuple(changed)), cells, study.measures, where.name)
+        control = judge(study, {id_: base.grids[id_].of(slice(own.repeats or None)) for id_, own in grids.items()})
         now, then = ({one.id: one for one in found} for found in (judge(study, grids), control))
         tried.append(Tried(variant, len(_specs(plans)), now, then))
     return tried, None
@@ -246,7 +218,7 @@ def _run(
     first = 0
     for experiment, part, plan in plans:
         own = [runs[index] for index in range(first, first + len(plan.jobs)) if index in runs]
-        cells.setdefault(experiment.id, []).extend(cells_of(experiment, part, own))
+        cells.setdefault(experiment.id, []).extend(recipe.cells_of(experiment, part, own))
         first += len(plan.jobs)
     return cells, len(runs), stopped_by
 
@@ -261,10 +233,7 @@ class _Anything:
 
 
 def rehearse(study: Study, plans: Plans) -> None:
-    """Checks every name in a study's recipe and claims against the planned runs.
-
-    Raises ExperimentError if a name is misspelt, or refers to places that are not run.
-    """
+    """Checks every name in a recipe and claims against the planned runs. Raises ExperimentError if one is wrong."""
     try:
         planned: list[tuple[str, Mapping[str, Any]]] = []
         cells: dict[str, list[Cell]] = {}
@@ -273,11 +242,16 @@ def rehearse(study: Study, plans: Plans) -> None:
             planned += [(experiment.id, cell) for cell in resolved]
             jobs = dict.fromkeys((cell, label) for cell, _, _, label in plan.jobs)
             runs: list[Any] = [SimpleNamespace(label=label, summary={"set": resolved[at]["set"]}) for at, label in jobs]
-            cells.setdefault(experiment.id, []).extend(cells_of(experiment, part, runs))
+            cells.setdefault(experiment.id, []).extend(recipe.cells_of(experiment, part, runs))
         measures = cast("dict[str, Measure]", dict.fromkeys(study.measures, _Anything()))
-        grids = grids_of(study, cells, measures, "sim")
+        grids = recipe.grids_of(study, cells, measures, "sim")
         _check_axes(study, planned)
-        names = {id_: _names(study, grid, id_) for id_, grid in grids.items()}
+        metrics = frozenset({*study.measures, *study.derived})
+        names: dict[str, Names] = {}
+        for id_, grid in grids.items():
+            parts = recipe.experiments_with(study, id_)
+            others = {name for part in parts for name in (*part.aliases, *part.constants)}
+            names[id_] = Names(frozenset(grid.schemes), metrics, frozenset(recipe.axes_of(study, id_) | others))
         _check_words(study, grids)
         _check_parts(study, planned)
         for case in cases(study):
@@ -298,41 +272,28 @@ def _check_axes(study: Study, planned: Sequence[tuple[str, Mapping[str, Any]]]) 
                 accepted = ", ".join(sorted(swept[experiment.id])) or "nothing, its files sweep no key"
                 raise ValueError(f'experiment {experiment.id}: axes.{axis}: got "{key}"; must be one of {accepted}')
         for name, alias in experiment.aliases.items():
-            must_be(alias.axis, axes_of(study, experiment.id), f"experiment {experiment.id}: aliases.{name}: axis")
-
-
-def _names(study: Study, grid: Grid, id_: str) -> Names:
-    parts = experiments_with(study, id_)
-    others = {name for part in parts for name in (*part.aliases, *part.constants)}
-    metrics = frozenset({*study.measures, *study.derived})
-    return Names(frozenset(grid.schemes), metrics, frozenset(axes_of(study, id_) | others))
+            must_be(
+                alias.axis, recipe.axes_of(study, experiment.id), f"experiment {experiment.id}: aliases.{name}: axis"
+            )
 
 
 def _check_words(study: Study, grids: Mapping[str, Grid]) -> None:
     """Checks the names outside of formulas in a recipe."""
-    schemes = {scheme for grid in grids.values() for scheme in grid.schemes}
-    for label in study.labels:
-        must_be(label, schemes, "labels")
+    recipe.all_must_be(study.labels, {scheme for grid in grids.values() for scheme in grid.schemes}, "labels")
     claims = {claim.id for claim in study.claims}
-    for id_ in study.readings:
-        must_be(id_, claims, "reading: claim")
-    known = {name for id_ in grids for name in axes_of(study, id_) | constants_of(study, id_)}
+    recipe.all_must_be(study.readings, claims, "reading: claim")
+    known = {name for id_ in grids for name in recipe.axes_of(study, id_) | recipe.constants_of(study, id_)}
     for metric, measure in study.measures.items():
-        for name in measure.added:
-            must_be(name, known, f"metrics.{metric}: plus")
+        recipe.all_must_be(measure.added, known, f"metrics.{metric}: plus")
     for variant in study.variants:
-        for id_ in variant.claims:
-            must_be(id_, claims, f'variant "{variant.name}": claims')
-        for axis in variant.constants:
-            must_be(axis, known, f'variant "{variant.name}": constants')
+        recipe.all_must_be(variant.claims, claims, f'variant "{variant.name}": claims')
+        recipe.all_must_be(variant.constants, known, f'variant "{variant.name}": constants')
         files = [typed.read_toml(part.file) for experiment in study.experiments for part in experiment.parts]
         for key in variant.set:
             if not any(keys_in(file, key) for file in files):
                 raise ValueError(f'variant "{variant.name}": set: no file has an entry for "{key}"')
-    for spec in study.figures:
-        for scheme in spec.schemes:
-            if spec.experiment in grids:
-                must_be(scheme, set(grids[spec.experiment].schemes), f"figure {spec.name}: schemes")
+    for spec in (one for one in study.figures if one.experiment in grids):
+        recipe.all_must_be(spec.schemes, set(grids[spec.experiment].schemes), f"figure {spec.name}: schemes")
 
 
 def _check_parts(study: Study, planned: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
@@ -346,14 +307,12 @@ def _check_parts(study: Study, planned: Sequence[tuple[str, Mapping[str, Any]]])
         if most and index is not None and not 0 <= index < most:
             raise ValueError(f"metrics.{metric}: traffic: got {index}; must be 0 to {most - 1}")
         for key, name, known in (("link", measure.link, names), ("station", measure.station, stations)):
-            if name:
-                must_be(name, known, f"metrics.{metric}: {key}")
+            recipe.all_must_be(filter(None, [name]), known, f"metrics.{metric}: {key}")
 
 
 def _check_claim(case: Case, study: Study, grids: Mapping[str, Grid], names: Mapping[str, Names]) -> None:
     where = f"reading of {case.claim.id}"
-    for id_ in case.experiments:
-        must_be(id_, {experiment.id for experiment in study.experiments}, f"{where}: experiments")
+    recipe.all_must_be(case.experiments, {experiment.id for experiment in study.experiments}, f"{where}: experiments")
     if case.reading.not_comparable or case.reading.not_run or case.claim.check in NO_RESULT or not case.formulas:
         return
     if any((experiment := study.experiment(id_)) is not None and experiment.unavailable for id_ in case.experiments):
@@ -368,8 +327,7 @@ def _check_claim(case: Case, study: Study, grids: Mapping[str, Grid], names: Map
 
 
 def _places(case: Case, names: Names, grid: Grid) -> Iterator[Outcome]:
-    for scheme in case.schemes:
-        must_be(scheme, set(grid.schemes), "schemes")
+    recipe.all_must_be(case.schemes, set(grid.schemes), "schemes")
     formulas = (*case.formulas, *map(plain_measure, case.claim.further))
     for formula in filter(None, (*formulas, case.reading.only_where)):
         check_names(formula, names, case.derived, number=False)
@@ -383,7 +341,7 @@ def _places(case: Case, names: Names, grid: Grid) -> Iterator[Outcome]:
 def _check_texts(study: Study, names: Mapping[str, Names]) -> None:
     """Checks the formulas in a recipe's texts."""
     experiment_of = {claim.id: claim.experiment for claim in study.claims}
-    for one in texts_of(study):
+    for one in recipe.texts_of(study):
         ids = one.experiments or (experiment_of.get(one.claim, ""),)
         own = [names[id_] for id_ in ids if id_ in names]
         if not own and one.text != study.summary:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,7 @@ from sojourn.studies.report import INPUTS, OF_QUICK
 
 NEEDS = "claims.json"
 
-_MARKS = {
-    Verdict.REPRODUCED: "✓",
-    Verdict.NOT_REPRODUCED: "✗",
-    Verdict.NOT_COMPARABLE: "≠",
-    Verdict.NOT_RUN: "–",
-}
+_MARKS = {Verdict.REPRODUCED: "✓", Verdict.NOT_REPRODUCED: "✗", Verdict.NOT_COMPARABLE: "≠", Verdict.NOT_RUN: "–"}
 
 
 def context(folder: Path) -> dict[str, Any]:
@@ -73,9 +67,6 @@ def _pictures(folder: Path, figures: list[str], titles: dict[str, str]) -> list[
     for name in dict.fromkeys(Path(figure).stem for figure in figures):
         svg, png = folder / f"{name}.svg", folder / f"{name}.png"
         if svg.is_file() and png.is_file():
-            pictures.append(picture(name, titles.get(name, name), partial(_read, folder / name)))
+            read = {"svg": svg.read_bytes(), "png": png.read_bytes()}.__getitem__
+            pictures.append(picture(name, titles.get(name, name), read))
     return pictures
-
-
-def _read(stem: Path, kind: str) -> bytes:
-    return stem.with_name(f"{stem.name}.{kind}").read_bytes()

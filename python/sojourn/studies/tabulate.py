@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from sojourn.page.sheet import csv_of, escaped
+from sojourn.page.sheet import markdown as table
 from sojourn.studies.evaluate import instances
 from sojourn.studies.figures.words import words
 from sojourn.studies.grid import AxisValue, Grid, Point, same
 from sojourn.studies.published import Mark, entries
 from sojourn.studies.recipe import SCHEME, Study, TableSpec, Value
-from sojourn.studies.texts import escaped, plain, table
+from sojourn.studies.texts import plain, short
 from sojourn.studies.verdict import plain_statistic
 
 OUTSIDE = "✗"
@@ -46,10 +46,12 @@ def entries_of(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> list
     grid = whole.where(lambda cell: whole.is_at(cell, spec.where))
     found = []
     for value in spec.values:
-        measured = _measured(whole, grid, study, value)
-        published = [
-            mark for mark in entries(study, grids, spec.experiment, value.metric) if _belongs(mark, spec, value)
-        ]
+        # A derived value may use places outside of the part.
+        formula = f"each.{value.metric}" + ("" if value.metric in study.derived else f".{value.statistic}")
+        outcomes = instances(formula, whole, derived=study.derived, within=grid)
+        measured = [(one.scheme or "", one.point, float(one.value)) for one in outcomes]
+        marks = entries(study, grids, spec.experiment, value.metric)
+        published = [mark for mark in marks if _belongs(mark, spec, value)]
         for place in _places(spec, grid):
             mark = next((one for one in published if _is_of(one.scheme, one.point, place, grid)), None)
             here = [number for scheme, point, number in measured if _is_of(scheme, point, place, grid)]
@@ -63,20 +65,19 @@ def markdown(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
     of_table = entries_of(spec, study, grids)
     columns = _columns(of_table, spec, study)
     has_published = any(entry.published for entry in of_table)
-    lines = [
-        [*map(words, spec.rows), *([""] if has_published else []), *(heading for heading, _, _ in columns)],
-    ]
-    for row in dict.fromkeys(_key(entry.at, spec.rows) for entry in of_table):
-        own = {
-            (entry.value, entry.at.get(spec.across)): entry for entry in of_table if _key(entry.at, spec.rows) == row
-        }
+    lines = [[*map(words, spec.rows), *([""] if has_published else []), *(heading for heading, _, _ in columns)]]
+    rows: dict[tuple[AxisValue, ...], dict[tuple[Value, AxisValue | None], Entry]] = {}
+    for entry in of_table:
+        key = tuple(entry.at[axis] for axis in spec.rows)
+        rows.setdefault(key, {})[entry.value, entry.at.get(spec.across)] = entry
+    for row, own in rows.items():
         cells = [own.get((value, at)) for _, value, at in columns]
         names = [study.labels.get(str(part), plain(part)) for part in row]
         if has_published:
-            lines.append([*names, "published", *(_EMPTY if one is None else _published_text(one) for one in cells)])
+            lines.append([*names, "published", *map(_published_text, cells)])
             names = [""] * len(names)
         head = ["measured"] if has_published else []
-        lines.append([*names, *head, *(_EMPTY if one is None else _number(one) for one in cells)])
+        lines.append([*names, *head, *map(_number, cells)])
     title = escaped(": ".join(filter(None, [spec.location, spec.title])))
     text = [f"**{title}**\n", *table(lines[0], lines[1:])]
     if any(entry.is_outside for entry in of_table):
@@ -87,13 +88,12 @@ def markdown(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
 def as_csv(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
     """A line for every number."""
     axes = [*spec.rows, *filter(None, [spec.across])]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*axes, "column", "published_low", "published_high", "bound", "measured", "accepted", "claim"])
+    headings = [*axes, "column", "published_low", "published_high", "bound", "measured", "accepted", "claim"]
+    rows: list[Sequence[object]] = []
     for entry in entries_of(spec, study, grids):
         mark = entry.published
         number = "" if math.isnan(entry.measured) else f"{entry.measured:.6g}"
-        writer.writerow(
+        rows.append(
             [
                 *(plain(entry.at[axis]) for axis in axes),
                 entry.value.heading,
@@ -102,23 +102,20 @@ def as_csv(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
                 str(not entry.is_outside).lower() if mark is not None and mark.judged else "",
                 mark.claim.id if mark else "",
             ]
-        )  # fmt: skip
-    return text.getvalue()
+        )
+    return csv_of(headings, rows)
 
 
 def _places(spec: TableSpec, grid: Grid) -> list[dict[str, AxisValue]]:
     """The places of a table's numbers: the combinations of its rows and columns that were run."""
-    axes = [*spec.rows, *filter(None, [spec.across])]
-    values = [[*grid.schemes] if axis == SCHEME else _values(grid, axis) for axis in axes]
-    every = [dict(zip(axes, place, strict=True)) for place in product(*values)]
-    return [place for place in every if any(_is_of(cell.scheme, cell.point, place, grid) for cell in grid.cells)]
-
-
-def _values(grid: Grid, axis: str) -> list[AxisValue]:
-    """The values on an axis; on an alias, in its own unit."""
-    alias = grid.aliases.get(axis)
-    values = grid.values(axis)
-    return values if alias is None else [float(value) * alias.factor for value in values]
+    values: dict[str, list[AxisValue]] = {}
+    for axis in [*spec.rows, *filter(None, [spec.across])]:
+        alias = grid.aliases.get(axis)
+        values[axis] = [*grid.schemes] if axis == SCHEME else grid.values(axis)
+        if alias is not None:
+            values[axis] = [float(value) * alias.factor for value in values[axis]]
+    every = [dict(zip(values, place, strict=True)) for place in product(*values.values())]
+    return [place for place in every if any(_is_of(cell.label, cell.set, place, grid) for cell in grid.cells)]
 
 
 def _is_of(scheme: str, point: Point, place: Mapping[str, AxisValue], grid: Grid) -> bool:
@@ -127,13 +124,6 @@ def _is_of(scheme: str, point: Point, place: Mapping[str, AxisValue], grid: Grid
     if place.get(SCHEME, scheme) != scheme:
         return False
     return all(axis not in point or same(point[axis], value) for axis, value in axes.items())
-
-
-def _measured(grid: Grid, part: Grid, study: Study, value: Value) -> list[tuple[str, Point, float]]:
-    """A value of every scheme and place in a part of the grid; a derived value may use places outside of it."""
-    formula = f"each.{value.metric}" + ("" if value.metric in study.derived else f".{value.statistic}")
-    found = instances(formula, grid, derived=study.derived, within=part)
-    return [(one.scheme or "", one.point, float(one.value)) for one in found]
 
 
 def _belongs(mark: Mark, spec: TableSpec, value: Value) -> bool:
@@ -155,21 +145,14 @@ def _columns(of_table: Sequence[Entry], spec: TableSpec, study: Study) -> list[t
     return columns
 
 
-def _key(at: Mapping[str, AxisValue], axes: Sequence[str]) -> tuple[AxisValue, ...]:
-    return tuple(at[axis] for axis in axes)
-
-
-def _published_text(entry: Entry) -> str:
-    mark = entry.published
+def _published_text(entry: Entry | None) -> str:
+    mark = entry.published if entry is not None else None
     if mark is None:
         return _EMPTY
     low, high = (f"{end:.6g}" for end in (mark.low, mark.high))
     return f"{mark.bound or ''} {low if low == high else f'{low} to {high}'}".strip()
 
 
-def _number(entry: Entry) -> str:
-    if math.isnan(entry.measured):
-        number = _EMPTY
-    else:
-        number = f"{entry.measured:.0f}" if abs(entry.measured) >= 1000 else f"{entry.measured:.3g}"
-    return number + (f" {OUTSIDE}" if entry.is_outside else "")
+def _number(entry: Entry | None) -> str:
+    number = _EMPTY if entry is None or math.isnan(entry.measured) else short(entry.measured)
+    return number + (f" {OUTSIDE}" if entry is not None and entry.is_outside else "")

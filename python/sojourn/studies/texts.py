@@ -1,4 +1,4 @@
-"""Texts: with measured numbers in them, ``CoDel holds {codel.queue_delay.median[flows=4]:.1f} ms``; parts of Markdown.
+"""Texts with measured numbers in them: ``CoDel holds {codel.queue_delay.median[flows=4]:.1f} ms``.
 
 Braces contain a formula of ``relation``; after ``@`` the experiment of the formula, if it differs from the text's;
 after a colon the number's format, as in Python but for halves, which ``f`` rounds away from zero. The values that a
@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from sojourn.frame.statistics import fixed
 from sojourn.studies.evaluate import Missing, Names, Outcome, Side, check_names, instances
@@ -19,7 +20,6 @@ from sojourn.studies.grid import AmbiguousPlaceError, Grid
 from sojourn.studies.relation import RelationError
 
 NOT_MEASURED = "(not run)"
-"""Replaces a number that was not measured."""
 _PLACE = re.compile(r"\{([^{}:@]*)(?:@ *([^{}:@]*))?(?::([^{}:]*))?\}")
 _FORMAT = re.compile(r"(\.\d+)?[fg%]")
 _MOST_SIDES = 4
@@ -27,10 +27,7 @@ _MOST_PLACES = 3
 
 
 def check_form(text: str) -> None:
-    """Checks a text as far as possible without an experiment.
-
-    Raises RelationError if a brace has no counterpart, or a format is invalid.
-    """
+    """Checks braces and formats of a text. Raises RelationError if one is wrong."""
     if "{" in (rest := _PLACE.sub("", text)) or "}" in rest:
         raise RelationError(f"a brace without the other in {text!r}; accepted: {{formula}} or {{formula:.1f}}")
     for _, _, form in _PLACE.findall(text):
@@ -44,10 +41,7 @@ def experiments_named(text: str) -> set[str]:
 
 
 def check(text: str, names: Names, derived: Mapping[str, str], others: Mapping[str, Names] | None = None) -> None:
-    """Checks the formulas of a text against the names of its experiment, or of the one in ``others`` that they name.
-
-    Raises RelationError if one of them has an error.
-    """
+    """Checks the formulas of a text against the names of its experiment, or of the one in ``others`` that they name."""
     check_form(text)
     for formula, experiment, _ in _PLACE.findall(text):
         own = (others or {}).get(experiment.strip()) if experiment else names
@@ -64,8 +58,7 @@ def fill(
 ) -> str:
     """Replaces formulas by numbers; if a formula has several values, by the lowest and the highest.
 
-    ``grids`` has for each experiment the places of the text, and everything that was run; ``others`` are the
-    experiments that formulas may name. ``derived`` and ``schemes`` are as for ``instances``.
+    ``grids`` has for each experiment the places of the text, and all that was run; ``others`` those it may name.
     """
 
     def number(match: re.Match[str]) -> str:
@@ -76,7 +69,7 @@ def fill(
             with suppress(RelationError, AmbiguousPlaceError):
                 found = instances(match[1], grid, schemes=schemes, derived=derived, within=within)
                 values += [float(one.value) for one in found]
-        return span(values, _formatter(match[3] or ""))
+        return span(values, partial(_shown, form=match[3] or ""))
 
     return _PLACE.sub(number, text)
 
@@ -86,12 +79,11 @@ def short(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def _formatter(form: str) -> Callable[[float], str]:
-    def show(value: float) -> str:
-        text = fixed(value, int(form[1:-1])) if form.endswith("f") and form != "f" else format(value, form)
-        return text.removeprefix("-") if not text.strip("-0.%") else text
-
-    return show if form else short
+def _shown(value: float, form: str) -> str:
+    if not form:
+        return short(value)
+    text = fixed(value, int(form[1:-1])) if form.endswith("f") and form != "f" else format(value, form)
+    return text.removeprefix("-") if not text.strip("-0.%") else text
 
 
 def span(values: Sequence[float], show: Callable[[float], str]) -> str:
@@ -108,7 +100,10 @@ def in_numbers(outcomes: Sequence[Outcome]) -> str:
     judged = [one for one in outcomes if not isinstance(one.value, Missing)]
     failed = [one for one in judged if not one.value]
     if not failed:
-        return _over_places([one.sides for one in judged])
+        places = [one.sides for one in judged]
+        if len({tuple(side.signs for side in sides) for sides in places}) != 1:
+            return ""
+        return _joined([_span([sides[index] for sides in places]) for index in range(len(places[0]))])
     shown = []
     for one in failed[:_MOST_PLACES]:
         where = place_of(one) if len(outcomes) > 1 else ""
@@ -129,13 +124,6 @@ def plain(value: float | bool | str) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _over_places(places: Sequence[Sequence[Side]]) -> str:
-    """The range of each side's values over the places, for a relation that holds at all of them."""
-    if len({tuple(side.signs for side in sides) for sides in places}) != 1:
-        return ""
-    return _joined([_span([sides[index] for sides in places]) for index in range(len(places[0]))])
-
-
 def _joined(parts: Sequence[str]) -> str:
     return " and ".join([*parts[:_MOST_SIDES], *_more(len(parts) - _MOST_SIDES, "comparison")])
 
@@ -152,45 +140,19 @@ def _span(sides: Sequence[Side]) -> str:
 
 
 def _side(side: Side) -> str:
-    pairs = zip(side.values, side.signs, side.values[1:], strict=False)
-    signs = [_actual(left, sign, right, holds=side.holds) for left, sign, right in pairs]
-    return _alternating(_distinct(side.values), signs)
-
-
-def _distinct(values: Sequence[float]) -> list[str]:
-    """The values in short, with more digits where neighbours differ and would look the same."""
+    """The values in short, with more digits where neighbours differ and would look the same; how they really relate."""
+    values = side.values
     shown = [short(value) for value in values]
-    alike = [
-        left == right and not math.isclose(*values[at : at + 2], rel_tol=1e-9, abs_tol=1e-12)
-        for at, (left, right) in enumerate(itertools.pairwise(shown))
+    equal = [math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12) for left, right in itertools.pairwise(values)]
+    alike = [left == right and not same for (left, right), same in zip(itertools.pairwise(shown), equal, strict=True)]
+    terms = [f"{value:.6g}" if any(alike[max(at - 1, 0) : at + 1]) else shown[at] for at, value in enumerate(values)]
+    signs = [
+        ("≈" if side.holds else "≠") if sign == "~=" else "=" if same else "<" if left < right else ">"
+        for sign, same, (left, right) in zip(side.signs, equal, itertools.pairwise(values), strict=True)
     ]
-    return [f"{value:.6g}" if any(alike[max(at - 1, 0) : at + 1]) else shown[at] for at, value in enumerate(values)]
-
-
-def _actual(left: float, sign: str, right: float, *, holds: bool) -> str:
-    """The actual relation between two values, whatever was claimed."""
-    if sign == "~=":
-        return "≈" if holds else "≠"
-    if math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12):
-        return "="
-    return "<" if left < right else ">"
+    return _alternating(terms, signs)
 
 
 def _alternating(terms: Sequence[str], signs: Sequence[str]) -> str:
     words: Mapping[str, str] = {"~=": "≈", "==": "=", "<=": "≤", ">=": "≥"}
     return terms[0] + "".join(f" {words.get(sign, sign)} {term}" for sign, term in zip(signs, terms[1:], strict=True))
-
-
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table, a line per row."""
-    return [_row(cells) for cells in (headings, ["---"] * len(headings), *rows)]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(escaped(cell).replace("|", "\\|") for cell in cells) + " |"
-
-
-def escaped(text: str) -> str:
-    """Text that Markdown shows unchanged: without tags, links or line breaks."""
-    words = " ".join(text.split())
-    return words.replace("&", "&amp;").replace("<", "&lt;").replace("](", "\\](")

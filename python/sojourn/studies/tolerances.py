@@ -14,19 +14,15 @@ from sojourn.frame.statistics import Interval, fewest, shift
 
 Sample: TypeAlias = Sequence[float]
 
-ERROR = 0.05
-"""Chance of a wrong verdict: of ``agrees`` for a figure, of ``differs`` for all figures together."""
-MOST = 1000
-"""Repeats beyond which no estimate is given."""
+ERROR = 0.05  # chance of a wrong verdict: of ``agrees`` for a figure, of ``differs`` for all figures together
+MOST = 1000  # repeats beyond which no estimate is given
 
 
 class Tolerance(NamedTuple):
     """Two values agree if they differ by at most the larger of a relative and an absolute bound."""
 
     relative: float
-    """As a share of the reference."""
     absolute: float
-    """In the metric's unit."""
 
     def bound(self, reference: float) -> float:
         """The largest difference that agrees with this reference, in the metric's unit."""
@@ -53,9 +49,7 @@ class Verdict(StrEnum):
     """Of a figure, or of all."""
 
     AGREES = "agrees"
-    """The interval of the difference is within the tolerance."""
     DIFFERS = "differs"
-    """The interval is beyond the tolerance."""
     UNDECIDED = "not enough repeats to say"
 
 
@@ -98,9 +92,8 @@ def judge(first: Sample, second: Sample, tolerance: Tolerance, figures: int, loo
 def _needed(difference: Interval, confidence: float, bound: float, least: int) -> int | None:
     """Repeats after which the interval no longer contains the tolerance's end, with even chances.
 
-    The interval narrows with the root of the repeats. How far the true difference is from the tolerance's end is not
-    known better than the difference itself: the median of that distance over the values that the scatter allows
-    counts, not the distance of the middle, which may be next to the end by chance.
+    It narrows with the root of the repeats. How far the true difference is from that end is not known better than the
+    difference: the median distance over the values that the scatter allows counts, not that of the middle.
     """
     if not math.isfinite(difference.low):
         return max(least, difference.n + 1)

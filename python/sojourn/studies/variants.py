@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from sojourn.studies.verdict import Judgement
 
 FILE = "variants.json"
-"""The file's name, beside claims.json."""
 
 REPEAT = "experiment.repeat"
 _ENTRIES = {"queue": ("aqm",), "traffic": ("kind", "name")}
@@ -33,11 +32,8 @@ class Variant(Strict, frozen=True):
     """Overrides for every experiment file: ``queue.pie.gains`` applies to every queue with PIE, ``link.wifi.width`` to
     every link of that name. Experiments whose files have none of these keys are not run again."""
     claims: Texts = Texts()
-    """The misses for which it was tried."""
     constants: dict[str, AxisValue] = {}
-    """Changed constants of the experiments."""
     without: Texts = Texts()
-    """Experiments that it leaves out."""
 
     def overrides(self, file: Mapping[str, Any]) -> dict[str, str]:
         """Its overrides for an experiment file with this content."""
@@ -58,7 +54,6 @@ class Tried:
     variant: Variant
     runs: int
     judgements: Mapping[str, Judgement]
-    """By claim, for all that were judged."""
     control: Mapping[str, Judgement]
     """The same for the set-up with as many repeats: a verdict that fewer repeats change is no effect of the variant."""
 
@@ -111,18 +106,15 @@ def as_document(base: Sequence[Judgement], tried: Sequence[Tried]) -> dict[str, 
     }
 
 
-_ALONE = "The variant does not reproduce it."
-_ALSO = "With as few repeats as the variants have, the set-up reproduces it too."
-
-
 def explained(miss: Judgement, tried: Sequence[Tried]) -> str:
     """The variants that turn a miss, as a sentence; empty without variants."""
     turning = [one for one in tried if one.turns(miss.id)]
     others = [one for one in tried if one not in turning and one.judgements[miss.id].verdict != Verdict.NOT_RUN]
     if not turning:
         if any(one.judgements[miss.id].verdict == Verdict.REPRODUCED for one in others):
-            return _ALSO
-        return f"None of the {len(others)} variants reproduces it." if len(others) > 1 else _ALONE if others else ""
+            return "With as few repeats as the variants have, the set-up reproduces it too."
+        alone = "The variant does not reproduce it." if others else ""
+        return f"None of the {len(others)} variants reproduces it." if len(others) > 1 else alone
     names = ", ".join(f'"{one.variant.name}" ({one.judgements[miss.id].measured})' for one in turning)
     rest = f", not with the {len(others)} other{'s' if len(others) > 1 else ''}" if others else ""
     return f"Reproduced with {names}{rest}."
@@ -131,10 +123,8 @@ def explained(miss: Judgement, tried: Sequence[Tried]) -> str:
 def keys_in(file: Mapping[str, Any], key: str) -> list[str]:
     """The actual keys in this file: ``queue.pie.target`` is ``queue.1.target`` if the second queue is a PIE.
 
-    It is ``link.up.queue.target`` too, if the link has a PIE upstream.
-
-    Traffic is selected by its kind or its name.
-    A key of ``[link]`` is not in a file with several links, nor ``link.wifi.width`` in one without a link of that name.
+    It is ``link.up.queue.target`` too, if the link has a PIE upstream. Traffic is selected by its kind or its name. A
+    key of ``[link]`` is not in a file with several links, ``link.wifi.width`` only in one with a link of that name.
     """
     head, _, rest = key.partition(".")
     kind, _, last = rest.partition(".")

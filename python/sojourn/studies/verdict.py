@@ -16,6 +16,7 @@ from sojourn.studies.measures import quantile_level
 from sojourn.studies.recipe import UNEXPLAINED, Reading, Study
 from sojourn.studies.relation import RelationError
 from sojourn.studies.texts import in_numbers, place_of, plain
+from sojourn.studies.tolerances import Tolerance
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,6 @@ class Judgement:
     verdict: Verdict
     reason: str
     tolerance: str = ""
-    """The tolerance, if ``published`` does not show it."""
     is_reading: bool = False
     """``published`` is a relation: our reading of the statement, not what the paper printed."""
     judged_as: str = ""
@@ -42,9 +42,7 @@ class Judgement:
     wide: str = ""
     """What the tolerance of a number accepts, if it is half of the effect or more: it shows a direction, not a size."""
     expected: int = 0
-    """The number of places of the claim."""
     judged: int = 0
-    """The number of places that were run."""
     left_out: int = 0
     """The number of further places that the reading excludes, because the claim does not cover them."""
     runs_per_place: int = 0
@@ -68,19 +66,18 @@ class Judgement:
     @property
     def basis(self) -> str:
         """The basis of the verdict, if it is not every place of the claim."""
-        return "; ".join(
-            [
-                *([f"{self.judged} of {self.expected} places run"] if self.judged < self.expected else []),
-                *([f"{self.left_out} places left out"] if self.left_out else []),
-                *([f"not seen at {self.not_seen} of them"] if self.not_seen and self.expected > 1 else []),
-                *([f"not seen in up to {self.empty_repeats} repeats of a place"] if self.empty_repeats else []),
-                *([f"by itself in {self.repeats_held} of {self.repeats} repeats"] if self.repeats else []),
-                *(["single runs go either way"] if self.is_split else []),
-                *(["one place, run once"] if self.judged == self.runs_per_place == 1 else []),
-                *(["only by tolerance"] if self.only_by_tolerance else []),
-                *([f"wide tolerance: accepts {self.wide}"] if self.wide else []),
-            ]
-        )
+        parts = {
+            f"{self.judged} of {self.expected} places run": self.judged < self.expected,
+            f"{self.left_out} places left out": self.left_out,
+            f"not seen at {self.not_seen} of them": self.not_seen and self.expected > 1,
+            f"not seen in up to {self.empty_repeats} repeats of a place": self.empty_repeats,
+            f"by itself in {self.repeats_held} of {self.repeats} repeats": self.repeats,
+            "single runs go either way": self.is_split,
+            "one place, run once": self.judged == self.runs_per_place == 1,
+            "only by tolerance": self.only_by_tolerance,
+            f"wide tolerance: accepts {self.wide}": self.wide,
+        }
+        return "; ".join(part for part, applies in parts.items() if applies)
 
     def as_json(self) -> dict[str, Any]:
         """The element of ``claims`` in ``study run --json``."""
@@ -166,18 +163,13 @@ class Case:
         """What was measured for a number, unless it is the claim's own metric, and where."""
         reading = self.reading
         cells = reading.cells or (self.claim.condition if reading.condition is None else reading.condition,)
-        places = "; ".join(
-            " ".join(
-                f"{axis}={'|'.join(map(plain, of if isinstance(of, list) else [of]))}" for axis, of in cell.items()
-            )
-            for cell in cells
-        )
-        parts = [
-            *([reading.measure] if reading.measure else []),
-            *([f"at {places}"] if places else []),
-            *([f"where {reading.only_where}"] if reading.only_where else []),
-        ]
-        return ", ".join(parts)
+
+        def named(axis: str, of: Any) -> str:
+            return f"{axis}={'|'.join(map(plain, of if isinstance(of, list) else [of]))}"
+
+        places = "; ".join(" ".join(named(*one) for one in cell.items()) for cell in cells)
+        where = f"where {reading.only_where}" if reading.only_where else ""
+        return ", ".join(filter(None, [reading.measure, f"at {places}" if places else "", where]))
 
     def of(self, formula: str, grid: Grid, slack: Slack | None = None) -> list[Outcome]:
         """The results of a formula for the claim's schemes."""
@@ -185,7 +177,7 @@ class Case:
 
     def outcomes(self, grids: Sequence[Grid]) -> list[Outcome]:
         """The results of the claim at every place that it covers."""
-        slack = Slack(self.claim.tol_margin, self.claim.tol_rel, self.claim.tol_abs)
+        slack = Slack(self.claim.tol_margin, Tolerance(self.claim.tol_rel, self.claim.tol_abs))
         found: list[Outcome] = []
         for grid in grids:
             places: list[Point] | None = None
@@ -229,7 +221,10 @@ def _judge(case: Case, study: Study, grids: Mapping[str, Grid]) -> Judgement:
     if reading.not_comparable:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, reading.because)
     if not case.is_judged:
-        return _judgement(claim, "", Verdict.NOT_COMPARABLE, _why_not_judged(claim, reading, study))
+        # The reason in the recipe, of the claim or of its experiment, or else that of all such claims.
+        own = study.experiment(claim.experiment) if claim.check == "manual" else None
+        why = reading.because or (own.unavailable if own is not None else "") or NO_RESULT[claim.check]
+        return _judgement(claim, "", Verdict.NOT_COMPARABLE, why)
     if reading.not_run:
         return _judgement(claim, "", Verdict.NOT_RUN, reading.because)
     if not case.formulas:
@@ -247,13 +242,6 @@ def _judge(case: Case, study: Study, grids: Mapping[str, Grid]) -> Judgement:
         return _together(whole, claim.further, further)
     except (RelationError, AmbiguousPlaceError) as error:
         return _judgement(claim, "", Verdict.NOT_COMPARABLE, str(error))
-
-
-def _why_not_judged(claim: Claim, reading: Reading, study: Study) -> str:
-    """The reason in the recipe, of the claim or of its experiment, or else that of all such claims."""
-    experiment = study.experiment(claim.experiment)
-    unavailable = experiment.unavailable if experiment is not None and claim.check == "manual" else ""
-    return reading.because or unavailable or NO_RESULT[claim.check]
 
 
 def _because(case: Case, grids: Mapping[str, Grid]) -> str:
@@ -286,7 +274,10 @@ def _weigh(case: Case, grids: Sequence[Grid]) -> Judgement:
         return _judgement(claim, "", Verdict.NOT_RUN, "no run at the places that the claim is about")
     holds = [case.holds(one) for one in judged]
     repeats = _by_repeat(case, grids) if len(expected) == 1 else []
-    measured, needed = (_of_relation if case.is_relation else _of_number)(claim, judged, holds)
+    measured, needed = _of_number(claim, judged, holds)
+    if case.is_relation:
+        measured = f"holds in {sum(holds)} of {len(holds)}{_missed(judged, holds)}"
+        needed = "must hold in all" if claim.hold_min >= 1.0 else f"must hold in {claim.hold_min:.0%}"
     reproduced = _suffices(claim, holds)
     exact = replace(case, claim=claim.exact)
     exact_holds = [exact.holds(one) for one in exact.outcomes(grids) if one.value != Missing.NOT_RUN]
@@ -332,27 +323,20 @@ def _together(whole: Judgement, claims: Sequence[Claim], further: Sequence[Judge
 
 def _by_repeat(case: Case, grids: Sequence[Grid]) -> list[bool]:
     """For a claim about one place, whether it holds in each repeat; empty for a single run."""
-    (grid,) = grids if len(grids) == 1 else (None,)
-    if grid is None or grid.repeats < 2:
+    if len(grids) != 1 or grids[0].repeats < 2:
         return []
-    return [case.holds(one) for index in range(grid.repeats) for one in case.outcomes([grid.repeat(index)])]
+    alone = (grids[0].of(slice(index, index + 1)) for index in range(grids[0].repeats))
+    return [case.holds(one) for grid in alone for one in case.outcomes([grid])]
 
 
 def _suffices(claim: Claim, holds: Sequence[bool]) -> bool:
     return sum(holds) >= claim.hold_min * len(holds) - 1e-9
 
 
-def _of_relation(claim: Claim, judged: Sequence[Outcome], holds: Sequence[bool]) -> tuple[str, str]:
-    """The measured result of a relation, and the requirement."""
-    measured = f"holds in {sum(holds)} of {len(holds)}{_missed(judged, holds)}"
-    return measured, "must hold in all" if claim.hold_min >= 1.0 else f"must hold in {claim.hold_min:.0%}"
-
-
 def _of_number(claim: Claim, judged: Sequence[Outcome], holds: Sequence[bool]) -> tuple[str, str]:
     """The measured result of a number, and how many values are within the tolerance."""
     values = [float(one.value) for one in judged if not isinstance(one.value, Missing)]
-    unit = "" if claim.unit in ("", "1") else f" {claim.unit}"
-    measured = f"{texts.span(values, texts.short)}{unit}" if values else NOT_SEEN
+    measured = texts.span(values, texts.short) + claim.unit_text if values else NOT_SEEN
     if len(judged) == 1:
         return measured, "within the tolerance" if holds[0] else "outside the tolerance"
     return measured, f"{sum(holds)} of {len(holds)} within the tolerance{_missed(judged, holds)}"
@@ -366,14 +350,5 @@ def _missed(judged: Sequence[Outcome], holds: Sequence[bool], limit: int = 3) ->
 
 
 def _judgement(claim: Claim, measured: str, verdict: Verdict, reason: str) -> Judgement:
-    return Judgement(
-        claim.id,
-        claim.statement,
-        claim.location,
-        claim.published,
-        measured,
-        verdict,
-        reason,
-        claim.tolerance,
-        is_reading=claim.relation is not None,
-    )
+    named = (claim.id, claim.statement, claim.location, claim.published)
+    return Judgement(*named, measured, verdict, reason, claim.tolerance, is_reading=claim.relation is not None)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
-from rich.table import Table
 
 from sojourn import _core, schema
 from sojourn.figure import style
@@ -27,7 +26,7 @@ from sojourn.frame.metrics import METRICS, Metric, group_metrics, has_queue, of_
 from sojourn.frame.results import Arm, Direction, Results
 from sojourn.frame.statistics import Interval, fixed, median_interval, or_none
 from sojourn.frame.swept import links_in
-from sojourn.page.tables import Sheet, as_table
+from sojourn.page.sheet import Sheet
 from sojourn.studies.agreement import courses
 from sojourn.studies.tolerances import MOST, TOLERANCES, Judgement, Sample, Verdict, judge, needed, overall
 
@@ -48,7 +47,6 @@ class Agreement:
     metric: str
     """The metric's name, with the unit as suffix."""
     samples: tuple[Sample, Sample]
-    """The values of both results' repeats."""
     judgement: Judgement | None = None
     """None if the metric is not judged, or neither result has it."""
 
@@ -173,13 +171,10 @@ def _releases(named: Named) -> str:
     of_kernels = {name: results.runs[0].summary.get("kernel") for name, results in named.items() if results.runs}
     if not any(of_kernels.values()):
         return ""
-    releases = []
     for name, results in named.items():
-        release = of_kernels.get(name)
-        if release is None and results.resolved_json:
-            release = json.loads(results.resolved_json)[0]["experiment"]["kernel"]
-        releases += [f"{name} as Linux {release}"] if release else []
-    return f"TCP: {', '.join(releases)}"
+        if of_kernels.get(name) is None and results.resolved_json:
+            of_kernels[name] = json.loads(results.resolved_json)[0]["experiment"]["kernel"]
+    return f"TCP: {', '.join(f'{name} as Linux {of_kernels[name]}' for name in named if of_kernels.get(name))}"
 
 
 def _hint(named: Named) -> str:
@@ -252,11 +247,6 @@ def _rows(named: Named, look: int) -> dict[tuple[str, str, str], dict[str, Agree
     return rows
 
 
-def table(named: Named, look: int = 1) -> Table:
-    """The agreement as a table for people."""
-    return as_table(sheet(named, look))
-
-
 def sheet(named: Named, look: int = 1) -> Sheet:
     """The agreement as a table before it is drawn: a row per arm, queue and metric."""
     reference, *others = named
@@ -265,17 +255,11 @@ def sheet(named: Named, look: int = 1) -> Sheet:
     rows: list[tuple[str, ...]] = []
     before: tuple[str, str] | None = None
     for (arm, direction, key), of_others in _rows(named, look).items():
-        row = (arm, direction)
-        cells = ["", ""] if row == before else list(row)
-        before = row
-        metric = metrics.get(key)
-        if metric is None:
-            cells += ["distance", ""]
-        else:
-            cells += [
-                f"{metric.group} {metric.declared.heading}".strip(),
-                _metric_text(next(iter(of_others.values())).first, metric),
-            ]
+        cells = ["", ""] if (arm, direction) == before else [arm, direction]
+        before = (arm, direction)
+        metric, first_of = metrics.get(key), next(iter(of_others.values()))
+        heading = "distance" if metric is None else f"{metric.group} {metric.declared.heading}".strip()
+        cells += [heading, "" if metric is None else _metric_text(first_of.first, metric)]
         for name in others:
             cells += _cells(of_others.get(name), metric)
         rows.append(tuple(cells))
@@ -326,31 +310,23 @@ def as_json(named: Named, look: int = 1, *, packets: bool = False) -> str:
     rows: list[dict[str, object]] = []
     for (arm, direction, metric), of_others in _rows(named, look).items():
         first = next(iter(of_others.values())).first
+        values: dict[str, object] = {"arm": arm, "direction": direction, "metric": metric, reference: or_none(first)}
+        values |= {name: or_none(row.second) for name, row in of_others.items()}
         judged = {name: row.judgement for name, row in of_others.items()}
+        ends = {name: one and (one.difference.low, one.difference.high) for name, one in judged.items()}
         by_name: dict[str, dict[str, object]] = {
             "relative": {name: or_none(row.relative) for name, row in of_others.items()},
             "verdict": {name: one and one.verdict for name, one in judged.items()},
-            "interval": {
-                name: one and [or_none(one.difference.low), or_none(one.difference.high)]
-                for name, one in judged.items()
-            },
+            "interval": {name: of and [*map(or_none, of)] for name, of in ends.items()},
         }
-        rows.append(
-            {
-                "arm": arm,
-                "direction": direction,
-                "metric": metric,
-                reference: or_none(first),
-                **{name: or_none(row.second) for name, row in of_others.items()},
-                **{key: values[others[0]] if pair else values for key, values in by_name.items()},
-            }
-        )
+        rows.append(values | {key: of[others[0]] if pair else of for key, of in by_name.items()})
     judged_all = outcomes(named, look)
+    kernels = {name: results.runs[0].summary.get("kernel") for name, results in named.items() if results.runs}
     document = {
         "experiment": named[reference].summary["experiment"],
         "look": look,
         "backends": list(named),
-        "kernels": {name: kernel for name, results in named.items() if (kernel := _kernel(results)) is not None},
+        "kernels": {name: kernel for name, kernel in kernels.items() if kernel is not None},
         "repeats": {name: len({run.seed for run in results.runs}) for name, results in named.items()},
         "verdict": {name: one.verdict for name, one in judged_all.items()},
         "repeats_needed": {name: one.repeats for name, one in judged_all.items()},
@@ -358,11 +334,6 @@ def as_json(named: Named, look: int = 1, *, packets: bool = False) -> str:
         **({"packets": courses.as_rows(named)} if packets else {}),
     }
     return json_text(document)
-
-
-def _kernel(results: Results) -> str | None:
-    """The kernel that made the runs; None for the simulator's."""
-    return results.runs[0].summary.get("kernel") if results.runs else None
 
 
 def figure(named: Named, direction: Direction = "down") -> Figure:

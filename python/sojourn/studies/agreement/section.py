@@ -8,7 +8,7 @@ from typing import Any
 
 from sojourn.figure.style import content
 from sojourn.files import typed
-from sojourn.page.html import Picture, picture
+from sojourn.page.html import picture
 from sojourn.store.folder import load
 from sojourn.store.section import ranges
 from sojourn.studies.agreement import backends as agreement
@@ -33,17 +33,12 @@ def context(folder: Path) -> dict[str, Any]:
         },
         "sentences": agreement.sentences(named, document["look"]),
         "sheet": agreement.sheet(named, document["look"]),
-        "pictures": _pictures(named),
+        "pictures": [
+            picture(
+                f"agreement_cdf_{direction}",
+                f"The sojourn time, {direction}: share of packets that waited at most so long.",
+                partial(content, agreement.figure(named, direction)),
+            )
+            for direction in named[reference].directions
+        ],
     }
-
-
-def _pictures(named: agreement.Named) -> list[Picture]:
-    directions = next(iter(named.values())).directions
-    return [
-        picture(
-            f"agreement_cdf_{direction}",
-            f"The sojourn time, {direction}: share of packets that waited at most so long.",
-            partial(content, agreement.figure(named, direction)),
-        )
-        for direction in directions
-    ]

@@ -15,44 +15,21 @@ from matplotlib.patches import Patch
 from msgspec import structs
 
 from sojourn.figure.filenames import FORMATS
-from sojourn.figure.style import Look, figure, log_axis, save_all, style
+from sojourn.figure.style import Look, applied, figure, log_axis, save_all
 from sojourn.files.storage import Staging
-from sojourn.studies.figures.kinds import (
-    Drawn,
-    Panel,
-    draw_bars,
-    draw_box,
-    draw_cdf,
-    draw_ellipse,
-    draw_packets,
-    draw_series,
-    draw_spread,
-    shade,
-)
+from sojourn.studies.figures.kinds import DRAW, Drawn, Panel, shade
 from sojourn.studies.figures.words import at, caption, part_shown, scheme_looks, with_unit
 from sojourn.studies.grid import AxisValue, Grid
 from sojourn.studies.measures import Measure
 from sojourn.studies.published import Mark, marks
 from sojourn.studies.recipe import FigureSpec, Study
 
-__all__ = ["caption", "draw", "drawn_claims", "stage_figures"]
+__all__ = ["caption", "draw", "drawn_with_marks", "stage_figures"]
 
 _COLUMN_IN, _PAGE_IN = 3.6, 7.16
-"""Widths of one and two columns of a paper."""
 _LETTERS_PER_IN = 17
-"""Font size of a caption."""
 _ROW_IN = 0.14
-_LABEL_LETTERS = 24
-"""The number of letters as wide as a row is high."""
-_DRAW: dict[str, Callable[[Panel], None]] = {
-    "box": draw_box,
-    "bars": draw_bars,
-    "series": draw_series,
-    "cdf": draw_cdf,
-    "ellipse": draw_ellipse,
-    "spread": draw_spread,
-    "packets": draw_packets,
-}
+_LABEL_LETTERS = 24  # the number of letters as wide as a row is high
 
 
 def stage_figures(
@@ -62,11 +39,7 @@ def stage_figures(
     formats: Sequence[str] = FORMATS,
     made_of: str | None = None,
 ) -> list[Path]:
-    """Stages every figure whose experiment was run, in each format.
-
-    A figure that an earlier process made of the same, ``made_of``, is kept. Files of ours in other formats are removed
-    when a figure is drawn, since they show something else.
-    """
+    """Stages every figure whose experiment was run, in each format, unless it is there, ``made_of`` the same."""
     finals: dict[str, list[Path]] = {}
     lacking: list[tuple[str, Callable[[], Figure]]] = []
     for spec in study.figures:
@@ -88,22 +61,18 @@ def stage_figures(
 
 def draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> Figure:
     """One figure: a panel per value of its panel axis, all on the same scale, with the published values."""
-    return _draw(spec, study, grids)[0]
+    return drawn_with_marks(spec, study, grids)[0]
 
 
-def drawn_claims(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> set[str]:
-    """The claims whose published values a figure shows."""
-    return _draw(spec, study, grids)[1].claims
-
-
-def _draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> tuple[Figure, Drawn]:
+def drawn_with_marks(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> tuple[Figure, Drawn]:
+    """A figure, and the published values in it."""
     shown = part_shown(spec, grids)
     panels: list[AxisValue | None] = [*shown.values(spec.panels)] if spec.panels else [None]
     schemes = [scheme for scheme in spec.schemes or shown.schemes if scheme in shown.schemes]
     looks = dict(zip(schemes, scheme_looks(schemes), strict=True))
     published = {metric: _published(spec, metric, study, grids) for metric in spec.metrics}
     done = Drawn()
-    with style():
+    with applied():
         width_in = _PAGE_IN if len(panels) > 1 else _COLUMN_IN
         text = wrap(caption(spec, study, grids), int(_LETTERS_PER_IN * width_in))
         height_in = 1.0 + 1.75 * len(spec.metrics) + _ROW_IN * len(text)
@@ -121,9 +90,9 @@ def _draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> tuple[Fi
                 here = [
                     mark
                     for mark in published[metric]
-                    if any(mark.scheme == cell.scheme and mark.is_at(cell.point) for cell in shown.cells)
+                    if any(mark.scheme == cell.label and mark.is_at(cell.set) for cell in shown.cells)
                 ]
-                _DRAW[spec.kind](Panel(axes, spec, metric, shown, place, looks, here, done))
+                DRAW[spec.kind](Panel(axes, spec, metric, shown, place, looks, here, done))
                 if value is not None and metric == spec.metric:
                     axes.set_title(at(spec.panels, value))
                 if metric != spec.metrics[-1] and not is_flat:
@@ -131,7 +100,10 @@ def _draw(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> tuple[Fi
             _label(spec, metric, row, shown)
         done.finish()
         handles = _handles(spec, study, shown, looks, done)
-        drawn.legend(handles=handles, loc="outside lower center", ncols=_columns(handles, width_in))
+        # As many columns as the names leave room for.
+        longest = max(len(str(handle.get_label())) for handle in handles)
+        columns = max(1, min(len(handles), int(width_in / (0.45 + 0.065 * longest))))
+        drawn.legend(handles=handles, loc="outside lower center", ncols=columns)
         return drawn, done
 
 
@@ -194,9 +166,3 @@ def _handles(spec: FigureSpec, study: Study, grid: Grid, looks: Mapping[str, Loo
             grey = f"{1 - shade(index, len(names)):.2f}"
             handles.append(Patch(facecolor=grey, edgecolor="black", label=name))
     return [*handles, *done.handles()]
-
-
-def _columns(handles: list[Artist], width_in: float) -> int:
-    """The number of columns for which the names leave room."""
-    longest = max(len(str(handle.get_label())) for handle in handles)
-    return max(1, min(len(handles), int(width_in / (0.45 + 0.065 * longest))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from statistics import fmean
@@ -21,17 +21,15 @@ from sojourn.figure.distributions import Box, draw_boxes
 from sojourn.figure.style import Look, log_axis
 from sojourn.figure.timeseries import mean_over_repeats
 from sojourn.frame import series
-from sojourn.frame.results import Run
 from sojourn.frame.statistics import FloatArray, mean_interval
 from sojourn.studies.figures.words import at, with_unit, words
-from sojourn.studies.grid import AmbiguousPlaceError, AxisValue, Cell, Grid
+from sojourn.studies.grid import AmbiguousPlaceError, AxisValue, Cell, Grid, Point
 from sojourn.studies.measures import Measure, quantile_level
 from sojourn.studies.published import Mark
 from sojourn.studies.recipe import FigureSpec
 from sojourn.studies.texts import plain
 
 _OF_ONE = frozenset({"value", "mean", "median"})
-"""Statistics that are equal for a single number per run."""
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)), "-.")
 _LEVELS = np.array([*np.arange(0.0, 0.995, 0.005), 0.995, 0.998, 0.999, 0.9995, 1.0])
 INK, PAPER, RELATIVE = "#000000", "#ffffff", "#bbbbbb"
@@ -61,14 +59,8 @@ class Drawn:
         else:
             self._diamond(axes, mark, x, mark.low)
         if named and mark.statistic not in _MIDDLE:
-            axes.annotate(
-                mark.statistic.replace("_", "."),
-                (x, mark.high),
-                xytext=(4, 2),
-                textcoords="offset points",
-                fontsize=6,
-                zorder=7,
-            )
+            text = mark.statistic.replace("_", ".")
+            axes.annotate(text, (x, mark.high), (4, 2), textcoords="offset points", fontsize=6, zorder=7)
 
     def level(self, axes: Axes, mark: Mark, start: float, end: float, at: float, color: str) -> None:
         """Draws a level over time, with its diamond between its ends."""
@@ -88,12 +80,9 @@ class Drawn:
         if low == high:
             self._diamond(axes, mark, *low, color)
             if mark.bound is not None:
-                ahead = mark.bound in (">", ">=")
-                moved = 14 if ahead else -14
-                arrow = {"arrowstyle": "->", "color": INK, "linewidth": 0.9}
-                axes.annotate(
-                    "", low, xytext=(moved, 0), textcoords="offset points", arrowprops={**arrow, "arrowstyle": "<-"}
-                )
+                moved = 14 if mark.bound in (">", ">=") else -14
+                arrow = {"arrowstyle": "<-", "color": INK, "linewidth": 0.9}
+                axes.annotate("", low, xytext=(moved, 0), textcoords="offset points", arrowprops=arrow)
         else:
             axes.plot(*zip(low, high, strict=True), color=INK, linewidth=4, alpha=0.35, zorder=6)
 
@@ -145,9 +134,7 @@ class Panel:
     grid: Grid
     at: Mapping[str, AxisValue]
     looks: Mapping[str, Look]
-    """By scheme, in the order of drawing."""
     marks: Sequence[Mark]
-    """The published values of the metric here."""
     drawn: Drawn
 
     @property
@@ -168,18 +155,19 @@ class Panel:
         """The cells of a scheme here."""
         return list(self.grid.at(scheme, self.place(value)))
 
-    def of_run(self, metric: str, statistic: str, cell: Cell, run: Run) -> float:
-        """A metric's statistic of one run."""
-        return self.grid.measures[metric].statistic(run, statistic, {**self.grid.constants, **cell.point})
-
     def of_runs(self, metric: str, statistic: str, cells: Sequence[Cell]) -> list[float]:
         """A metric's statistic of every run of some cells."""
-        return [self.of_run(metric, statistic, cell, run) for cell in cells for run in cell.runs]
+        measure = self.grid.measures[metric]
+        return [measure.statistic(run, statistic, self.known_at(cell)) for cell in cells for run in cell.runs]
+
+    def known_at(self, cell: Cell) -> Point:
+        """The values of axes and constants at a cell."""
+        return {**self.grid.constants, **cell.set}
 
     def over_repeats(self, metric: str, statistic: str, cell: Cell) -> float:
         """A metric's statistic of a cell, as for claims: the mean over its repeats, or of all combined."""
-        place = {**self.grid.constants, **cell.point}
-        known = [one for one in self.grid.measures[metric].of_repeats(cell.runs, statistic, place) if not isnan(one)]
+        found = self.grid.measures[metric].of_repeats(cell.runs, statistic, self.known_at(cell))
+        known = [one for one in found if not isnan(one)]
         return fmean(known) if known else nan
 
 
@@ -193,7 +181,12 @@ def draw_box(panel: Panel) -> None:
         for tick, value in enumerate(ticks):
             cells = panel.cells(scheme, value)
             draw_boxes(axes, [tick + offset], [_box(panel, cells)], [look], width=0.8 * width)
-            _range_of_medians(panel, cells, tick + offset)
+            medians = (
+                [] if spec.of_runs else [one for one in panel.of_runs(panel.metric, "median", cells) if not isnan(one)]
+            )
+            if len(medians) > 1:
+                ends = [min(medians), max(medians)]
+                axes.plot([tick + offset] * 2, ends, color="black", linewidth=1.1, solid_capstyle="butt", zorder=4)
             for mark in _marks(panel, scheme, value):
                 panel.drawn.upright(axes, mark, tick + offset, 0.9 * width, named=not spec.of_runs)
     names = [plain(value) for value in ticks if value is not None]
@@ -202,10 +195,7 @@ def draw_box(panel: Panel) -> None:
 
 
 def draw_bars(panel: Panel) -> None:
-    """Means over the repeats with their intervals, in groups by scheme or, with ``x``, by its values.
-
-    With ``x`` and several metrics, the values of ``x`` stand side by side for each metric, whose names are at the axis.
-    """
+    """Means with their intervals, grouped by scheme; in a group side by side by metric and by the values of ``x``."""
     spec, axes = panel.spec, panel.axes
     metrics = (panel.metric, *spec.beside)
     ticks = panel.values
@@ -261,16 +251,6 @@ def _box(panel: Panel, cells: Sequence[Cell]) -> Box | None:
     return None if any(np.isnan(box)) else Box(*box)
 
 
-def _range_of_medians(panel: Panel, cells: Sequence[Cell], x: float) -> None:
-    """The range of the repeats' medians."""
-    if panel.spec.of_runs:
-        return
-    medians = [value for value in panel.of_runs(panel.metric, "median", cells) if not np.isnan(value)]
-    if len(medians) > 1:
-        ends = [min(medians), max(medians)]
-        panel.axes.plot([x, x], ends, color="black", linewidth=1.1, solid_capstyle="butt", zorder=4)
-
-
 def draw_ellipse(panel: Panel) -> None:
     """Per scheme a dot per run, the medians as a circle, from three runs on their 1-sigma ellipse."""
     axes, spec = panel.axes, panel.spec
@@ -298,7 +278,7 @@ def draw_spread(panel: Panel) -> None:
             axes.plot([ends[2]], [y], "o", color=look.color, markersize=4)
             for mark in panel.marks:
                 is_drawn = mark.metric == spec.x and quantile_level(mark.statistic) is not None
-                if is_drawn and mark.scheme == scheme and mark.is_at(cell.point):
+                if is_drawn and mark.scheme == scheme and mark.is_at(cell.set):
                     panel.drawn.point(axes, mark, (mark.low, y), (mark.high, y), look.color)
     if spec.log:
         log_axis(axes, "x", few=100.0)
@@ -312,9 +292,15 @@ def draw_series(panel: Panel) -> None:
     axes, spec = panel.axes, panel.spec
     for scheme, look in panel.looks.items():
         for cell in panel.cells(scheme):
-            rows = _rows(panel, cell)
+            # All runs if they can be put in the same bins, otherwise the first.
+            runs = cell.runs if spec.bin_s > 0.0 else cell.runs[:1]
+            found = [panel.measure.series(run, panel.known_at(cell)) for run in runs]
+            rows = [series.binned(one, spec.bin_s) if spec.bin_s > 0.0 else one for one in found if one is not None]
             if len(rows) > 1:
-                t_s, values = _aligned(rows)
+                t_s = np.unique(np.concatenate([row.t_s for row in rows]))
+                values = np.full((len(rows), t_s.size), np.nan)
+                for into, one in zip(values, rows, strict=True):
+                    into[np.searchsorted(t_s, one.t_s)] = one.value
                 low, middle, high = mean_over_repeats(values)
                 axes.fill_between(t_s, low, high, color=look.color, alpha=0.18, linewidth=0)
                 axes.plot(t_s, middle, color=look.color, linewidth=0.9)
@@ -329,23 +315,6 @@ def draw_series(panel: Panel) -> None:
         if mark.is_at(panel.at) and mark.scheme in panel.looks:
             _draw_mark(panel, mark, start, end, 0.96 - 0.05 * (index % 6))
     axes.set_xlim(start, end)
-
-
-def _rows(panel: Panel, cell: Cell) -> list[series.Series]:
-    """The series to draw: all runs if they can be put in the same bins, otherwise the first."""
-    runs = cell.runs if panel.spec.bin_s > 0.0 else cell.runs[:1]
-    place = {**panel.grid.constants, **cell.point}
-    found = [one for run in runs if (one := panel.measure.series(run, place)) is not None]
-    return [series.binned(one, panel.spec.bin_s) for one in found] if panel.spec.bin_s > 0.0 else found
-
-
-def _aligned(rows: Sequence[series.Series]) -> tuple[FloatArray, FloatArray]:
-    """(bins, a row of values per repeat)."""
-    bins = np.unique(np.concatenate([row.t_s for row in rows]))
-    values = np.full((len(rows), bins.size), np.nan)
-    for row, one in zip(values, rows, strict=True):
-        row[np.searchsorted(bins, one.t_s)] = one.value
-    return bins, values
 
 
 def _draw_mark(panel: Panel, mark: Mark, start: float, end: float, at: float) -> None:
@@ -388,8 +357,7 @@ def _draw_cell(panel: Panel, cell: Cell, color: str, dashes: object) -> None:
         values = np.sort(panel.of_runs(panel.metric, panel.spec.statistic, [cell]))
         panel.axes.step([values[0], *values], np.arange(values.size + 1) / values.size, where="post", **style)
         return
-    place = {**panel.grid.constants, **cell.point}
-    curves = np.array([panel.measure.quantiles(run, _LEVELS, place) for run in cell.runs])
+    curves = np.array([panel.measure.quantiles(run, _LEVELS, panel.known_at(cell)) for run in cell.runs])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         middle, low, high = np.nanmean(curves, axis=0), np.nanmin(curves, axis=0), np.nanmax(curves, axis=0)
@@ -399,10 +367,7 @@ def _draw_cell(panel: Panel, cell: Cell, color: str, dashes: object) -> None:
 
 
 def draw_packets(panel: Panel) -> None:
-    """Arrivals above, departures below, and for each packet a line whose slant is its waiting time.
-
-    A packet is as wide as its transmission time and as high as the rate, so that its area is its size.
-    """
+    """Arrivals above, departures below, each as wide as its transmission and as high as the rate; lines between."""
     axes, measure = panel.axes, panel.measure
     for scheme, look in panel.looks.items():
         for cell in panel.cells(scheme):
@@ -438,3 +403,14 @@ def _top_mbps(t_s: FloatArray, bits: FloatArray) -> float:
 
 def _entry(color: str, label: str) -> Line2D:
     return Line2D([], [], marker="D", linestyle="", color=color, markeredgecolor=INK, markersize=4.5, label=label)
+
+
+DRAW: dict[str, Callable[[Panel], None]] = {
+    "box": draw_box,
+    "bars": draw_bars,
+    "series": draw_series,
+    "cdf": draw_cdf,
+    "ellipse": draw_ellipse,
+    "spread": draw_spread,
+    "packets": draw_packets,
+}

@@ -11,9 +11,7 @@ from sojourn.studies.recipe import FigureSpec, Study
 from sojourn.studies.texts import plain
 
 _DISCIPLINES = {"droptail": "pfifo"}
-"""Disciplines with other names in studies."""
 _NAMES = {"rtt": "RTT", "rtt_base": "base RTT", "link": "rate", "mtu": "MTU", "buffer": "buffer"}
-"""Names of axes that need other words."""
 _UNITS = {"packets": "packets", "ms": "ms", "s": "s", "mbps": "Mbit/s", "kbps": "kbit/s", "bytes": "B"}
 
 
@@ -55,7 +53,7 @@ def with_unit(measure: Measure) -> str:
 def part_shown(spec: FigureSpec, grids: Mapping[str, Grid]) -> Grid:
     """The part of its experiment's runs that a figure shows."""
     grid = grids[spec.experiment]
-    return grid.where(lambda cell: grid.is_at(cell, spec.where) and (cell.scheme in spec.schemes or not spec.schemes))
+    return grid.where(lambda cell: grid.is_at(cell, spec.where) and (cell.label in spec.schemes or not spec.schemes))
 
 
 def caption(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) -> str:

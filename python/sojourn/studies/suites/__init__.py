@@ -10,10 +10,7 @@ __all__ = ["Evaluation", "Suite", "evaluate", "find"]
 
 
 def find(name: str) -> Suite | controls.Suite:
-    """Finds a suite by name, or by the path of its folder.
-
-    Raises ExperimentError if there is no such suite, or its file has an error.
-    """
+    """The suite of this name, or of the folder at this path. Raises ExperimentError if there is none."""
     folder = folder_of(name, "suite", "--suite")
     path = folder / "suite.toml"
     try:

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-from rich.table import Table
-from rich.text import Text
 
 from sojourn import _core
 from sojourn.files import bounded
@@ -24,11 +22,10 @@ from sojourn.files.storage import Staging
 from sojourn.files.typed import Strict, json_text, must_be
 from sojourn.frame.results import Run
 from sojourn.frame.swept import quantity
-from sojourn.page.tables import titled
+from sojourn.page.sheet import Sheet, markdown
 from sojourn.runs.execution import Report
 from sojourn.store import Store
 from sojourn.store.runner import Runner
-from sojourn.studies import texts
 from sojourn.studies.suites.criteria import INSIDE, OUTSIDE, Answer, Seen
 from sojourn.studies.suites.suite import command
 
@@ -81,7 +78,6 @@ class SuiteFile(Strict, frozen=True, kw_only=True):
     title: str
     controls: Literal[True]
     open: tuple[str, ...]
-    """What the document leaves open."""
     quick: dict[str, str] = {}
     case: tuple[Case, ...]
 
@@ -106,10 +102,7 @@ class Suite:
     content: SuiteFile
 
     def spec_of(self, case: Case, control: str, more: Mapping[str, str]) -> _core.Plan:
-        """The runs of a control in a case, with more overrides.
-
-        Raises ExperimentError if the control, or the suite's experiment, is wrong.
-        """
+        """The runs of a control in a case, with more overrides."""
         text = bounded.read_text(self.folder / case.file, bounded.LARGEST_TEXT)
         record = {"record.qlog": "true"} if control in BBR else {}
         overrides = {**case.set, "traffic.0.tcp": control, **record, **more}
@@ -141,6 +134,9 @@ class Verdict:
         if not self.met + self.missed:
             return NOT_REACHED
         return MISSED if self.missed else MET
+
+    def __str__(self) -> str:
+        return self.word + (f": {self.met} of {self.met + self.missed}" if self.word != NOT_REACHED else "")
 
 
 @dataclass
@@ -184,13 +180,12 @@ class _Job:
         rtt = quantity(experiment["traffic"][0]["rtt"])
         assert rate is not None and rtt is not None
         seen = Seen(run, rate.value, rtt.value / 1000.0, self.acted_s)
-        return [self._answer(seen, given) for given in self.case.criteria]
-
-    def _answer(self, seen: Seen, given: Mapping[str, Any]) -> Answer:
-        controls = given.get("controls", ())
-        if controls and self.control not in controls:
-            return None
-        return (INSIDE if controls else OUTSIDE)[given["check"]](seen, **_arguments(given))
+        return [
+            None
+            if (controls := given.get("controls", ())) and self.control not in controls
+            else (INSIDE if controls else OUTSIDE)[given["check"]](seen, **_arguments(given))
+            for given in self.case.criteria
+        ]
 
     def entered_s(self, run: Run) -> float | None:
         """When the sender enters the phase at which the case acts."""
@@ -257,18 +252,10 @@ def _at(value: str, at_s: float) -> str:
     return re.sub(r"\{at(?: \+ (\d+) ms)?\}", written, value)
 
 
-def _text(verdict: Verdict | None) -> str:
-    if verdict is None:
-        return "–"
-    runs = verdict.met + verdict.missed
-    return f"{verdict.word}: {verdict.met} of {runs}" if verdict.word in (MET, MISSED) else verdict.word
-
-
 def _rows(judged: Judged, case: Case) -> list[list[str]]:
-    columns = [judged.verdicts(case, control) for control in judged.controls]
+    rows = zip(criteria_of(case), *(judged.verdicts(case, control) for control in judged.controls), strict=True)
     return [
-        [criterion.text, BY[criterion.by], *(_text(column[index]) for column in columns)]
-        for index, criterion in enumerate(criteria_of(case))
+        [criterion.text, BY[criterion.by], *("–" if one is None else str(one) for one in of)] for criterion, *of in rows
     ]
 
 
@@ -291,19 +278,21 @@ def _summary(judged: Judged) -> str:
     return f"{drafts} With thresholds of ours: {of('sojourn')}."
 
 
-def table(judged: Judged) -> Table:
+def sheet(judged: Judged) -> Sheet:
     """The verdicts on a terminal."""
     quick = ", quick" if judged.quick else ""
-    found = titled(
+    headings = ("case", "criterion", "whose", *judged.controls)
+    return Sheet(
         f"{judged.suite.content.title} ({judged.runs} runs{quick})",
         f"Met by so many of the seeds that got to it; –: not a criterion for this control.\n{_summary(judged)}",
+        headings,
+        tuple(
+            ("" if index else case.id, *row)
+            for case in judged.suite.content.case
+            for index, row in enumerate(_rows(judged, case))
+        ),
+        shares=(None,) * len(headings),
     )
-    for name in ("case", "criterion", "whose", *judged.controls):
-        found.add_column(name, overflow="fold")
-    for case in judged.suite.content.case:
-        for index, row in enumerate(_rows(judged, case)):
-            found.add_row(*map(Text, ["" if index else case.id, *row]))
-    return found
 
 
 def page(judged: Judged) -> str:
@@ -322,7 +311,7 @@ def page(judged: Judged) -> str:
     ]
     for number, case in enumerate(content.case, 1):
         text += [f"## {number}. {case.id}\n", f"The draft: {case.draft}.\n", f"Path: {case.path}.\n"]
-        text += [*texts.table(["criterion", "whose", *judged.controls], _rows(judged, case)), ""]
+        text += [*markdown(["criterion", "whose", *judged.controls], _rows(judged, case)), ""]
     return "\n".join(text)
 
 
@@ -330,25 +319,17 @@ def as_json(judged: Judged) -> str:
     """The scorecard as data."""
     cases = []
     for case in judged.suite.content.case:
-        columns = {control: judged.verdicts(case, control) for control in judged.controls}
-        criteria = [
-            {
-                "text": one.text,
-                "by": one.by,
-                "verdicts": {control: _verdict(of[index]) for control, of in columns.items()},
-            }
-            for index, one in enumerate(criteria_of(case))
-        ]
+        criteria: list[dict[str, Any]] = [{"text": one.text, "by": one.by, "verdicts": {}} for one in criteria_of(case)]
+        for control in judged.controls:
+            for criterion, one in zip(criteria, judged.verdicts(case, control), strict=True):
+                known = one and {"verdict": one.word, "met": one.met, "missed": one.missed}
+                criterion["verdicts"][control] = known
         cases.append({"id": case.id, "draft": case.draft, "path": case.path, "criteria": criteria})
     document = {
         "suite": judged.suite.name, "controls": judged.controls, "sojourn": _core.version, "quick": judged.quick,
         "runs": judged.runs, "cases": cases,
     }  # fmt: skip
     return json_text(document)
-
-
-def _verdict(verdict: Verdict | None) -> dict[str, object] | None:
-    return None if verdict is None else {"verdict": verdict.word, "met": verdict.met, "missed": verdict.missed}
 
 
 def save(judged: Judged, directory: Path) -> None:

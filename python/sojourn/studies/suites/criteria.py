@@ -233,8 +233,7 @@ def drain_limit(seen: Seen, rounds: int) -> Answer:
 
 def up_by_plateau(seen: Seen) -> Answer:
     """PROBE_UP ends in PROBE_DOWN with full_bw_count = 3, and no packet was lost in it."""
-    ends = seen.ended(UP, DOWN)
-    return _all(_after(stay)["full_bw_count"] == 3 and not seen.lost_within(stay) for stay in ends)
+    return _all(_after(one)["full_bw_count"] == 3 and not seen.lost_within(one) for one in seen.ended(UP, DOWN))
 
 
 def up_by_loss(seen: Seen) -> Answer:
@@ -291,14 +290,13 @@ def probe_rtt_every(seen: Seen, interval_s: float) -> Answer:
 
 def probe_rtt_lasts(seen: Seen, at_least_s: float, round_trips: float = math.inf) -> Answer:
     """PROBE_RTT lasts this long, and at most some round trips more."""
-    stays = seen.ended("probe_rtt")
-    return _all(at_least_s <= stay.lasted_s <= at_least_s + round_trips * seen.rtt_s for stay in stays)
+    most_s = at_least_s + round_trips * seen.rtt_s
+    return _all(at_least_s <= stay.lasted_s <= most_s for stay in seen.ended("probe_rtt"))
 
 
 def probe_rtt_then(seen: Seen, phase: str) -> Answer:
     """PROBE_RTT ends in a phase."""
-    stays = seen.ended("probe_rtt")
-    return _all(_after(stay).phase.startswith(phase) for stay in stays)
+    return _all(_after(stay).phase.startswith(phase) for stay in seen.ended("probe_rtt"))
 
 
 def idle_restart(seen: Seen, at_s: float) -> Answer:

@@ -18,7 +18,7 @@ from matplotlib.transforms import Bbox
 
 from sojourn.figure.distributions import draw_ellipse
 from sojourn.figure.panels import draw_map
-from sojourn.figure.style import COLORS, figure, looks_of, save, style, title
+from sojourn.figure.style import COLORS, applied, figure, looks_of, save, title
 from sojourn.files.storage import Staging
 from sojourn.frame.statistics import FloatArray
 from sojourn.studies.suites.suite import REFERENCE, Evaluation, Suite
@@ -33,16 +33,7 @@ FAMILIES = {
     "PIE": ("pie", "docsis_pie", "madpie", "pi2", "dualpi2"),
     "CoDel": ("codel", "cobalt"),
     "flow queueing": (
-        "sfq",
-        "fq_nocodel",
-        "sfq_red",
-        "sfq_ared",
-        "sfq_pie",
-        "sfq_madpie",
-        "fq_pie",
-        "fq_codel",
-        "cake",
-        "fq",
+        *("sfq", "fq_nocodel", "sfq_red", "sfq_ared", "sfq_pie", "sfq_madpie", "fq_pie", "fq_codel", "cake", "fq"),
         "hhf",
     ),
     "policing": ("policer",),
@@ -51,11 +42,9 @@ FAMILIES = {
 """The disciplines by what they decide by; those of one's own come last."""
 DELAY_DECADES = 2.0
 """Delay from a hundredth of drop-tail's to a hundred times as much has colours of its own; beyond, the last."""
-GOODPUT_SHARE = 0.3
-"""Goodput within this share of drop-tail's has colours of its own."""
+GOODPUT_SHARE = 0.3  # goodput within this share of drop-tail's has colours of its own
 _CELL_IN, _ROW_IN, _LETTER_IN = 0.24, 0.19, 0.062
-_LEAST_IN = 3.0
-"""Width of a map of few queues: its colours' labels lie beside each other."""
+_LEAST_IN = 3.0  # width of a map of few queues: its colours' labels lie beside each other
 
 
 def names(suite: Suite) -> dict[str, str]:
@@ -67,12 +56,9 @@ def names(suite: Suite) -> dict[str, str]:
 def stage(staging: Staging, evaluation: Evaluation) -> list[Path]:
     """Draws the map, and the figures of the chapters that have runs."""
     paths = save(staging, OVERVIEW, overview(evaluation), ("png",)) if any(evaluation.measured.values()) else []
+    chapters = [one.scenario.section.partition(".")[0] for one in evaluation.planned]
     for chapter, name in names(evaluation.suite).items():
-        indices = [
-            index
-            for index, one in enumerate(evaluation.planned)
-            if one.scenario.section.partition(".")[0] == chapter and evaluation.measured.get(index)
-        ]
+        indices = [index for index, of in enumerate(chapters) if of == chapter and evaluation.measured.get(index)]
         if indices:
             paths += save(staging, name, chapter_figure(evaluation, indices), ("png",))
     return paths
@@ -100,11 +86,7 @@ def overview(evaluation: Evaluation) -> Figure:
 
 
 def chapter_figure(evaluation: Evaluation, indices: list[int]) -> Figure:
-    """A panel per case of the scenarios of a chapter. The median of a discipline is a mark.
-
-    If there are more disciplines than colours, the colour is that of their family, and marks have their names beside
-    them as far as there is room.
-    """
+    """A panel per case of a chapter: marks are medians, coloured by family if there are more queues than colours."""
     across = min(ACROSS, len(indices))
     rows = math.ceil(len(indices) / across)
     arms = [arm.queue for arm in evaluation.arms]
@@ -114,7 +96,7 @@ def chapter_figure(evaluation: Evaluation, indices: list[int]) -> Figure:
         looks |= {queue: looks[queue]._replace(color=color) for queue in members}
     looks = {queue: look._replace(marker="o") for queue, look in looks.items()}
     legend = {members[0]: name for name, members in families} if families else dict(zip(arms, arms, strict=True))
-    with style():
+    with applied():
         drawn = figure(_PANEL_IN[0] * across, _PANEL_IN[1] * rows + 0.4)
         panels = drawn.subplots(rows, across, squeeze=False).flatten()
         for axes, index in zip(panels, indices, strict=False):
@@ -185,13 +167,10 @@ def by_family(queues: Sequence[str]) -> list[tuple[str, list[str]]]:
 def relative_map(
     scenarios: Sequence[str], queues: Sequence[str], delay: FloatArray, goodput: FloatArray, reference: str
 ) -> Figure:
-    """Two maps beside each other, a row per scenario and a column per queue: mean delay, and goodput.
-
-    Both are ratios to the reference in the same scenario, of shape (scenarios, queues); NaN where there is none.
-    """
+    """Two maps, a row per scenario and a column per queue: mean delay and goodput, as ratios to the reference's."""
     families = by_family(queues)
     order = [list(queues).index(queue) for _, members in families for queue in members]
-    with style():
+    with applied():
         wide, high = max(_CELL_IN * len(order), _LEAST_IN), _ROW_IN * len(scenarios)
         labels = _LETTER_IN * max(map(len, scenarios), default=0)
         drawn = figure(labels + 2 * wide + 1.0, high + 2.4)
@@ -203,17 +182,11 @@ def relative_map(
         _draw(left, decades, DELAY_DECADES, families)
         _draw(right, goodput[:, order] - 1.0, GOODPUT_SHARE, families)
         left.set_yticks(np.arange(len(scenarios)), scenarios, fontsize=7.5)
+        times: dict[float, str] = {-2: "100 times", -1: "10", 0: "1", 1: "1/10", 2: "1/100"}
+        shares: dict[float, str] = {-0.3: "−30 %", -0.15: "−15", 0: "0", 0.15: "+15", 0.3: "+30 %"}
         for plot, words, ticks in (
-            (
-                left,
-                f"mean queueing delay, of {reference}'s",
-                {-2: "100 times", -1: "10", 0: "1", 1: "1/10", 2: "1/100"},
-            ),
-            (
-                right,
-                f"goodput, against {reference}'s",
-                {-0.3: "−30 %", -0.15: "−15", 0: "0", 0.15: "+15", 0.3: "+30 %"},
-            ),
+            (left, f"mean queueing delay, of {reference}'s", times),
+            (right, f"goodput, against {reference}'s", shares),
         ):
             bar = drawn.colorbar(plot.collections[0], ax=plot, location="bottom", shrink=0.8, aspect=32, pad=0.01)
             bar.set_ticks(list(ticks), labels=list(ticks.values()), fontsize=7.5)

@@ -6,25 +6,19 @@ standard), written to a folder with the figures: all files or none.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.table import Table
-from rich.text import Text
-
 from sojourn import _core
 from sojourn.files.storage import Staging
 from sojourn.files.typed import json_text
 from sojourn.frame.statistics import Interval, mean_interval, or_none
-from sojourn.page.tables import titled
-from sojourn.studies import texts
+from sojourn.page.sheet import Sheet, csv_of, markdown
 from sojourn.studies.suites import figures
-from sojourn.studies.suites.suite import AGAINST, Better, Evaluation, Measured, Planned, Suite, command
+from sojourn.studies.suites.suite import AGAINST, Better, Evaluation, Measured, Planned, Scenario, Shown, Suite, command
 
 DONE = "done"
 NOT_APPLICABLE = "not applicable"
@@ -52,8 +46,7 @@ class Score:
     """A metric of the discipline under test in a scenario."""
 
     name: str
-    label: str
-    unit: str
+    metric: Shown
     value: Interval
     reference: Interval
     than_reference: Than
@@ -67,36 +60,27 @@ class Line:
 
     section: str
     name: str
-    weight: str
-    asks: str
-    decided: str
-    status: str
+    scenario: Scenario
     reason: str
     scores: tuple[Score, ...]
+
+    @property
+    def status(self) -> str:
+        """In words."""
+        return NOT_APPLICABLE if self.reason else DONE
 
 
 def scorecard(evaluation: Evaluation) -> list[Line]:
     """Every scenario, in the suite's order."""
-    return [_line(evaluation, index, one) for index, one in enumerate(evaluation.planned)]
-
-
-def _line(evaluation: Evaluation, index: int, one: Planned) -> Line:
-    runs = evaluation.measured.get(index, [])
-    under_test = [run for run in runs if run.queue == evaluation.arms[0].queue]
-    reason = one.reason
-    if not reason and one.scenario.needs == "ecn" and not any(run.values.get("marks") for run in under_test):
-        reason = f"{evaluation.arms[0].aqm} marked no packet with ECN on"
-    scores = () if reason else tuple(_scores(evaluation, one, runs))
-    return Line(
-        one.scenario.section,
-        one.scenario.title(one.case),
-        one.scenario.weight,
-        one.scenario.asks,
-        one.scenario.decided,
-        NOT_APPLICABLE if reason else DONE,
-        reason,
-        scores,
-    )
+    lines, tested = [], evaluation.arms[0]
+    for index, one in enumerate(evaluation.planned):
+        runs, reason = evaluation.measured.get(index, []), one.reason
+        is_marking = any(run.values.get("marks") for run in runs if run.queue == tested.queue)
+        if not reason and one.scenario.needs == "ecn" and not is_marking:
+            reason = f"{tested.aqm} marked no packet with ECN on"
+        scores = () if reason else tuple(_scores(evaluation, one, runs))
+        lines.append(Line(one.scenario.section, one.scenario.title(one.case), one.scenario, reason, scores))
+    return lines
 
 
 def _scores(evaluation: Evaluation, one: Planned, runs: Sequence[Measured]) -> Iterator[Score]:
@@ -106,27 +90,14 @@ def _scores(evaluation: Evaluation, one: Planned, runs: Sequence[Measured]) -> I
             arm.queue: {run.seed: run.values[name] for run in runs if run.queue == arm.queue} for arm in evaluation.arms
         }
         own, base = of[evaluation.arms[0].queue], of[reference]
-        yield Score(
-            name,
-            name if metric.label is None else metric.label,
-            metric.unit,
-            mean_interval(list(own.values())).within(*metric.bounds),
-            mean_interval(list(base.values())).within(*metric.bounds),
-            compared([own[seed] - base[seed] for seed in own if seed in base], metric.better),
-            {
-                arm.queue: mean_interval(list(of[arm.queue].values())).within(*metric.bounds)
-                for arm in evaluation.arms
-                if arm.role == AGAINST and of[arm.queue]
-            },
-        )
+        means = {queue: mean_interval(list(values.values())).within(*metric.bounds) for queue, values in of.items()}
+        than = compared([own[seed] - base[seed] for seed in own if seed in base], metric.better)
+        others = {arm.queue: means[arm.queue] for arm in evaluation.arms if arm.role == AGAINST and of[arm.queue]}
+        yield Score(name, metric, means[evaluation.arms[0].queue], means[reference], than, others)
 
 
 def compared(differences: Sequence[float], better: Better) -> Than:
-    """Whether a metric is better than the reference's, from the differences of runs with the same seed.
-
-    ``same`` means that the 95 % interval of the mean difference contains zero. Empty if neither way is better, or with
-    fewer than two differences.
-    """
+    """Whether a metric is better, by the 95 % interval of the mean difference on the same seeds; empty if unknown."""
     known = [one for one in differences if not math.isnan(one)]
     if not better or len(known) < 2:
         return ""
@@ -136,14 +107,10 @@ def compared(differences: Sequence[float], better: Better) -> Than:
     return "better" if (interval.middle > 0.0) == (better == "higher") else "worse"
 
 
-def tally(lines: Sequence[Line]) -> dict[str, int]:
+def tally(lines: Sequence[Line]) -> dict[Than, int]:
     """The number of metrics by their comparison with drop-tail."""
-    found = {"better": 0, "same": 0, "worse": 0}
-    for line in lines:
-        for score in line.scores:
-            if score.than_reference:
-                found[score.than_reference] += 1
-    return found
+    found = [score.than_reference for line in lines for score in line.scores]
+    return {than: found.count(than) for than in ("better", "same", "worse")}
 
 
 def as_json(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str]) -> str:
@@ -166,7 +133,7 @@ def _line_json(line: Line) -> dict[str, Any]:
     found: dict[str, Any] = {
         "section": line.section,
         "name": line.name,
-        "weight": line.weight,
+        "weight": line.scenario.weight,
         "status": line.status,
         **({"reason": line.reason} if line.reason else {}),
         "metrics": {},
@@ -176,7 +143,7 @@ def _line_json(line: Line) -> dict[str, Any]:
             **_interval(score.value),
             "reference": or_none(score.reference.middle),
             "reference_ci95": _interval(score.reference)["ci95"],
-            "unit": score.unit,
+            "unit": score.metric.unit,
             "than_reference": score.than_reference,
             **({"against": {name: _interval(one) for name, one in score.against.items()}} if score.against else {}),
         }
@@ -204,7 +171,7 @@ def closing(evaluation: Evaluation, lines: Sequence[Line]) -> str:
     )
 
 
-def table(evaluation: Evaluation, lines: Sequence[Line]) -> Table:
+def sheet(evaluation: Evaluation, lines: Sequence[Line]) -> Sheet:
     """The scorecard on a terminal: the main metrics with drop-tail's and the others' in brackets."""
     reference = evaluation.suite.content.reference
     others = [arm.queue for arm in evaluation.arms if arm.role == AGAINST]
@@ -215,19 +182,16 @@ def table(evaluation: Evaluation, lines: Sequence[Line]) -> Table:
         *(f"Not applicable: {one.section} {one.name}: {one.reason}" for one in lines if one.status != DONE),
     ]
     title = f"{evaluation.suite.content.title}: {evaluation.arms[0].queue} ({evaluation.runs} runs{quick})"
-    found = titled(title, "\n".join(caption))
-    found.add_column("section", no_wrap=True)
-    found.add_column("scenario", overflow="fold", ratio=3)
     metrics = evaluation.suite.content.metrics
-    shown = [name for name in ON_TERMINAL if name in metrics]
-    for name in shown:
-        found.add_column(f"{metrics[name].label} [{metrics[name].unit}]".replace(" [1]", ""), overflow="fold", ratio=2)
+    shown = {name: metrics[name] for name in ON_TERMINAL if name in metrics}
+    headings = [f"{metric.label} [{metric.unit}]".replace(" [1]", "") for metric in shown.values()]
+    rows = []
     for line in lines:
         if line.status == DONE:
             of = {score.name: score for score in line.scores}
-            cells = [_short(of[name], others) if name in of else "" for name in shown]
-            found.add_row(Text(line.section), Text(line.name), *map(Text, cells))
-    return found
+            rows.append((line.section, line.name, *(_short(of[name], others) if name in of else "" for name in shown)))
+    shares = (0, 3, *(2 for _ in shown))
+    return Sheet(title, "\n".join(caption), ("section", "scenario", *headings), tuple(rows), shares=shares)
 
 
 def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str]) -> str:
@@ -245,26 +209,26 @@ def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str]) 
     ]
     for line in lines:
         text.append(f"## {line.section} {line.name}\n")
-        text.append(f"The RFC's word: {line.weight}. It asks for {line.asks}.\n")
+        text.append(f"The RFC's word: {line.scenario.weight}. It asks for {line.scenario.asks}.\n")
         if line.status != DONE:
             text.append(f"Not applicable: {line.reason}.\n")
             continue
-        text.append(f"Decided here: {line.decided}\n")
+        text.append(f"Decided here: {line.scenario.decided}\n")
         heads = ["metric", "unit", evaluation.arms[0].queue, *arms, content.reference, f"than {content.reference}"]
         rows = []
         for score in line.scores:
-            others = [spread(score.against[name]) if name in score.against else "–" for name in arms]
-            cells = [score.label, score.unit, spread(score.value), *others, spread(score.reference)]
+            others = [_spread(score.against.get(name)) for name in arms]
+            label = score.name if score.metric.label is None else score.metric.label
+            cells = [label, score.metric.unit, _spread(score.value), *others, _spread(score.reference)]
             rows.append([*cells, score.than_reference or "–"])
-        text += [*texts.table(heads, rows), ""]
+        text += [*markdown(heads, rows), ""]
     if "overview.png" in figures:
         text.append(f"## Against {content.reference}\n")
         text.append(
             f"Medians over the seeds, as ratios to those of {content.reference} in the same scenario. Grey: not run, "
             "or nothing to compare.\n\n![Every discipline in every scenario](overview.png)\n"
         )
-    tradeoffs = [figure for figure in figures if figure != "overview.png"]
-    if tradeoffs:
+    if tradeoffs := [figure for figure in figures if figure != "overview.png"]:
         text.append("## Goodput against queueing delay\n")
         text.append(
             "Section 2.7: one dot per run, a mark at the medians, and the contour of the fitted normal distribution "
@@ -276,40 +240,29 @@ def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str]) 
 
 def _short(score: Score, others: Sequence[str]) -> str:
     beside = [score.reference, *(score.against.get(name) for name in others)]
-    others_text = ", ".join("–" if one is None else number(one.middle) for one in beside)
-    return f"{number(score.value.middle)} ({others_text}) {MARKS[score.than_reference]}".rstrip()
+    others_text = ", ".join("–" if one is None else _number(one.middle) for one in beside)
+    return f"{_number(score.value.middle)} ({others_text}) {MARKS[score.than_reference]}".rstrip()
 
 
-def spread(interval: Interval) -> str:
+def _spread(one: Interval | None) -> str:
     """A mean with its interval: ``9.2 (9.1 to 9.3)``."""
-    if math.isnan(interval.middle):
+    if one is None or math.isnan(one.middle):
         return "–"
-    return f"{number(interval.middle)} ({number(interval.low)} to {number(interval.high)})"
+    return f"{_number(one.middle)} ({_number(one.low)} to {_number(one.high)})"
 
 
-def number(value: float) -> str:
-    """Three significant digits."""
-    if math.isnan(value):
-        return "–"
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+def _number(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def files_of(suite: Suite) -> list[str]:
     """The files that an evaluation may write."""
-    return [
-        CARD,
-        PAGE,
-        DATA,
-        DICTIONARY,
-        *(f"{name}.png" for name in (figures.OVERVIEW, *figures.names(suite).values())),
-    ]
+    drawn = (figures.OVERVIEW, *figures.names(suite).values())
+    return [CARD, PAGE, DATA, DICTIONARY, *(f"{name}.png" for name in drawn)]
 
 
 def save(evaluation: Evaluation, lines: Sequence[Line], directory: Path) -> list[Path]:
-    """Writes the scorecard, the page, the data with its dictionary, and the figures. Returns the figures.
-
-    Raises OSError if the directory cannot be written to, or the disk is full.
-    """
+    """Writes the scorecard, the page, the data with its dictionary, and the figures. Returns the figures."""
     with Staging(directory, by="evaluate", replaces={"evaluate"}, rescue=True) as staging:
         drawn = figures.stage(staging, evaluation)
         staging.add_text(DATA, _data_csv(evaluation))
@@ -321,10 +274,8 @@ def save(evaluation: Evaluation, lines: Sequence[Line], directory: Path) -> list
 
 def _data_csv(evaluation: Evaluation) -> str:
     """One row per run and metric."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
     roles = {arm.queue: arm.role for arm in evaluation.arms}
+    rows: list[Sequence[object]] = []
     for index, one in enumerate(evaluation.planned):
         scenario = one.scenario
         for run in evaluation.measured.get(index, []):
@@ -332,8 +283,8 @@ def _data_csv(evaluation: Evaluation) -> str:
                 unit = evaluation.suite.content.metrics[name].unit
                 shown = "" if math.isnan(value) else f"{value:.9g}"
                 where = (scenario.section, scenario.title(one.case), scenario.weight)
-                writer.writerow([*where, run.queue, roles[run.queue], run.seed, name, unit, shown])
-    return out.getvalue()
+                rows.append([*where, run.queue, roles[run.queue], run.seed, name, unit, shown])
+    return csv_of(COLUMNS, rows)
 
 
 def _dictionary_json(evaluation: Evaluation) -> str:
@@ -348,9 +299,7 @@ def _dictionary_json(evaluation: Evaluation) -> str:
         "title": f"{evaluation.suite.content.title}: {evaluation.arms[0].queue}",
         "version": _core.version,
         "command": command_of(evaluation),
-        "resources": [
-            {"name": "data", "path": "data.csv", "format": "csv", "schema": {"fields": fields}},
-        ],
+        "resources": [{"name": "data", "path": "data.csv", "format": "csv", "schema": {"fields": fields}}],
         "metrics": metrics,
     }
     return json_text(document)

@@ -74,9 +74,7 @@ class Case(Strict, frozen=True, kw_only=True):
 
     name: str = ""
     file: str = ""
-    """Its experiment file; default: the scenario's."""
     set: dict[str, str] = {}
-    """Overrides of the experiment file."""
     queue: dict[str, str | bool] = {}
     """Keys of the disciplines, drop-tail excepted."""
 
@@ -88,9 +86,7 @@ class Scenario(Strict, frozen=True, kw_only=True):
     name: str
     weight: Weight
     asks: str
-    """What the document asks for."""
     decided: str
-    """How its freedom was decided."""
     file: str = ""
     metrics: tuple[str, ...] = ()
     """Metrics shown besides the suite's default ones."""
@@ -112,13 +108,9 @@ class SuiteFile(Strict, frozen=True, kw_only=True):
 
     title: str
     reference: str
-    """The discipline with which every other is compared."""
     default: tuple[str, ...]
-    """The metrics of every scenario."""
     quick: dict[str, str] = {}
-    """Overrides for ``--quick``."""
     scheduled: dict[str, str] = {}
-    """The version with scheduling of a discipline."""
     metrics: dict[str, Shown]
     scenario: tuple[Scenario, ...]
 
@@ -146,10 +138,7 @@ class Suite:
         return {name: self.content.metrics[scenario.instead.get(name, name)] for name in names}
 
     def experiment(self, scenario: Scenario, case: Case) -> str:
-        """The text of a case's experiment, without queues.
-
-        Raises ExperimentError if the suite does not have the file.
-        """
+        """The text of a case's experiment, without queues."""
         path = self.folder / (case.file or scenario.file)
         try:
             return bounded.read_text(path, bounded.LARGEST_TEXT)
@@ -184,10 +173,8 @@ class Planned:
     scenario: Scenario
     case: Case
     arms: tuple[Arm, ...]
-    """The arms that can run it."""
     plan: _core.Plan | None
     reason: str = ""
-    """Why there is no plan: the scenario is not applicable."""
 
 
 @dataclass(frozen=True)
@@ -205,13 +192,10 @@ class Evaluation:
 
     suite: Suite
     arms: tuple[Arm, ...]
-    """The discipline under test first, then drop-tail."""
     planned: list[Planned]
     quick: bool
     measured: dict[int, list[Measured]] = field(default_factory=dict)
-    """By index in ``planned``."""
     runs: int = 0
-    """The number of runs planned."""
     stopped_by: BaseException | None = None
 
     @property
@@ -238,12 +222,8 @@ def evaluate(
     """
     arms = arms_of(queue, suite, against)
     planned = plan(arms, suite, quick=quick)
-    batch: list[_core.RunSpec] = []
-    owners: list[int] = []
-    for index, one in enumerate(planned):
-        for spec in one.plan or ():
-            batch.append(spec)
-            owners.append(index)
+    batch = [spec for one in planned for spec in one.plan or ()]
+    owners = [index for index, one in enumerate(planned) for _ in one.plan or ()]
     evaluation = Evaluation(suite, arms, planned, quick, runs=len(batch))
 
     def measure(index: int, run: Run) -> Measured:
@@ -268,10 +248,7 @@ def arms_of(queue: str, suite: Suite, against: Sequence[str]) -> tuple[Arm, ...]
 
 
 def plan(arms: Sequence[Arm], suite: Suite, *, quick: bool) -> list[Planned]:
-    """The runs of every case.
-
-    Raises ExperimentError if a discipline or one of its keys is wrong, or an experiment file has an error.
-    """
+    """The runs of every case."""
     with_target = {
         entry["name"]
         for entry in json.loads(_core.disciplines_json())
@@ -279,16 +256,7 @@ def plan(arms: Sequence[Arm], suite: Suite, *, quick: bool) -> list[Planned]:
         # sfb's target is a number of packets.
         if key["name"] == "target" and key["accepts"].startswith("a time")
     }
-    _check(arms, suite)
-    return [
-        _plan_case(arms, suite, scenario, case, with_target, quick=quick)
-        for scenario in suite.content.scenario
-        for case in scenario.case
-    ]
-
-
-def _check(arms: Sequence[Arm], suite: Suite) -> None:
-    """Reads an experiment with the disciplines, for errors in their names and parameters."""
+    # Errors in names and parameters of the disciplines are told of any experiment.
     text = '[experiment]\nduration = "1 s"\n[link]\nrate = "1 Mbit/s"\n[[traffic]]\nkind = "bulk"\nrtt = "10 ms"\n'
     for arm in arms:
         overrides = [("queue.0.aqm", arm.aqm), *overrides_for_queues([arm.queue], "evaluate")]
@@ -297,6 +265,11 @@ def _check(arms: Sequence[Arm], suite: Suite) -> None:
         except _core.ExperimentError as error:
             message = str(error).removeprefix("compare: ").replace("--set queue.0.", "")
             raise _core.ExperimentError(f"evaluate: {message}") from None
+    return [
+        _plan_case(arms, suite, scenario, case, with_target, quick=quick)
+        for scenario in suite.content.scenario
+        for case in scenario.case
+    ]
 
 
 def _plan_case(
@@ -307,11 +280,9 @@ def _plan_case(
     by_scheduler = scenario.needs == "scheduler"
     disciplines = {arm.queue: suite.content.scheduled.get(arm.aqm, "") if by_scheduler else arm.aqm for arm in arms}
     disciplines |= {arm.queue: arm.aqm for arm in arms if arm.role == REFERENCE}
-    able = tuple(
-        arm
-        for arm in arms
-        if arm.role == REFERENCE or (disciplines[arm.queue] and (scenario.needs != "target" or arm.aqm in with_target))
-    )
+    lacking = {arm for arm in arms if scenario.needs == "target" and arm.aqm not in with_target}
+    lacking |= {arm for arm in arms if not disciplines[arm.queue]}
+    able = tuple(arm for arm in arms if arm.role == REFERENCE or arm not in lacking)
     if not able or able[0].role == REFERENCE:
         lacks = "no separate version with scheduling" if by_scheduler else "no target delay to set"
         return Planned(scenario, case, (), None, f"{arms[0].aqm} has {lacks}")
