@@ -21,7 +21,7 @@ import numpy as np
 from cake_queues import BESIDE_SEEDS, UNRESPONSIVE, divided, shares
 
 import sojourn as sj
-from sojourn.linux import user_mode
+from sojourn.linux import machine
 from sojourn.linux.kernel import Kernel, built, is_of
 
 HERE = Path(__file__).parent
@@ -103,7 +103,7 @@ def run(
         )
         first.chmod(0o755)
         files = ("root=/dev/root", "rootfstype=hostfs", "rw", "hostfs=/", f"init={first}")
-        command = user_mode.command(kernel, folder, files)
+        command = machine.user_mode_command(kernel, folder, files)
         said = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, cwd=folder)
         left = case.with_suffix(".left")
         if not left.exists():

@@ -23,9 +23,8 @@ from sojourn.runs.execution import Progress
 from sojourn.store import Store
 from sojourn.store.claims import LEASE_S
 from sojourn.store.planning import batch_of_list
-from sojourn.store.plans import StoredPlan
-from sojourn.store.run_list import RunList
-from sojourn.store.work import work
+from sojourn.store.plans import RunList, StoredPlan
+from sojourn.store.runner import Runner
 from sojourn.studies import available
 from sojourn.studies.runner import plan_study
 
@@ -110,7 +109,7 @@ def overhead(folder: Path) -> Iterator[Finding]:
         bare_s = time.process_time() - began
         plan = Store.make(folder / f"store{turn}").add(file, [], sweep, 1000)
         began = time.process_time()
-        work(plan, jobs=1)
+        Runner(jobs=1).fill(Store(plan.store), plan)
         besides_ms.append(1000 * (time.process_time() - began - bare_s) / len(sweep))
     # The first turn loads libraries.
     middle, least, most = (measure(besides_ms[1:]) for measure in (statistics.median, min, max))
@@ -139,7 +138,7 @@ def kills(folder: Path) -> Iterator[Finding]:
     plans = [Store.make(folder / name).add(file, [], sweep, BATCH_RUNS) for name in ("undisturbed", "disturbed")]
     undisturbed, disturbed = plans
     began = time.monotonic()
-    work(undisturbed, jobs=2)
+    Runner(jobs=2).fill(Store(undisturbed.store), undisturbed)
     batch_s = (time.monotonic() - began) * 2 / undisturbed.batches
     chance = random.Random(7928)
     lost = twice = most = 0
@@ -212,7 +211,7 @@ def progress(folder: Path) -> Iterator[Finding]:
             if now.fraction >= 0.1 and not at:
                 at.append((now.fraction, time.process_time() - began))
 
-        work(plan, jobs=2, report=report)
+        Runner(jobs=2, report=report).fill(Store(plan.store), plan)
         took_s = time.process_time() - began
         if at and took_s > 10.0:
             fraction, after_s = at[0]

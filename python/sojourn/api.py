@@ -8,10 +8,9 @@ from pathlib import Path
 from sojourn import _core
 from sojourn.frame.results import Results
 from sojourn.runs.backends import Backend, backend_of
-from sojourn.runs.comparison import compare_plan
 from sojourn.runs.execution import Report
 from sojourn.runs.executors import MakeExecutor, executor_of
-from sojourn.runs.plan import override_pairs, read_plan
+from sojourn.runs.plan import compare_plan, override_pairs, read_plan
 from sojourn.runs.precision import Precision, Rounds
 from sojourn.store.runner import Runner
 

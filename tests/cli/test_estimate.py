@@ -11,9 +11,9 @@ import sojourn as sj
 from conftest import EXPERIMENT, Cli
 from sojourn import _core
 from sojourn.cli.estimate import Estimate, estimate, estimate_study, in_bytes, in_runs, in_time, sentence
-from sojourn.runs import footprint
+from sojourn.runs import costs
 from sojourn.runs.backends import backend_of
-from sojourn.runs.trial import trial, whole_s
+from sojourn.runs.costs import trial, whole_s
 
 RECORDED = EXPERIMENT.replace("repeat = 2", "repeat = 1") + "[record]\npackets = true\nrtt = true\npcap = true\n"
 
@@ -68,7 +68,7 @@ def test_the_disk_space_of_a_series_is_within_a_factor(interval: str, tmp_path: 
     sj.run_text(text, set={"experiment.duration": "30 s"}).save(tmp_path / "out", plots=False)
     there = sum((tmp_path / "out" / f"{name}.parquet").stat().st_size for name in ("series", "flow_series"))
     plan = _core.Plan.read_text(text.replace('"4 s"', '"30 s"'), "series", [])
-    said = sum(footprint.recording(spec).disk for spec in (plan[0], plan[1]))
+    said = sum(costs.recording(spec).disk for spec in (plan[0], plan[1]))
     assert there / 1.5 < said < there * 1.5
 
 
@@ -104,8 +104,8 @@ def test_the_disk_space_of_a_long_capture_is_told():
     spec = _core.Plan.read_text(text, "long", [])[0]
     # A frame of 1514 bytes, and its share of acknowledgements.
     assert spec.packets == pytest.approx(1e5 * 125e6 / 1514, rel=0.01)
-    assert 1.0e12 < footprint.recording(spec).disk < 2.0e12
-    assert footprint.recording(spec).memory > 1.0e12, "a capture is in memory until its run ends"
+    assert 1.0e12 < costs.recording(spec).disk < 2.0e12
+    assert costs.recording(spec).memory > 1.0e12, "a capture is in memory until its run ends"
 
 
 def test_memory_grows_with_flows(sojourn: Cli, tmp_path: Path):

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from sojourn import linux
+from sojourn.linux.doctor import EMULATED
 
 needs_emulation = pytest.mark.skipif(
-    not linux.is_emulation_available(), reason="the emulated machine needs more than is here: see sojourn doctor"
+    not linux.is_available(EMULATED), reason="the emulated machine needs more than is here: see sojourn doctor"
 )
 
 EXPERIMENT = """\

@@ -88,7 +88,7 @@ def test_until_decided_makes_only_what_is_missing(agree, capsys: pytest.CaptureF
     run_plan = Runner.run_plan
 
     def noted(runner, plan, **options):
-        made.append(len(plan) - len(options["journal"].stored))
+        made.append(len(plan) - len(options["known"]))
         return run_plan(runner, plan, **options)
 
     monkeypatch.setattr(Runner, "run_plan", noted)
@@ -195,9 +195,9 @@ def test_a_built_kernel_needs_no_emulator(tmp_path: Path, monkeypatch: pytest.Mo
         "find",
         lambda program: None if program.startswith("qemu") else real(program) or Path("/sbin/x"),
     )
-    assert (doctor.is_available(), doctor.is_emulation_available()) == (False, False)
+    assert (doctor.is_available(), doctor.is_available(doctor.EMULATED)) == (False, False)
     put(tmp_path / "cache", "6.12.9")
-    assert (doctor.is_available(), doctor.is_emulation_available()) == (True, False)
+    assert (doctor.is_available(), doctor.is_available(doctor.EMULATED)) == (True, False)
 
 
 @pytest.mark.parametrize(

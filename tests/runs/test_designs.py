@@ -16,8 +16,7 @@ from conftest import SOJOURN, Cli
 from sojourn import _core
 from sojourn.runs.designs import POINTS, with_points
 from sojourn.store import Store
-from sojourn.store.cells import Grid
-from sojourn.store.sensitivity import indices
+from sojourn.store.cells import Grid, indices
 
 DESIGN = """
 experiment = { name = "design", duration = "2 s" }

@@ -7,9 +7,15 @@ from pathlib import Path
 import pytest
 
 from sojourn import _core
+from sojourn.files.interrupts import Presses
 from sojourn.runs import user_aqm
+from sojourn.runs.backends import Simulator
+from sojourn.runs.execution import make_runs
+from sojourn.runs.executors import Threads
 from sojourn.store import Store
 from sojourn.store.plans import StoredPlan
+from sojourn.store.runner import Runner
+from sojourn.store.work import Batches
 
 EXPERIMENT = """
 experiment = { name = "grid", duration = "2 s", repeat = 3 }
@@ -34,6 +40,17 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def planned(file: Path, folder: Path, batch_runs: int = 4) -> StoredPlan:
     """A sweep in a new store, with batches of so many runs."""
     return Store.make(folder).add(file, [], _core.Sweep.read_file(str(file), []), batch_runs)
+
+
+def fill(plan: StoredPlan, jobs: int = 2, *, wait: bool = True) -> BaseException | None:
+    """Makes the runs of a plan."""
+    return Runner(jobs=jobs).fill(Store(plan.store), plan, wait=wait)
+
+
+def fill_unmerged(plan: StoredPlan) -> None:
+    """Leaves a file per batch, as a worker does that is killed at the end."""
+    with Batches(plan, {}, Presses()) as batches:
+        assert not make_runs(batches, Threads(Simulator(), 1), Presses())
 
 
 def contents(folder: Path) -> dict[str, bytes]:

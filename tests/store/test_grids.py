@@ -18,7 +18,7 @@ from sojourn.figure.panels import spread
 from sojourn.frame.registry import measure, short
 from sojourn.frame.statistics import median_interval, median_intervals
 from sojourn.store.cells import Grid
-from sojourn.store.rows import setup_of
+from sojourn.store.stored import setup_of
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import pytest
 from conftest import Cli
 from sojourn import _core
 from sojourn.store import Store, work
-from sojourn.store.run_list import RunList
+from sojourn.store.plans import RunList
 from sojourn.store.runner import Runner
-from store.conftest import EXPERIMENT, RUNS, contents, planned
+from store.conftest import EXPERIMENT, RUNS, contents, fill, planned
 
 
 def test_a_sweep_is_made_once_and_answers_sql(sojourn: Cli, file: Path, tmp_path: Path):
@@ -54,7 +54,7 @@ def test_the_rows_are_what_run_gives(sojourn: Cli, file: Path, tmp_path: Path):
 
 
 def test_runs_of_another_sweep_are_not_made_again(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    assert work.work(planned(file, tmp_path / "store"), jobs=2) is None
+    assert fill(planned(file, tmp_path / "store")) is None
     made: list[str] = []
     as_run = work.as_run
     monkeypatch.setattr(work, "as_run", lambda core: made.append(core.summary_json) or as_run(core))
@@ -64,11 +64,11 @@ def test_runs_of_another_sweep_are_not_made_again(file: Path, tmp_path: Path, mo
     other = planned(file, tmp_path / "store")
     known = work.known_runs(plan for plan in Store(tmp_path / "store").plans() if plan.id != other.id)
     assert len(known) == RUNS
-    assert work.work(other, known, jobs=2) is None
+    assert fill(other) is None
     assert len(made) == 12
     assert all(json.loads(summary)["set"]["link.rate"] == "6 Mbit/s" for summary in made)
     fresh = planned(file, tmp_path / "fresh")
-    assert work.work(fresh, jobs=1) is None
+    assert fill(fresh, jobs=1) is None
     assert [part.path.name for part in fresh.parts()] == [part.path.name for part in other.parts()]
 
 
@@ -191,7 +191,7 @@ def test_sweep_and_run_share_their_runs(file: Path, tmp_path: Path, record: str,
     sweep, specs = _core.Sweep.read_file(str(file), []), list(_core.Plan.read_file(str(file), []))
     swept, listed = Store.make(tmp_path / "swept"), Store.make(tmp_path / "listed")
     plan = swept.add(file, [], sweep, 4)
-    assert work.work(plan, {}, jobs=1) is None
+    assert fill(plan, jobs=1) is None
     made, _ = Runner(jobs=1).stored(listed, "listed", specs)
     monkeypatch.setattr(work, "as_run", lambda _: pytest.fail("made again"))
     read, stopped_by = Runner(jobs=1).stored(swept, "listed", specs)
@@ -201,7 +201,7 @@ def test_sweep_and_run_share_their_runs(file: Path, tmp_path: Path, record: str,
         assert (read[index].histogram(), read[index].packets()) == (run.histogram(), run.packets())
         assert read[index].capture() == run.capture()
     again = listed.add(file, [], sweep, 4)
-    assert work.work(again, work.known_runs([listed.find(RunList.of("listed", specs))]), jobs=1) is None
+    assert fill(again, jobs=1) is None
     assert (
         contents(tmp_path / "swept")[plan.parts()[0].path.name]
         == contents(tmp_path / "listed")[again.parts()[0].path.name]

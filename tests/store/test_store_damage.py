@@ -14,12 +14,12 @@ import pytest
 from conftest import Cli
 from sojourn import _core
 from sojourn.runs.executors import Outcome
-from sojourn.store import Store, work
+from sojourn.store import Store
 from sojourn.store.planning import mend
 from sojourn.store.plans import status
 from sojourn.store.runner import Runner
 from sojourn.store.work import Batches
-from store.conftest import EXPERIMENT, RUNS, contents, planned
+from store.conftest import EXPERIMENT, RUNS, contents, fill, planned
 
 
 def test_a_damaged_plan_does_not_stop_the_other_sweeps(sojourn: Cli, file: Path, tmp_path: Path):
@@ -147,7 +147,7 @@ def test_runs_that_failed_are_tried_again_and_the_others_are_not(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     undisturbed = tmp_path / "undisturbed"
-    work.work(planned(file, undisturbed), jobs=2)
+    fill(planned(file, undisturbed))
     plan = planned(file, tmp_path / "store")
     made: list[int] = []
     end = Batches.end
@@ -157,15 +157,15 @@ def test_runs_that_failed_are_tried_again_and_the_others_are_not(
         end(batches, index, _core.RunError("out of memory") if index == 17 else outcome)
 
     monkeypatch.setattr(Batches, "end", failing)
-    work.work(plan, jobs=2)
+    fill(plan)
     # All rows are in one file, the failed one too.
     assert status([plan]) == {"runs": RUNS, "done": RUNS, "running": 0, "failed": 1}
     assert len(plan.parts()) == 1
     made.clear()
     monkeypatch.setattr(Batches, "end", lambda batches, index, run: (made.append(index), end(batches, index, run)))
-    assert mend(plan) == []
+    mend(plan, pytest.fail)
     assert plan.missing() == [4]
-    work.work(plan, jobs=2)
+    fill(plan)
     assert sorted(made) == [16, 17, 18, 19]
     assert contents(tmp_path / "store") == contents(undisturbed)
 

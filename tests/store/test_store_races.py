@@ -20,11 +20,11 @@ from sojourn.store import Store, files, work
 from sojourn.store.cells import Grid
 from sojourn.store.files import Part
 from sojourn.store.planning import batch_of, mend
-from sojourn.store.plans import FORMAT, Meta, StoredPlan, status
-from sojourn.store.run_list import RunList
+from sojourn.store.plans import FORMAT, Meta, RunList, StoredPlan, status
 from sojourn.store.runner import Runner
 from sojourn.store.stored import known_run, runs_of
 from sojourn.store.work import compact
+from store.conftest import fill_unmerged
 
 EXPERIMENT = """
 experiment = { name = "grid", duration = "1 s", repeat = 3 }
@@ -41,8 +41,7 @@ RUNS = 12
 def finished(file: Path, tmp_path: Path) -> StoredPlan:
     """A sweep whose batches are all done, but not merged."""
     plan = Store.make(tmp_path / "store").add(file, [], _core.Sweep.read_file(str(file), []), 1)
-    for batch in range(plan.batches):
-        work.make_batch(str(plan.store), plan.id, batch, trusted=False)
+    fill_unmerged(plan)
     assert len(plan.parts()) == RUNS
     return plan
 
@@ -156,8 +155,7 @@ def test_listed_runs_are_read_after_a_merge(file: Path, tmp_path: Path, monkeypa
     store = Store.make(tmp_path / "store")
     specs = list(_core.Plan.read_file(str(file), []))
     plan = store.add_list(RunList.of("listed", specs), 1)
-    for batch in range(plan.batches):
-        work.make_batch(str(plan.store), plan.id, batch, trusted=False)
+    fill_unmerged(plan)
     monkeypatch.setattr(files, "SETTLE_S", 0.0)
     parts = files.parts
     merging: list[bool] = []
@@ -253,7 +251,7 @@ def test_what_another_mender_has_repeated_is_not_renamed(finished: StoredPlan, m
             yield is_ours
 
     monkeypatch.setattr("sojourn.store.claims.Claims.hold", after_another)
-    assert mend(finished) == []
+    mend(finished, pytest.fail)
     assert part.path.read_bytes() == whole
 
 
@@ -264,7 +262,7 @@ def test_small_files_that_a_killed_process_left_are_removed(finished: StoredPlan
     for path, content in small.items():
         path.write_bytes(content)
     assert finished.parts() == [merged]
-    assert mend(finished) == []
+    mend(finished, pytest.fail)
     assert [path.name for path in finished.results.iterdir()] == [merged.path.name]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -17,13 +18,14 @@ import pytest
 from conftest import Cli
 from sojourn import _core
 from sojourn.runs.backends import Simulator
+from sojourn.runs.executors import Dask
 from sojourn.store import Store, claims, work
 from sojourn.store.claims import Claims
+from sojourn.store.plans import RunList
 from sojourn.store.query import query
-from sojourn.store.run_list import RunList
 from sojourn.store.runner import Runner
 from sojourn.store.work import Remaining
-from store.conftest import EXPERIMENT, RUNS, contents, planned
+from store.conftest import EXPERIMENT, RUNS, contents, fill, planned
 
 
 def start_worker(folder: Path) -> subprocess.Popen[bytes]:
@@ -38,7 +40,7 @@ def test_workers_that_are_killed_lose_nothing_that_was_finished(
     undisturbed = planned(file, tmp_path / "undisturbed", 1)
     disturbed = planned(file, tmp_path / "disturbed", 1)
     started = time.monotonic()
-    assert work.work(undisturbed, jobs=2) is None
+    assert fill(undisturbed) is None
     whole = time.monotonic() - started
     chance = random.Random(7)
     kept: set[str] = set()
@@ -57,7 +59,7 @@ def test_workers_that_are_killed_lose_nothing_that_was_finished(
     assert disturbed.missing(), "they were killed in the middle"
     # The claims of the dead lapse at once here.
     monkeypatch.setattr(claims, "LEASE_S", 0.0)
-    assert work.work(disturbed, jobs=2) is None
+    assert fill(disturbed) is None
     assert contents(tmp_path / "disturbed") == contents(tmp_path / "undisturbed")
     assert not [
         path for path in (tmp_path / "disturbed" / "claims").rglob("*") if path.is_file() and path.name == "compact"
@@ -66,7 +68,7 @@ def test_workers_that_are_killed_lose_nothing_that_was_finished(
 
 def test_two_masters_at_once_make_the_same_store(file: Path, tmp_path: Path):
     alone = planned(file, tmp_path / "alone", 2)
-    assert work.work(alone, jobs=1) is None
+    assert fill(alone, jobs=1) is None
     planned(file, tmp_path / "store", 2)
     command = [sys.executable, "-m", "sojourn", "sweep", str(file), "--store", str(tmp_path / "store"), "--json"]
     masters = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -181,10 +183,11 @@ def test_a_worker_of_dask_that_is_killed_is_made_up_for(file: Path, tmp_path: Pa
                 os.kill(pid, signal.SIGKILL)
                 killed.append(pid)
 
-        assert work.work_on_dask(plan, cluster.scheduler_address, report=report) is None
+        runner = Runner(executor=lambda *_: Dask(cluster.scheduler_address, []), report=report)
+        assert runner.fill(Store(plan.store), plan) is None
         assert killed
     alone = planned(file, tmp_path / "alone", 2)
-    assert work.work(alone, jobs=2) is None
+    assert fill(alone) is None
     assert contents(tmp_path / "store") == contents(tmp_path / "alone")
 
 
@@ -284,7 +287,10 @@ def test_progress_counts_work_not_runs(tmp_path: Path):
     half = remaining.progress(min(efforts) / 2, 0.0)
     assert (half.finished, half.fraction) == (0, pytest.approx(min(efforts) / 2 / sum(efforts)))
     # Another worker finishes the short run.
-    work.make_batch(str(plan.store), plan.id, efforts.index(min(efforts)), trusted=False)
+    with contextlib.ExitStack() as others:
+        for batch in set(plan.missing()) - {efforts.index(min(efforts))}:
+            others.enter_context(plan.claims.hold(str(batch)))
+        assert fill(plan, wait=False) is None
     done = remaining.progress(0.0, 2.0)
     assert (done.finished, done.fraction) == (1, pytest.approx(min(efforts) / sum(efforts)))
     assert remaining.progress(sum(efforts) - min(efforts), 2.5).fraction == pytest.approx(1.0)

@@ -23,7 +23,6 @@ from sojourn.linux.kernel import simulated
 from sojourn.page.sheet import as_table
 from sojourn.runs.backends import BACKENDS, Backend, Simulator, backend_of
 from sojourn.runs.plan import read_plan
-from sojourn.store.journal import Remembered
 from sojourn.store.runner import Runner
 from sojourn.store.saving import files_of
 from sojourn.studies.agreement import backends as agreement
@@ -171,10 +170,11 @@ def _run(name: str, backend: Backend, plan: _core.Plan, jobs: int | None, kept: 
     """The results on a backend. ``kept`` has the runs that were made before, for fewer repeats, and gets the others."""
     keys = [spec.hash for spec in plan]
     stored = {index: kept[key] for index, key in enumerate(keys) if key in kept}
-    journal = Remembered(stored, lambda index, run: kept.__setitem__(keys[index], run))
     with Display(f"runs on {name}") as display:
         runner = Runner(backend, jobs=jobs, report=display)
-        results, stopped_by = runner.run_plan(plan, journal=journal)
+        results, stopped_by = runner.run_plan(
+            plan, known=stored, made=lambda index, run: kept.__setitem__(keys[index], run)
+        )
     if stopped_by is not None:
         raise stop_reason(stopped_by, f"{len(results.runs)} of {len(plan.jobs)} runs finished on {name}")
     return results

@@ -8,7 +8,7 @@ import typer
 
 from sojourn.cli import options
 from sojourn.cli.run import run_and_show
-from sojourn.runs.comparison import compare_plan
+from sojourn.runs.plan import compare_plan
 from sojourn.store.runner import Runner
 
 

@@ -12,9 +12,8 @@ from sojourn.figure.filenames import FORMATS, MOST_ARMS
 from sojourn.frame.swept import links_in
 from sojourn.linux import Datapath, Linux
 from sojourn.runs.backends import Backend
+from sojourn.runs.costs import FLOW_BYTES, FLOW_SUMMARY_BYTES, flows_of, is_python, queued_bytes, recording, trial
 from sojourn.runs.executors import default_workers
-from sojourn.runs.footprint import FLOW_BYTES, FLOW_SUMMARY_BYTES, flows_of, queued_bytes, recording
-from sojourn.runs.trial import is_python, trial
 from sojourn.store.journal import LeftBehind, plan_key
 
 SAMPLES = 3

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json as json_
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -21,15 +21,14 @@ from sojourn.cli.output import show, width
 from sojourn.cli.progress import Display
 from sojourn.files import storage
 from sojourn.frame.pairs import check_baseline
-from sojourn.frame.results import Results, Run
+from sojourn.frame.results import Results
 from sojourn.page.pairs import paired_groups_sheet, paired_sheet
 from sojourn.page.sheet import as_table, fitting, shortened
 from sojourn.page.tables import groups_sheet, groups_table, inner_sheet, overview_sheet, results_table, stations_sheet
+from sojourn.runs.costs import refuse_too_large
 from sojourn.runs.executors import executor_of
-from sojourn.runs.footprint import refuse_too_large
 from sojourn.runs.plan import read_plan
 from sojourn.runs.precision import Precision, Rounds
-from sojourn.store.journal import Journal
 from sojourn.store.runner import Runner
 from sojourn.store.saving import Saved, Unsaved, left_out_text, run_into
 
@@ -93,13 +92,11 @@ def run_and_show(
     if out is not None:
         outcome.announce_lacking(figures)
 
-    def make(
-        keep: Callable[[Run], Run] | None = None, journal: Journal | None = None
-    ) -> tuple[Results, BaseException | None]:
+    def make(**finished: Any) -> tuple[Results, BaseException | None]:
         display = Display() if out is None else Display(then=f", writing {out}", again="leaves them for --resume")
         # Keep the output of a user's discipline off standard output.
         with display, redirect_stdout(sys.stderr):
-            return replace(runner, report=display).run_plan(plan, rounds=rounds, keep=keep, journal=journal)
+            return replace(runner, report=display).run_plan(plan, rounds=rounds, **finished)
 
     if out is None:
         saved = Saved(*make())

@@ -26,8 +26,8 @@ from sojourn.linux.programs import LinuxError
 from sojourn.linux.shell import Shell
 from sojourn.live.panel import Panel
 from sojourn.runs.backends import backend_of
-from sojourn.runs.comparison import overrides_for_queues
 from sojourn.runs.execution import as_run
+from sojourn.runs.plan import overrides_for_queues
 from sojourn.store.journal import Journal
 from sojourn.store.saving import Unsaved, run_into
 

@@ -16,16 +16,15 @@ from sojourn.cli.estimate import in_bytes, in_runs, in_time
 from sojourn.cli.options import Jobs, Json, Set, Trust, Until, folder, overrides
 from sojourn.cli.outcome import Stopped, complain, stop_reason
 from sojourn.cli.progress import Display
+from sojourn.runs.costs import refuse_too_large
 from sojourn.runs.designs import with_points
-from sojourn.runs.executors import default_workers
-from sojourn.runs.footprint import refuse_too_large
+from sojourn.runs.executors import Dask, Threads, default_workers
 from sojourn.runs.plan import read_plan
 from sojourn.runs.precision import Precision, Rounds
 from sojourn.store import Store
 from sojourn.store.planning import Estimate, batch_of, estimate, mend
 from sojourn.store.plans import Status, status
 from sojourn.store.runner import Runner
-from sojourn.store.work import work_on_dask
 
 MOST_RUNS = 1_000_000
 """Most runs of a sweep, as of ``sojourn run``."""
@@ -85,11 +84,8 @@ def command(
     mend(plan, complain)
     if not plan_only and plan.missing():
         with Display(then=" in the store") as display:
-            if dask is None:
-                stopped_by = Runner(jobs=workers, report=display).fill(kept, plan)
-            else:
-                kept.check_writable()
-                stopped_by = work_on_dask(plan, dask, report=display)
+            make = Threads if dask is None else lambda *_: Dask(dask, [file for file, _ in plan.checked_files()])
+            stopped_by = Runner(executor=make, jobs=workers, report=display).fill(kept, plan)
         if stopped_by is not None:
             kept_runs = f"{plan.runs_done()} of {plan.meta.runs} runs are in the store"
             raise stop_reason(stopped_by, f"{kept_runs}; the same command continues from there")
@@ -113,12 +109,12 @@ def _edges(sweep: _core.Sweep) -> Iterator[_core.RunSpec]:
 def _repeat(plan: _core.Plan, rounds: Rounds, store: Store, *, jobs: int, json: bool) -> None:
     """Repeats every cell until it is precise enough; each round is a list of runs in the store."""
     with Display(then=" in the store") as display:
-        results, stopped_by = Runner(jobs=jobs, store=store, report=display).run_plan(plan, rounds=rounds)
+        _, stopped_by = Runner(jobs=jobs, store=store, report=display).make(plan, lambda _: None, rounds)
     if stopped_by is not None:
         raise stop_reason(stopped_by, f"round {rounds.number}; finished runs are in the store and are not repeated")
-    for line in results.missed:
+    for line in rounds.missed():
         print(line, file=sys.stderr)
-    done = len(results.runs)
+    done = rounds.taken
     found: Status = {"runs": done, "done": done, "running": 0, "failed": 0}
     print(json_.dumps(found) if json else _outcome_text(found, store.path, plan_only=False))
 

@@ -6,7 +6,7 @@ records the packets.
 | module | what is there |
 | --- | --- |
 | ``backend`` | ``Linux``: runs the jobs of a plan |
-| ``machine`` | a virtual machine for one run: ``emulated`` or ``user_mode``, followed by ``guest`` |
+| ``machine`` | a virtual machine for one run, emulated or User-Mode Linux, followed by ``guest`` |
 | ``host`` | the running kernel, in real time |
 | ``lab``, ``testbed`` | hosts over ssh; their checks, and runs on them |
 | ``datapath`` | ``Datapath``: the running kernel's hosts, with real packets on Sojourn's own path |
@@ -16,20 +16,10 @@ records the packets.
 | ``doctor`` | the requirements, and whether they are met |
 """
 
-from sojourn.linux.backend import Linux, Place
+from sojourn.linux.backend import Linux
 from sojourn.linux.datapath import Datapath
-from sojourn.linux.doctor import Check, checks, is_available, is_emulation_available
+from sojourn.linux.doctor import checks, is_available
 from sojourn.linux.lab import Lab
 from sojourn.linux.programs import LinuxError
 
-__all__ = [
-    "Check",
-    "Datapath",
-    "Lab",
-    "Linux",
-    "LinuxError",
-    "Place",
-    "checks",
-    "is_available",
-    "is_emulation_available",
-]
+__all__ = ["Datapath", "Lab", "Linux", "LinuxError", "checks", "is_available"]

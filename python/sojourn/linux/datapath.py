@@ -39,14 +39,10 @@ def missing() -> str | None:
         return f"{TUN} is missing; as root: modprobe tun"
     if not os.access(TUN, os.R_OK | os.W_OK):
         return f"{TUN} may not be opened; run as root, or as root: chmod 666 {TUN}"
-    if os.geteuid() != 0 and not _allows_user_namespaces():
+    switches = ("/proc/sys/kernel/unprivileged_userns_clone", "/proc/sys/user/max_user_namespaces")
+    if os.geteuid() != 0 and any(Path(name).exists() and Path(name).read_text().strip() == "0" for name in switches):
         return "there are no user namespaces; run as root, or as root: sysctl user.max_user_namespaces=10000"
     return None
-
-
-def _allows_user_namespaces() -> bool:
-    switches = ("/proc/sys/kernel/unprivileged_userns_clone", "/proc/sys/user/max_user_namespaces")
-    return all(Path(switch).read_text().strip() != "0" for switch in switches if Path(switch).exists())
 
 
 def require() -> None:

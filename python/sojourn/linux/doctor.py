@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from sojourn.linux import kernel, programs
 
@@ -33,39 +34,32 @@ class Check:
 def checks() -> list[Check]:
     """All requirements of the backend. Nothing is downloaded."""
     found = {program: programs.find(program) for program in programs.PACKAGE_OF}
-    results = [
-        Check(
-            program,
-            None if path is None else str(path),
-            f"apt-get install {programs.PACKAGE_OF[program]}",
-            _PURPOSES[program],
-        )
-        for program, path in found.items()
-    ]
-    agent = programs.agent()
-    results.append(Check("agent", None if agent is None else str(agent), "make install (in the source tree)"))
-    built = ", ".join(one.release for one in kernel.built()) or None
-    results.append(Check("built kernels", built, "sojourn kernel build 6.1", BUILT))
-    here = kernel.cached() or kernel.own()
-    apt = programs.find("apt-get")
+    agent, here, apt = programs.agent(), kernel.cached() or kernel.own(), programs.find("apt-get")
     described = None if here is None else f"{here.release} ({here.image})"
     if here is None and apt is not None:
         described = f"Debian's {kernel.PACKAGE}, downloaded at the first run"
-    results.append(Check("kernel", described, "name one with --kernel DIRECTORY or IMAGE:MODULES", EMULATED))
-    root = "yes" if os.geteuid() == 0 else None
-    results.append(Check("root", root, "run as root", "--on host only"))
-    return results
+    return [
+        *(
+            Check(program, _text(path), f"apt-get install {programs.PACKAGE_OF[program]}", _PURPOSES[program])
+            for program, path in found.items()
+        ),
+        Check("agent", _text(agent), "make install (in the source tree)"),
+        Check(
+            "built kernels", ", ".join(one.release for one in kernel.built()) or None, "sojourn kernel build 6.1", BUILT
+        ),
+        Check("kernel", described, "name one with --kernel DIRECTORY or IMAGE:MODULES", EMULATED),
+        Check("root", "yes" if os.geteuid() == 0 else None, "run as root", "--on host only"),
+    ]
 
 
-def is_available() -> bool:
-    """True if a run can be made without root: in a built kernel or in the emulated machine."""
-    return any(_has(purpose) for purpose in (BUILT, EMULATED))
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
-def is_emulation_available() -> bool:
-    """True if a run can be made in the emulated machine."""
-    return _has(EMULATED)
-
-
-def _has(purpose: str) -> bool:
-    return all(check.found is not None for check in checks() if check.needed_for in (MACHINES, purpose))
+def is_available(*machines: str) -> bool:
+    """True if a run can be made without root in one of these machines, by default in a built kernel or emulated."""
+    found = checks()
+    return any(
+        all(check.found is not None for check in found if check.needed_for in (MACHINES, machine))
+        for machine in machines or (BUILT, EMULATED)
+    )

@@ -79,7 +79,7 @@ def recorded(program: str, folder: Path, command: list[str], monitor: _core.Moni
         )
     with process:
         try:
-            follow(process, folder, console, is_whole)
+            follow(process, folder, console, PATIENCE_S, is_whole)
             if not is_whole():
                 _explain(program, process.wait(), console)
             content = recording.read_bytes()
@@ -96,13 +96,12 @@ def follow(
     process: subprocess.Popen[Any],
     folder: Path,
     console: Console,
+    patience_s: float,
     is_over: Callable[[], bool] = lambda: False,
-    patience_s: float | None = None,
 ) -> None:
     """Passes what a guest writes into its file to the console, until it ends, or ``is_over``.
 
-    Raises LinuxError if it is silent for ``patience_s``, by default ``PATIENCE_S``, and Cancelled if the monitor was
-    told to stop.
+    Raises LinuxError if it is silent for ``patience_s``, and Cancelled if the monitor was told to stop.
     """
     silent_s = 0.0
     with (folder / CONSOLE).open("rb", buffering=0) as file:
@@ -116,10 +115,9 @@ def follow(
             if console.monitor.cancelled:
                 raise _core.Cancelled("cancelled")
             silent_s = 0.0 if output else silent_s + POLL_S
-            patience = PATIENCE_S if patience_s is None else patience_s
-            if silent_s > patience:
+            if silent_s > patience_s:
                 raise LinuxError(
-                    f"the guest hangs: no sign of life for {patience:.0f} s, after {console.seconds} s of its time"
+                    f"the guest hangs: no sign of life for {patience_s:.0f} s, after {console.seconds} s of its time"
                 )
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(POLL_S)

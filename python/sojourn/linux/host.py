@@ -60,7 +60,9 @@ def run(job_json: str, monitor: _core.Monitor) -> bytes:
     """
     job = json.loads(job_json)
     with with_agent() as folder, alone(monitor):
-        _load_modules(job["modules"])
+        if modprobe := programs.find("modprobe"):
+            # A built-in or missing module is only noticed when it is used.
+            subprocess.run([str(modprobe), "-qa", *job["modules"]], check=False, stderr=subprocess.DEVNULL)
         (folder / "job.json").write_text(job_json, encoding="utf-8")
         command = [str(folder / AGENT), "run", str(folder / "job.json"), str(folder / "recording")]
         with _restored(job):
@@ -102,13 +104,6 @@ def own_lock() -> Path:
     return Path(tempfile.gettempdir(), f"sojourn-{os.geteuid()}.lock")
 
 
-def _load_modules(modules: list[str]) -> None:
-    modprobe = programs.find("modprobe")
-    if modprobe is not None:
-        # A built-in or missing module is only noticed when it is used.
-        subprocess.run([str(modprobe), "-qa", *modules], check=False, stderr=subprocess.DEVNULL)
-
-
 def run_agent(command: list[str], folder: Path, monitor: _core.Monitor) -> None:
     """Runs the agent to its end; what it says is in a folder.
 
@@ -122,9 +117,14 @@ def run_agent(command: list[str], folder: Path, monitor: _core.Monitor) -> None:
         ) as process,
     ):
         try:
-            follow(process, folder, console, patience_s=math.inf)
+            follow(process, folder, console, math.inf)
         finally:
-            _stop(process)
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(CLEAN_UP_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
             with suppress(OSError):
                 Path(f"/sys/kernel/tracing/instances/sojourn-{process.pid}").rmdir()
         status = process.returncode
@@ -137,15 +137,6 @@ def run_agent(command: list[str], folder: Path, monitor: _core.Monitor) -> None:
         raise LinuxError(
             " ".join(complaint.removeprefix("sojourn-agent: ").split()) or f"the agent ended with status {status}"
         )
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(CLEAN_UP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
 
 
 @contextmanager

@@ -2,5 +2,5 @@
 
 ``plan``: reads an experiment; ``backends``, ``executors``: where its runs are made; ``execution``: the loop.
 ``precision``: repeats until a metric is precise enough; ``session``: one run step by step; ``replays``: recorded
-queues; ``user_aqm``: disciplines in Python; ``designs``: points of a sweep; ``footprint``, ``trial``: memory and time.
+queues; ``user_aqm``: disciplines in Python; ``designs``: points of a sweep; ``costs``: memory and time.
 """

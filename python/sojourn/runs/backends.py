@@ -22,8 +22,7 @@ class Backend(Protocol):
     def check(self, plan: _core.Plan) -> None:
         """Checks, as far as possible before a run, that the backend can run a plan.
 
-        Raises ExperimentError if the backend does not support an option of the plan, and RunError if a requirement of
-        the backend is not met.
+        Raises ExperimentError if it does not support an option of the plan, and RunError if it lacks something.
         """
 
     def notes(self, plan: _core.Plan) -> list[str]:
@@ -61,10 +60,8 @@ def backend_of(backend: str | Backend) -> Backend:
         return Simulator()
     if backend in BACKENDS and sys.platform == "win32":
         raise _core.ExperimentError(f'backend: got "{backend}"; needs Linux; must be "sim" on this system')
-    if backend == "linux":
-        return Linux()
-    if backend == "datapath":
-        return Datapath()
+    if backend in BACKENDS:
+        return Linux() if backend == "linux" else Datapath()
     raise _core.ExperimentError(
         f'backend: got "{backend}"; not available in this version; backends: {", ".join(BACKENDS)}'
     )

@@ -54,11 +54,8 @@ def problem(keys: Sequence[str]) -> dict[str, object]:
 
 def _sample(kind: str, keys: int, samples: int, seed: int) -> list[list[float]]:
     """The points of a design, from 0 to 1: ``samples`` × (``keys`` + 2) of a Sobol design, ``samples`` of another."""
-    factors = problem([str(key) for key in range(keys)])
-    if kind == "sobol":
-        drawn = salib("sample.sobol").sample(factors, samples, calc_second_order=False, seed=seed)
-    else:
-        drawn = salib("sample.latin").sample(factors, samples, seed=seed)
+    name, options = ("sobol", {"calc_second_order": False}) if kind == "sobol" else ("latin", {})
+    drawn = salib(f"sample.{name}").sample(problem([str(key) for key in range(keys)]), samples, seed=seed, **options)
     rows: list[list[float]] = drawn.tolist()
     return rows
 
@@ -78,11 +75,6 @@ def _written(key: dict[str, Any], at: float) -> str:
         text = f"{value:.0f}"
     else:
         digits = _DIGITS if key["from"] * 2.0 <= key["to"] or key["from"] <= 0.0 else _DIGITS + 2
-        text = _plain(min(max(float(f"{value:.{digits}g}"), key["from"]), key["to"]))
+        value = min(max(float(f"{value:.{digits}g}"), key["from"]), key["to"])
+        text = f"{value:.12f}".rstrip("0").rstrip(".")  # without an exponent
     return as_toml(text + key["unit"]) if key["unit"] else text
-
-
-def _plain(value: float) -> str:
-    """A number without an exponent."""
-    text = f"{value:.12f}".rstrip("0").rstrip(".")
-    return text or "0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -61,7 +62,7 @@ def as_run(core: CoreRun) -> Run:
     return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), cache(read_table), cache(core.files))
 
 
-class Feed(Protocol):
+class Source(Protocol):
     """Gives runs to ``make_runs``, and takes their outcomes."""
 
     @property
@@ -78,8 +79,8 @@ class Feed(Protocol):
         """The progress so far; ``simulated_s``: how far the runs in progress are, by index."""
 
 
-def make_runs(feed: Feed, executor: Executor, presses: Presses, report: Report | None = None) -> bool:
-    """Makes the runs of a feed until it is over, or until the user asks to stop; returns whether that was the case.
+def make_runs(source: Source, executor: Executor, presses: Presses, report: Report | None = None) -> bool:
+    """Makes the runs of a source until it is over, or until the user asks to stop; returns whether that was the case.
 
     A Ctrl-C cancels the runs in progress, and a second one does not wait for them to end. The executor is closed; runs
     that succeed meanwhile are passed on.
@@ -89,30 +90,30 @@ def make_runs(feed: Feed, executor: Executor, presses: Presses, report: Report |
     try:
         while True:
             # Twice as many as are made at once, so that none waits for the next.
-            while running < 2 * executor.workers and (todo := feed.next()) is not None:
+            while running < 2 * executor.workers and (todo := source.next()) is not None:
                 executor.start(*todo)
                 running += 1
             if running:
                 for index, outcome in executor.ended(POLL_S):
                     running -= 1
-                    feed.end(index, outcome)
-            elif feed.is_over:
+                    source.end(index, outcome)
+            elif source.is_over:
                 return False
             else:
                 time.sleep(POLL_S)
             # Read only once: a Ctrl-C during the report appears in the next one.
             stopping = bool(presses)
             now_s = time.monotonic()
-            if report is not None and (now_s >= due_s or stopping or (feed.is_over and not running)):
+            if report is not None and (now_s >= due_s or stopping or (source.is_over and not running)):
                 due_s = now_s + POLL_S
-                report(replace(feed.progress(executor.simulated_s(), now_s - began), stopping=stopping))
+                report(replace(source.progress(executor.simulated_s(), now_s - began), stopping=stopping))
             if stopping:
                 return True
     finally:
         executor.close(presses)
         for index, outcome in executor.ended(0.0):
             if not isinstance(outcome, BaseException):
-                feed.end(index, outcome)
+                source.end(index, outcome)
 
 
 def execute(
@@ -122,18 +123,21 @@ def execute(
     finish: Callable[[int, CoreRun], T],
     executor: Executor,
     report: Report | None = None,
+    known: Mapping[int, T] = {},
 ) -> BaseException | None:
     """Makes a list of runs and passes each result to ``take`` with its index, in order. Closes the executor.
 
-    ``finish`` computes the result of a run as soon as the run ends, in any order. If a run fails, the others continue.
-    Finished results are passed on in every case. Returns why results are missing: a KeyboardInterrupt, or the RunError
-    of the first run that failed.
+    ``finish`` computes the result of a run as soon as the run ends, in any order; ``known`` are results that there are
+    before. If a run fails, the others continue. Finished results are passed on in every case. Returns why results are
+    missing: a KeyboardInterrupt, or the RunError of the first run that failed.
     """
-    batch = _List(specs, take, finish)
+    runs = _List(specs, take, finish, known)
     with interrupts.held() as presses:
-        stopped = make_runs(batch, executor, presses, report)
-        batch.take_rest()
-    return KeyboardInterrupt() if stopped else next(iter(batch.failed.values()), None)
+        stopped = make_runs(runs, executor, presses, report)
+        # Those after one that is missing.
+        for index in sorted(runs.finished):
+            take(index, runs.finished[index])
+    return KeyboardInterrupt() if stopped else next(iter(runs.failed.values()), None)
 
 
 def named(error: _core.RunError, spec: _core.RunSpec) -> _core.RunError:
@@ -147,53 +151,53 @@ class _List(Generic[T]):
     """A list of runs; results are taken in its order."""
 
     def __init__(
-        self, specs: Sequence[_core.RunSpec], take: Callable[[int, T], None], finish: Callable[[int, CoreRun], T]
+        self,
+        specs: Sequence[_core.RunSpec],
+        take: Callable[[int, T], None],
+        finish: Callable[[int, CoreRun], T],
+        known: Mapping[int, T],
     ) -> None:
         self.failed: dict[int, _core.RunError] = {}
         self._specs = specs
         self._take = take
         self._finish = finish
-        self._finished: dict[int, T] = {}
-        self._next = 0
+        self.finished = dict(known)
         self._taken = 0
+        self._left = deque(index for index in range(len(specs)) if index not in known)
+        self._runs = len(self._left)
         self._done = 0
-        self._effort = sum(spec.effort for spec in specs)
+        self._effort = sum(specs[index].effort for index in self._left)
         self._done_effort = 0.0
 
     @property
     def is_over(self) -> bool:
         """True once the last run has been started."""
-        return self._next == len(self._specs)
+        return not self._left
 
     def next(self) -> tuple[int, _core.RunSpec] | None:
         """The next run."""
-        if self.is_over:
+        if not self._left:
             return None
-        self._next += 1
-        return self._next - 1, self._specs[self._next - 1]
+        index = self._left.popleft()
+        return index, self._specs[index]
 
     def end(self, index: int, outcome: Outcome) -> None:
         """Finishes a run, and passes on those that are next in order."""
         if not isinstance(outcome, BaseException):
-            self._finished[index] = self._finish(index, outcome)
+            self.finished[index] = self._finish(index, outcome)
         elif isinstance(outcome, _core.RunError):
             self.failed[index] = named(outcome, self._specs[index])
         else:
             raise outcome
         self._done += 1
         self._done_effort += self._specs[index].effort
-        while self._taken in self._finished or self._taken in self.failed:
-            if self._taken in self._finished:
-                self._take(self._taken, self._finished.pop(self._taken))
+        while self._taken in self.finished or self._taken in self.failed:
+            if self._taken in self.finished:
+                self._take(self._taken, self.finished.pop(self._taken))
             self._taken += 1
-
-    def take_rest(self) -> None:
-        """Passes on the runs after one that is missing."""
-        for index in sorted(self._finished):
-            self._take(index, self._finished.pop(index))
 
     def progress(self, simulated_s: Mapping[int, float], elapsed_s: float) -> Progress:
         """The share of the runs' efforts."""
         running = ((self._specs[index], at_s) for index, at_s in simulated_s.items())
         done = self._done_effort + sum(spec.effort * at_s / spec.duration_s for spec, at_s in running)
-        return Progress(self._done, len(self._specs), min(1.0, done / self._effort) if self._effort else 1.0, elapsed_s)
+        return Progress(self._done, self._runs, min(1.0, done / self._effort) if self._effort else 1.0, elapsed_s)

@@ -1,10 +1,11 @@
-"""Executors, which make a batch of runs in threads of this process or in other processes."""
+"""Executors, which make a batch of runs in threads of this process, in other processes, or on the workers of Dask."""
 
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
 import ctypes
+import importlib
 import json
 import multiprocessing
 import os
@@ -13,17 +14,19 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sojourn import _core
 from sojourn.files.interrupts import Presses
 from sojourn.frame.later import np, npt
 from sojourn.frame.results import RECORDED
 from sojourn.runs import user_aqm
-from sojourn.runs.backends import Backend
+from sojourn.runs.backends import Backend, backend_of
 
 POLL_S = 0.1
 """Interval of checks for threads that are to end, in seconds."""
@@ -38,18 +41,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """The results of a run in another process."""
+    """The results of a run in another process, as those of ``_core.Run``."""
 
     summary_json: str
     tables: dict[str, Columns]
     named: dict[str, bytes]
 
     def table(self, name: str) -> Columns | None:
-        """Returns the recorded table ``name``; None if it was not recorded."""
+        """The recorded table of this name; None if it was not recorded."""
         return self.tables.get(name)
 
     def files(self) -> dict[str, bytes]:
-        """Returns the packet capture and the qlogs by their names."""
+        """The packet capture and the qlogs by their names."""
         return self.named
 
 
@@ -89,17 +92,15 @@ def executor_of(executor: str | MakeExecutor) -> MakeExecutor:
     """
     if not isinstance(executor, str):
         return executor
-    if executor not in EXECUTORS:
-        raise _core.ExperimentError(f'executor: got "{executor}"; must be one of {", ".join(EXECUTORS)}')
-    return EXECUTORS[executor]
+    known: dict[str, MakeExecutor] = {"threads": Threads, "processes": Processes}
+    if executor not in known:
+        raise _core.ExperimentError(f'executor: got "{executor}"; must be one of {", ".join(known)}')
+    return known[executor]
 
 
 def default_workers() -> int:
     """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-# ---- Threads -----------------------------------------------------------------------------------------
 
 
 class Threads:
@@ -184,14 +185,12 @@ class _Abandoned(KeyboardInterrupt):
 
 
 _left: list[threading.Thread] = []
+"""The abandoned threads."""
 
 
 def left_behind() -> bool:
     """True if abandoned threads are still alive: the process then ends without waiting for them."""
     return any(thread.is_alive() for thread in _left)
-
-
-# ---- Processes ---------------------------------------------------------------------------------------
 
 
 class Processes:
@@ -208,9 +207,10 @@ class Processes:
             )
         self.workers = workers
         known = user_aqm.registered()
-        sent = known.importable()
+        # Not those of a function or a notebook.
+        sent = known._replace(classes=tuple(one for one in known.classes if user_aqm.is_importable(one[1].cls)))
         self._here_alone = {name for name, _ in known.classes} - {name for name, _ in sent.classes}
-        self._pool = ProcessPoolExecutor(
+        self._pool: Any = ProcessPoolExecutor(
             workers,
             # Unlike a fork it does not copy locks held by our threads.
             mp_context=multiprocessing.get_context("spawn"),
@@ -236,7 +236,7 @@ class Processes:
         for future in sorted(done, key=self._running.__getitem__):
             index = self._running.pop(future)
             error = future.exception()
-            if isinstance(error, concurrent.futures.BrokenExecutor):
+            if isinstance(error, concurrent.futures.BrokenExecutor) or type(error).__name__ == "KilledWorker":
                 error = _core.RunError("a worker process died, or could not be started")
             yield index, future.result() if error is None else error
 
@@ -254,8 +254,43 @@ class Processes:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-EXECUTORS: dict[str, MakeExecutor] = {"threads": Threads, "processes": Processes}
-"""The executors of this version."""
+class Dask(Processes):
+    """The workers of a Dask scheduler. ``files``, which they can read, register the disciplines that runs use."""
+
+    def __init__(self, address: str, files: Iterable[Path]) -> None:
+        """Raises ExperimentError if dask is not installed, or there is no scheduler at the address."""
+        try:
+            # The package has no type annotations.
+            distributed: Any = importlib.import_module("distributed")
+        except ImportError:
+            raise _core.ExperimentError("--dask: needs the package distributed: pip install distributed") from None
+        try:
+            self._client = distributed.Client(address, timeout="10s")
+        except (OSError, ValueError, TimeoutError) as error:
+            why = " ".join(str(error).split())
+            raise _core.ExperimentError(f'--dask: got "{address}"; must be the address of a scheduler: {why}') from None
+        self._files = tuple(map(str, files))
+        # Dask gives the runs of a dead worker to another one.
+        self._pool = self._client.get_executor(pure=False, retries=3)
+        self._running = {}
+        self.workers = 1
+
+    def start(self, index: int, spec: _core.RunSpec) -> None:
+        """Starts a run."""
+        self._running[self._pool.submit(_run_there, spec.document, self._files)] = index
+
+    def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
+        """Returns the outcomes since the last call; workers may have come meanwhile."""
+        yield from super().ended(wait_s)
+        if self._running:
+            self.workers = sum(self._client.nthreads().values()) or 1
+
+    def close(self, presses: Presses) -> None:
+        """Cancels the runs that no worker has begun."""
+        self._running = {}
+        self._pool.shutdown(wait=False)
+        self._client.close()
+
 
 _backend: Backend
 """In a worker process: the backend of its runs."""
@@ -279,7 +314,10 @@ def _without_signals() -> Iterator[None]:
 
 def _begin(backend: Backend, registered: user_aqm.Registered) -> None:
     global _backend
-    user_aqm.register_all(registered)
+    for file in registered.files:
+        user_aqm.load(Path(file))
+    for name, (kind, cls) in registered.classes:
+        user_aqm.register(kind, name, cls)
     _backend = backend
 
 
@@ -287,3 +325,13 @@ def _run(spec: _core.RunSpec) -> FinishedRun:
     core = _backend.run(spec, _core.Monitor())
     tables: dict[str, Columns] = {name: columns for name in RECORDED if (columns := core.table(name)) is not None}
     return FinishedRun(core.summary_json, tables, core.files())
+
+
+@lru_cache(maxsize=1)
+def _begin_there(files: tuple[str, ...]) -> None:
+    _begin(backend_of("sim"), user_aqm.Registered(files, ()))
+
+
+def _run_there(document: str, files: tuple[str, ...]) -> FinishedRun:
+    _begin_there(files)
+    return _run(_core.RunSpec.read(document))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections import defaultdict
@@ -42,15 +43,17 @@ class Precision:
         """
         name, _, share = text.partition("=")
         metric = _metric(name.strip())
-        percent = share.strip().removesuffix("%").strip()
-        if metric is None or not share.strip().endswith("%") or not _is_share(percent):
+        percent = math.nan
+        with contextlib.suppress(ValueError):
+            percent = float(share.strip().removesuffix("%"))
+        if metric is None or not share.strip().endswith("%") or not 0.0 < percent < 100.0:
             of_groups = (metric.name for metric in declared("group"))
             known = ", ".join(dict.fromkeys([*(metric.name for metric in METRICS), *of_groups]))
             raise _core.ExperimentError(
                 f'until: got "{text}"; must be METRIC=SHARE, like goodput_bps=2%, above 0% and below 100%, '
                 f"METRIC one of {known}"
             )
-        return cls(metric, float(percent) / 100.0)
+        return cls(metric, percent / 100.0)
 
     def values(self, run: Run) -> dict[str, float]:
         """The metric of a run's queues, by name. Of several links, those that no packet passed are left out.
@@ -112,13 +115,6 @@ def _metric(name: str) -> Metric | None:
     return next((metric for metric in [*METRICS, *of_groups] if metric.name == name), None)
 
 
-def _is_share(percent: str) -> bool:
-    try:
-        return 0.0 < float(percent) < 100.0
-    except ValueError:
-        return False
-
-
 class Rounds:
     """The jobs of a plan in rounds: a cell of the sweep is repeated, with all its queues, until it is precise enough.
 
@@ -126,10 +122,12 @@ class Rounds:
     """
 
     def __init__(self, plan: _core.Plan, precision: Precision) -> None:
-        """Raises ExperimentError if the plan has too few repeats to stop before its last."""
+        """Raises ExperimentError if the plan has too few repeats to stop before its last, or no such group."""
         self.precision = precision
         self.number = 0
         """The number of the current round, from 1; 0 before the first."""
+        self.taken = 0
+        """Finished runs of all rounds."""
         if precision.metric.group:
             cells = {cell: plan[index] for index, (cell, _, _, _) in enumerate(plan.jobs)}
             known = dict.fromkeys(
@@ -162,6 +160,7 @@ class Rounds:
 
     def take(self, job: int, run: Run) -> None:
         """Takes a run of the current round."""
+        self.taken += 1
         self._repeated[self._cells[job]].take(run)
 
     def missed(self) -> list[str]:

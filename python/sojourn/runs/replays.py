@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NotRequired, TypeAlias, TypedDict, cast
 
@@ -67,11 +68,8 @@ def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = N
     RunError
         A discipline in Python failed.
     """
-    overrides, recording = _pairs(set), _read(events)
-    try:
+    with _recording(events, set) as (recording, overrides):
         return cast("Outcome", json.loads(recording.replay(aqm, overrides)))
-    except _core.ExperimentError as error:
-        raise _as_option(error) from None
 
 
 def follow(events: str | Path, *, aqm: str, every: str, set: Mapping[str, object] | None = None) -> Columns:
@@ -92,31 +90,27 @@ def follow(events: str | Path, *, aqm: str, every: str, set: Mapping[str, object
     dict of ndarray
         ``t_us`` on the recording's clock, and each variable by the name of its defining document.
     """
-    overrides, recording = _pairs(set), _read(events)
-    try:
+    with _recording(events, set) as (recording, overrides):
         return recording.follow(aqm, overrides, every)
-    except _core.ExperimentError as error:
-        raise _as_option(error) from None
 
 
-def _pairs(given: Mapping[str, object] | None) -> list[tuple[str, str]]:
-    """Keys and their values as in a file."""
-    if given and "aqm" in given:
-        raise _core.ExperimentError(f'--set aqm: got "{given["aqm"]}"; must be given by --aqm')
-    return override_pairs(given or {})
-
-
-def _read(events: str | Path) -> _core.Recording:
+@contextmanager
+def _recording(
+    events: str | Path, set: Mapping[str, object] | None
+) -> Iterator[tuple[_core.Recording, list[tuple[str, str]]]]:
+    """The recording, and the keys with their values as in a file. Errors name the options."""
+    if set and "aqm" in set:
+        raise _core.ExperimentError(f'--set aqm: got "{set["aqm"]}"; must be given by --aqm')
     path = Path(events)
     try:
         content = bounded.read_bytes(path, LARGEST_EVENTS)
-        return _core.Recording.read(bounded.unzipped(content, path, LARGEST_EVENTS), str(events))
+        recording = _core.Recording.read(bounded.unzipped(content, path, LARGEST_EVENTS), str(events))
     except OSError as error:
         raise _core.ExperimentError(f"{events}: cannot be read: {error.strerror or error}") from None
-
-
-def _as_option(error: _core.ExperimentError) -> _core.ExperimentError:
-    # The queue was parsed as part of an experiment that the user does not see.
-    text = re.sub(r"^--set queue\.0\.aqm: ", "--aqm: ", str(error))
-    text = re.sub(r"^replay: queue\.0\.(\w+): ", r"\1: ", text)
-    return _core.ExperimentError(re.sub(r"^--set queue\.0\.", "--set ", text))
+    try:
+        yield recording, override_pairs(set or {})
+    except _core.ExperimentError as error:
+        # The queue was parsed as part of an experiment that the user does not see.
+        text = re.sub(r"^--set queue\.0\.aqm: ", "--aqm: ", str(error))
+        text = re.sub(r"^replay: queue\.0\.(\w+): ", r"\1: ", text)
+        raise _core.ExperimentError(re.sub(r"^--set queue\.0\.", "--set ", text)) from None

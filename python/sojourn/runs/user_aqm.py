@@ -41,23 +41,11 @@ class Registered(NamedTuple):
     classes: tuple[tuple[str, Own], ...]
     """Classes that no file registered."""
 
-    def importable(self) -> Registered:
-        """Without the classes that another process cannot import, such as those of a function or a notebook."""
-        return self._replace(classes=tuple(item for item in self.classes if _is_importable(item[1].cls)))
-
 
 def registered() -> Registered:
     """Everything that is registered."""
     of_files = set[str]().union(*_files.values())
     return Registered(tuple(_files), tuple(item for item in _classes.items() if item[0] not in of_files))
-
-
-def register_all(wanted: Registered) -> None:
-    """Registers the algorithms of another process."""
-    for file in wanted.files:
-        load(Path(file))
-    for name, (kind, cls) in wanted.classes:
-        _register(kind, name, cls)
 
 
 def register_aqm(name: str, cls: type) -> None:
@@ -89,7 +77,7 @@ def register_aqm(name: str, cls: type) -> None:
     ExperimentError
         The name is taken or malformed, or a parameter has no default that determines its type.
     """
-    _register("aqm", name, cls)
+    register("aqm", name, cls)
 
 
 def register_congestion_control(name: str, cls: type) -> None:
@@ -123,18 +111,19 @@ def register_congestion_control(name: str, cls: type) -> None:
     ExperimentError
         The name is taken or malformed, or the class lacks a method.
     """
-    _register("congestion_control", name, cls)
+    register("congestion_control", name, cls)
 
 
-def _register(kind: Kind, name: str, cls: type) -> None:
+def register(kind: Kind, name: str, cls: type) -> None:
+    """Registers a class, as ``register_aqm`` or ``register_congestion_control``."""
     parameters = [
         (parameter.name, [] if parameter.default is parameter.empty else [parameter.default])
         for parameter in inspect.signature(cls).parameters.values()
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
     summary = (inspect.getdoc(cls) or "").partition("\n")[0].rstrip(".")
-    register = _core.register_aqm if kind == "aqm" else _core.register_congestion_control
-    register(name, cls, summary, parameters, _digest(cls))
+    core = _core.register_aqm if kind == "aqm" else _core.register_congestion_control
+    core(name, cls, summary, parameters, _digest(cls))
     _forget(name)
     _classes[name] = Own(kind, cls)
 
@@ -162,16 +151,16 @@ def unregister_aqm(name: str) -> None:
 
 def aqm(name: str) -> Callable[[Class], Class]:
     """``register_aqm`` as a decorator of the class."""
-    return partial(_registered, register_aqm, name)
+    return partial(_registered, "aqm", name)
 
 
 def congestion_control(name: str) -> Callable[[Class], Class]:
     """``register_congestion_control`` as a decorator of the class."""
-    return partial(_registered, register_congestion_control, name)
+    return partial(_registered, "congestion_control", name)
 
 
-def _registered(register: Callable[[str, type], None], name: str, cls: Class) -> Class:
-    register(name, cls)
+def _registered(kind: Kind, name: str, cls: Class) -> Class:
+    register(kind, name, cls)
     return cls
 
 
@@ -210,7 +199,8 @@ def load(file: Path) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _is_importable(cls: type) -> bool:
+def is_importable(cls: type) -> bool:
+    """Whether another process can import a class."""
     try:
         pickle.dumps(cls)
     except (pickle.PicklingError, AttributeError):

@@ -1,9 +1,8 @@
 """A store of runs: sweeps of any size, executed by any number of workers on machines that share its folder.
 
-``files``: files with checksums. ``plans``: the runs to execute; ``run_list``: runs that no single experiment file
-describes. ``claims``: which worker executes which batch. ``rows``: runs as table rows. ``work``: executes runs until
-none is left. ``stored``: reads runs back. ``runner``: makes lists of runs for commands. ``query``: SQL. ``folder``,
-``saving``, ``journal``: a folder of results.
+``files``: files with checksums. ``plans``: the runs to make, of an experiment file or a list. ``claims``: which worker
+makes which batch. ``work``: the batches that are missing. ``runner``: makes lists of runs. ``stored``: runs as rows.
+``query``: SQL. ``folder``, ``saving``, ``journal``, ``tablefiles``: results in a folder.
 """
 
 from sojourn.store.plans import Store, StoredPlan

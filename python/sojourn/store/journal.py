@@ -14,7 +14,6 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, cast
@@ -73,14 +72,6 @@ def backend_key(backend: Backend) -> str:
     return f"{backend.name} {backend!r} {getattr(backend, 'release', '')}".rstrip()
 
 
-@dataclass(frozen=True)
-class Remembered:
-    """Finished runs that only this process keeps, by their index in the plan, and what keeps a further one."""
-
-    stored: dict[int, Run]
-    add: Callable[[int, Run], None]
-
-
 class Journal:
     """The finished runs of an experiment, in a workspace."""
 
@@ -93,8 +84,8 @@ class Journal:
         """Number of runs stored."""
         self.failed: OSError | None = None
         """Why the journal was abandoned."""
-        self._lines: IO[bytes] | None = None
-        self._tables: IO[bytes] | None = None
+        self._files: tuple[IO[bytes], IO[bytes]] | None = None
+        """The lines and the tables; None once it is closed."""
         self._end = 0
         self._synced_s = time.monotonic()
 
@@ -113,36 +104,28 @@ class Journal:
     def resume(cls, workspace: Workspace, header: Header) -> Journal:
         """Takes over the journal of another process, with the runs that it finished."""
         journal = cls(workspace, header)
-        path = workspace.path / LINES
-        content_ends = path.stat().st_size
-        tables = workspace.path / TABLES
-        size = tables.stat().st_size if tables.exists() else 0
-        with path.open("rb") as file:
-            file.readline()
-            for line in file:
-                with contextlib.suppress(ValueError, KeyError, TypeError):
-                    entry = _checked(line)
-                    if all(offset + length <= size for offset, length, _ in entry["tables"].values()):
-                        journal.stored[entry["run"]] = journal._stored_run(entry)
-            file.seek(max(0, content_ends - 1))
-            is_cut = file.read(1) != b"\n"
+        lines, tables = (workspace.path / name for name in (LINES, TABLES))
+        journal._end = tables.stat().st_size if tables.exists() else 0
+        content = lines.read_bytes()
+        for line in content.split(b"\n")[1:]:
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                entry = _checked(line)
+                if all(offset + length <= journal._end for offset, length, _ in entry["tables"].values()):
+                    journal.stored[entry["run"]] = journal._stored_run(entry)
         journal.kept = len(journal.stored)
         journal._open()
-        journal._end = size
-        if is_cut:
+        if not content.endswith(b"\n"):
             journal._write_line("")
         return journal
 
     def add(self, index: int, run: Run) -> None:
         """Stores a finished run."""
-        if self._lines is None or self._tables is None:
+        if self._files is None:
             return
         try:
+            tables = {name: run.read_table(name) for name in TABLE_FILES}
             spans: dict[str, list[int]] = {}
-            for name in TABLE_FILES:
-                table = run.read_table(name)
-                if table is not None:
-                    spans[name] = self._store(_as_stream(table))
+            spans |= {name: self._store(_as_stream(table)) for name, table in tables.items() if table is not None}
             spans |= {name: self._store(content) for name, content in run.read_files().items()}
             content = (
                 f'"run":{index},"tables":{json.dumps(spans)},"summary":{msgspec.json.encode(run.summary).decode()}'
@@ -150,8 +133,8 @@ class Journal:
             self._write_line(f'{{"check":{zlib.crc32(content.encode())},{content}}}')
             self.kept += 1
             if time.monotonic() - self._synced_s > SYNC_EVERY_S:
-                os.fsync(self._tables.fileno())
-                os.fsync(self._lines.fileno())
+                for file in reversed(self._files):
+                    os.fsync(file.fileno())
                 self._synced_s = time.monotonic()
         except OSError as error:
             self._abandon(error)
@@ -165,26 +148,25 @@ class Journal:
             self.workspace.remove()
 
     def _open(self) -> None:
-        self._tables = (self.workspace.path / TABLES).open("ab", buffering=0)
-        self._lines = (self.workspace.path / LINES).open("ab", buffering=0)
+        lines, tables = ((self.workspace.path / name).open("ab", buffering=0) for name in (LINES, TABLES))
+        self._files = lines, tables
 
     def _close_files(self) -> None:
-        for file in (self._lines, self._tables):
-            if file is not None:
-                file.close()
-        self._lines = self._tables = None
+        for file in self._files or ():
+            file.close()
+        self._files = None
 
     def _store(self, content: bytes | memoryview) -> list[int]:
         """Stores bytes; returns their offset, length and checksum."""
-        assert self._tables is not None
-        _write_all(self._tables, content)
+        assert self._files is not None
+        _write_all(self._files[1], content)
         span = [self._end, len(content), zlib.crc32(content)]
         self._end += len(content)
         return span
 
     def _write_line(self, line: str) -> None:
-        assert self._lines is not None
-        _write_all(self._lines, f"{line}\n".encode())
+        assert self._files is not None
+        _write_all(self._files[0], f"{line}\n".encode())
 
     def _abandon(self, error: OSError) -> None:
         """Abandons the journal and frees its disk space for the results."""
@@ -216,50 +198,43 @@ class Journal:
             return file.read_buffer(span[1])
 
 
-Finished = Journal | Remembered
-"""Where finished runs are kept: those ``stored`` need not be made again."""
-
-
 class LeftBehind:
     """Workspaces in a directory whose processes have ended."""
 
     def __init__(self, directory: Path, *, for_runs: bool = False) -> None:
         """``for_runs``: raises OutputError if another process makes runs for this directory."""
         self._directory = directory
-        self._workspaces = Workspace.left_behind(directory, for_runs=for_runs)
-        self._found = {one: found for one in self._workspaces if (found := _read(one.path)) is not None}
+        self._found = {one: _read(one.path) for one in Workspace.left_behind(directory, for_runs=for_runs)}
 
     def runs_of(self, key: str) -> int:
         """The number of finished runs of an experiment."""
-        return max((count for header, count in self._found.values() if header.is_of(key)), default=0)
+        return max((found[1] for found in self._found.values() if found and found[0].is_of(key)), default=0)
 
     def take(self, header: Header) -> Journal | None:
         """Returns the journal of an experiment with the most runs.
 
         Raises OutputError if there are only journals of other experiments.
         """
-        own = {one: count for one, (found, count) in self._found.items() if found.is_of(header.key)}
+        own = {one: found[1] for one, found in self._found.items() if found and found[0].is_of(header.key)}
         if not own:
-            others = [found for found, count in self._found.values() if count]
-            if others:
-                raise OutputError(
-                    f'--resume: {self._directory} has finished runs of another experiment, "{others[0].experiment}" '
-                    f"(the file, options or version differ); omit --resume to start again"
-                )
+            for found in self._found.values():
+                if found and found[1]:
+                    raise OutputError(
+                        f'--resume: {self._directory} has finished runs of another experiment, "{found[0].experiment}" '
+                        f"(the file, options or version differ); omit --resume to start again"
+                    )
             return None
         chosen = max(own, key=own.__getitem__)
-        self._workspaces.remove(chosen)
         del self._found[chosen]
         return Journal.resume(chosen, header)
 
     def close(self, *, remove: bool) -> None:
         """Releases all journals that were not taken; with ``remove`` deletes them."""
-        for one in self._workspaces:
+        for one in self._found:
             if remove:
                 one.remove()
             else:
                 one.leave()
-        self._workspaces = []
 
 
 def _checked(line: bytes) -> dict[str, Any]:

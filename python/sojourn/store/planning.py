@@ -11,9 +11,8 @@ from typing import TypedDict
 
 from sojourn import _core
 from sojourn.frame.later import pc
+from sojourn.runs.costs import TABLES_BYTES, recording, trial
 from sojourn.runs.executors import default_workers
-from sojourn.runs.footprint import TABLES_BYTES, recording
-from sojourn.runs.trial import trial
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
@@ -126,23 +125,20 @@ def _shared(sweep: _core.Sweep, store: Store) -> int:
     return round(found * len(sweep) / len(indices))
 
 
-def mend(plan: StoredPlan, say: Callable[[str], None] = lambda _: None) -> list[Path]:
+def mend(plan: StoredPlan, say: Callable[[str], None]) -> None:
     """Removes what must be repeated: damaged files, and batches with runs that failed during execution.
 
-    Runs with invalid combinations of values stay, because they would fail again. Renames and returns the damaged files,
-    of which ``say`` is told.
-    Also removes the files whose rows are in larger ones, which a killed process left behind.
+    Runs with invalid combinations of values stay, because they would fail again. Damaged files are renamed, and ``say``
+    is told of them. Also removes the files whose rows are in larger ones, which a killed process left behind.
     """
     while not files.again(partial(_is_sound, plan)):
         # Only one process mends. Another may have renamed and repeated a file that was damaged before.
         with plan.claims.hold(FILES) as is_ours:
             if is_ours:
-                damaged = files.again(partial(_mend, plan))
-                for path in damaged:
+                for path in files.again(partial(_mend, plan)):
                     say(f"{path}: damaged; its runs are repeated")
-                return damaged
+                return
         time.sleep(POLL_S)
-    return []
 
 
 def _listed(plan: StoredPlan) -> Iterator[Part]:

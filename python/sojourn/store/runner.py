@@ -1,27 +1,24 @@
-"""Makes lists of runs for commands: on a backend, by an executor, and through a store if there is one.
-
-Dask's workers (``work_on_dask``) have a loop of their own, and ``sojourn serve`` makes one run at a time.
-"""
+"""Makes lists of runs for commands: on a backend, by an executor, and through a store if there is one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sojourn import _core
+from sojourn.files import interrupts
 from sojourn.frame.results import Results, Run
 from sojourn.runs.backends import Backend, Simulator
-from sojourn.runs.execution import Report, as_run, execute, named
+from sojourn.runs.execution import Report, as_run, execute, make_runs, named
 from sojourn.runs.executors import MakeExecutor, Threads, default_workers
 from sojourn.runs.precision import Rounds
 from sojourn.store import Store
-from sojourn.store.journal import Finished, backend_key
+from sojourn.store.journal import backend_key
 from sojourn.store.planning import batch_of_list, mend
-from sojourn.store.plans import StoredPlan
-from sojourn.store.run_list import RunList
+from sojourn.store.plans import RunList, StoredPlan
 from sojourn.store.stored import runs_of
-from sojourn.store.work import known_besides, work
+from sojourn.store.work import Batches, compact, known_runs
 
 T = TypeVar("T")
 
@@ -44,31 +41,18 @@ class Runner:
         plan: _core.Plan,
         *,
         rounds: Rounds | None = None,
-        keep: Callable[[Run], Run] | None = None,
-        journal: Finished | None = None,
+        keep: Callable[[Run], Run] = lambda run: run,
+        known: Mapping[int, Run] = {},
+        made: Callable[[int, Run], None] = lambda index, run: None,
     ) -> tuple[Results, BaseException | None]:
         """Runs a plan. Returns its results and the reason for an early stop, if any: the results are then partial.
 
-        With ``rounds`` it makes only as many repeats as necessary; the plan's number is the maximum.
-
         ``keep`` is called with each run as soon as it and those before it are finished; its return value replaces the
-        run. ``journal`` receives each run as soon as it is finished; runs already in it are not repeated.
+        run. ``known`` are finished runs by index, which are not repeated; ``made`` gets each other run as soon as it is
+        finished. ``rounds`` is as for ``make``.
         """
         runs: list[Run] = []
-        stopped_by = None
-        planned = 0
-
-        def add(index: int, run: Run) -> None:
-            runs.append(run if keep is None else keep(run))
-            if rounds is not None:
-                rounds.take(index, runs[-1])
-
-        for indices in rounds or [range(len(plan))]:
-            planned += len(indices)
-            name = plan.name if rounds is None else f"{plan.name}, round {rounds.number}"
-            stopped_by = self._round(name, plan, indices, add, journal)
-            if stopped_by is not None:
-                break
+        planned, stopped_by = self.make(plan, lambda run: runs.append(keep(run)), rounds, known, made)
         results = Results.of(runs, experiment=plan.name, backend=self.backend.name, resolved_json=plan.resolved_json())
         if rounds is not None:
             wanted = rounds.precision
@@ -85,6 +69,39 @@ class Runner:
             raise stopped_by
         return results
 
+    def make(
+        self,
+        plan: _core.Plan,
+        take: Callable[[Run], None],
+        rounds: Rounds | None,
+        known: Mapping[int, Run] = {},
+        made: Callable[[int, Run], None] = lambda index, run: None,
+    ) -> tuple[int, BaseException | None]:
+        """Passes each run of a plan to ``take``, in order. Returns how many there are to be, and why runs are missing.
+
+        With ``rounds`` it makes only as many repeats as necessary; the plan's number is the maximum.
+        """
+        planned = 0
+        stopped_by = None
+        for indices in rounds or [range(len(plan))]:
+
+            def finish(number: int, run: Run, indices: Sequence[int] = indices) -> Run:
+                made(indices[number], run)
+                return run
+
+            def taken(number: int, run: Run, indices: Sequence[int] = indices) -> None:
+                take(run)
+                if rounds is not None:
+                    rounds.take(indices[number], run)
+
+            planned += len(indices)
+            name = plan.name if rounds is None else f"{plan.name}, round {rounds.number}"
+            there = {number: known[index] for number, index in enumerate(indices) if index in known}
+            stopped_by = self.run(name, [plan[index] for index in indices], taken, finish=finish, known=there)
+            if stopped_by is not None:
+                break
+        return planned, stopped_by
+
     def run(
         self,
         name: str,
@@ -92,20 +109,24 @@ class Runner:
         take: Callable[[int, T], None],
         *,
         finish: Callable[[int, Run], T],
+        known: Mapping[int, T] = {},
     ) -> BaseException | None:
         """Makes all runs and passes each result to ``take`` with its index, in order, as ``execution.execute`` does.
 
-        ``finish`` computes the result of a run, in any order. A store keeps the runs under the ``name``; raises
-        ExperimentError if it cannot. Returns why results are missing.
+        ``finish`` computes the result of a run, in any order; ``known`` are the results that there are. A store keeps
+        the runs under the ``name``; raises ExperimentError if it cannot. Returns why results are missing.
         """
+        missing = [index for index in range(len(specs)) if index not in known]
         if self.store is None:
-            on = self.executor(self.backend, self.workers(len(specs)))
+            on = self.executor(self.backend, self.workers(len(missing)))
             return execute(
-                specs, take, finish=lambda index, core: finish(index, as_run(core)), executor=on, report=self.report
-            )
-        runs, stopped_by = self.stored(self.store, name, specs)
-        for index in sorted(runs):
-            take(index, finish(index, runs[index]))
+                specs, take, finish=lambda index, core: finish(index, as_run(core)), executor=on, report=self.report,
+                known=known,
+            )  # fmt: skip
+        runs, stopped_by = self.stored(self.store, name, [specs[index] for index in missing])
+        found = {**known, **{missing[number]: finish(missing[number], runs[number]) for number in sorted(runs)}}
+        for index in sorted(found):
+            take(index, found[index])
         return stopped_by
 
     def stored(
@@ -133,54 +154,30 @@ class Runner:
     def fill(
         self, store: Store, plan: StoredPlan, *, wait: bool = True, count: Callable[[int], None] | None = None
     ) -> BaseException | None:
-        """Makes the runs that a plan of a store lacks, as ``work``. Raises ExperimentError if it cannot be written."""
+        """Makes the runs that a plan of a store lacks, but for those that its other plans have; merges its files.
+
+        ``wait`` is as for ``Batches``. ``count`` is called at the end with the number of runs made here. Returns why
+        runs are missing: a KeyboardInterrupt, or the OSError of a failed write. Raises ExperimentError if the store
+        cannot be written to.
+        """
         if not plan.missing():
             return None
         store.check_writable()
-        return work(
-            plan,
-            known_besides(store, plan),
-            jobs=self.workers(plan.meta.runs),
-            backend=self.backend,
-            executor=self.executor,
-            report=self.report,
-            wait=wait,
-            count=count,
-        )
+        known = known_runs(other for other in store.plans() if other.id != plan.id)
+        stopped_by: BaseException | None = None
+        with interrupts.held() as presses, Batches(plan, known, presses, wait=wait) as batches:
+            try:
+                on = self.executor(self.backend, self.workers(plan.meta.runs))
+                if make_runs(batches, on, presses, self.report):
+                    stopped_by = KeyboardInterrupt()
+            except OSError as error:
+                stopped_by = error
+        if count is not None:
+            count(batches.runs)
+        if stopped_by is None:
+            compact(plan)
+        return stopped_by
 
     def workers(self, runs: int) -> int:
         """How many of so many runs are made in parallel."""
         return min(self.jobs or default_workers(), runs) or 1
-
-    def _round(
-        self,
-        name: str,
-        plan: _core.Plan,
-        indices: Sequence[int],
-        add: Callable[[int, Run], None],
-        journal: Finished | None,
-    ) -> BaseException | None:
-        """Makes some runs of a plan, or takes them from the journal, and adds them in order."""
-        known = {} if journal is None else journal.stored
-        missing = [index for index in indices if index not in known]
-        order = iter(indices)
-
-        def add_known(before: int | None = None) -> None:
-            for index in order:
-                if index == before:
-                    return
-                if index in known:
-                    add(index, known.pop(index))
-
-        def finish(number: int, run: Run) -> Run:
-            if journal is not None:
-                journal.add(missing[number], run)
-            return run
-
-        def take(number: int, run: Run) -> None:
-            add_known(missing[number])
-            add(missing[number], run)
-
-        stopped_by = self.run(name, [plan[index] for index in missing], take, finish=finish)
-        add_known()
-        return stopped_by

@@ -11,15 +11,15 @@ from sojourn import _core
 from sojourn.figure.filenames import FIGURES, FORMATS, OF_QUEUE, OVER
 from sojourn.files.manifest import Manifest, OutputError
 from sojourn.files.storage import Staging, not_left_empty, prepare, why
-from sojourn.frame.results import IF_ASKED_FOR, Results, Run
+from sojourn.frame.results import IF_ASKED_FOR, Results
 from sojourn.runs.backends import Backend
 from sojourn.schema import DIRECTIONS
 from sojourn.store.folder import BY, MADE_OF_RESULTS, SMALL_FILES, load, stage_small
 from sojourn.store.journal import Header, Journal, LeftBehind, plan_key
 from sojourn.store.tablefiles import FILES, TABLE_FILES, TableFiles
 
-MakeResults = Callable[[Callable[[Run], Run] | None, Journal | None], tuple[Results, BaseException | None]]
-"""Runs the plan, given a function that keeps each run, and a journal."""
+MakeResults = Callable[..., tuple[Results, BaseException | None]]
+"""Runs the plan, given ``keep``, ``known`` and ``made`` of ``Runner.run_plan``."""
 
 
 @dataclass
@@ -155,7 +155,7 @@ def _run_and_save(
         ) as staging:
             # Paths are relative to the working directory, which a user's discipline may have changed.
             with TableFiles(staging) as tables, chdir("."):
-                results, stopped_by = run(tables.add, journal)
+                results, stopped_by = run(keep=tables.add, known=journal.stored, made=journal.add)
             saved = Saved(results, stopped_by)
             if results.runs:
                 _stage(saved, staging, tables, figures, baseline)

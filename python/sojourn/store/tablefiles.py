@@ -26,17 +26,12 @@ STREAMED: frozenset[TableName] = frozenset({"packets", "flow_series", "rtts", "m
 """The tables that grow with packets, flows or runs, and have the same columns in every run."""
 
 FILES = {"capture": "capture_*.pcapng", "qlog": "qlog_*.sqlog"}
-"""The names of captures and qlogs, all of a kind together."""
+"""The names of captures and qlogs; in a folder they have the run's index in ``runs``, its label and its seed."""
 
 
 def kind_of(name: str) -> str:
     """What a file that a run recorded is: a key of ``FILES``."""
     return name.partition("_")[0]
-
-
-def name_of(name: str, index: int, run: Run) -> str:
-    """The name in a folder of a file that a run recorded; ``index`` is the run's index in ``runs``."""
-    return file_name(name.replace("*", f"{index}_{run.label}_seed_{run.seed}"))
 
 
 class TableFiles:
@@ -70,15 +65,19 @@ class TableFiles:
             with_run = with_run_columns(table, self._runs, run)
             if name in STREAMED:
                 with self._or_dropped(file):
-                    groups[name] = file, self._file(file).append(with_run)
+                    if file not in self._files:
+                        paths = self._staging.reserve(file)
+                        self._staged[file] = [paths[1]]
+                        self._files[file] = _File(*paths, with_run.schema)
+                    groups[name] = file, self._files[file].append(with_run)
             else:
                 collected[name] = table
                 self._collected.setdefault(file, []).append(with_run)
         for key, content in run.read_files().items():
             if (kind := FILES[kind_of(key)]) not in self.dropped:
                 with self._or_dropped(kind):
-                    write = partial(Path.write_bytes, data=content)
-                    self._staged.setdefault(kind, []).append(self._staging.add(name_of(key, self._runs, run), write))
+                    own = file_name(key.replace("*", f"{self._runs}_{run.label}_seed_{run.seed}"))
+                    self._staged.setdefault(kind, []).append(self._staging.add_bytes(own, content))
         self._runs += 1
 
         # Keep no reference to the given run, so that its tables are freed.
@@ -87,12 +86,6 @@ class TableFiles:
             return self._files[file].read(group) if file in self._files else collected.get(name)
 
         return Run(run.summary, read_table)
-
-    def _file(self, name: str) -> _File:
-        if name not in self._files:
-            self._files[name] = _File(self._staging, name)
-            self._staged[name] = [self._files[name].final]
-        return self._files[name]
 
     @property
     def paths(self) -> list[Path]:
@@ -183,29 +176,25 @@ def _runs_of(end: pq.FileMetaData) -> npt.NDArray[np.float64]:
     return np.array(runs, np.float64).reshape(-1, 2).T
 
 
-class _File:
-    """One Parquet file with a row group per run."""
+class _File(TableRows):
+    """A file that is written, a row group per run."""
 
-    def __init__(self, staging: Staging, name: str) -> None:
-        self._temporary, self.final = staging.reserve(name)
-        self._writer: pq.ParquetWriter | None = None
-        self._rows = TableRows(self._temporary, self.final)
+    def __init__(self, temporary: Path, final: Path, columns: pa.Schema) -> None:
+        super().__init__(temporary, final)
+        self._writer = pq.ParquetWriter(temporary, columns)
         self._groups = 0
 
     def append(self, table: pa.Table) -> int:
         """Writes a row group; returns its number."""
-        if self._writer is None:
-            self._writer = pq.ParquetWriter(self._temporary, table.schema)
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         self._groups += 1
         return self._groups - 1
 
     def read(self, group: int) -> pa.Table:
         """Reads a row group back, without the columns that name the run."""
-        with self._rows.opened() as (file, _):
+        with self.opened() as (file, _):
             return file.read_row_group(group).drop_columns(RUN_COLUMNS)
 
     def close(self) -> None:
         """Completes the file."""
-        if self._writer is not None:
-            self._writer.close()
+        self._writer.close()

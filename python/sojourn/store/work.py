@@ -1,31 +1,27 @@
-"""Executes the runs of a store's sweeps, batch by batch, until none is left."""
+"""The runs that a store's sweep lacks, batch by batch: ``runner`` makes them."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from itertools import groupby
-from typing import Any
 
 from sojourn import _core
 from sojourn.files import interrupts
 from sojourn.frame.arrow import values_as_arrow
 from sojourn.frame.later import pa
-from sojourn.frame.results import RECORDED, Run
-from sojourn.runs.backends import Backend, backend_of
-from sojourn.runs.execution import Progress, Report, as_run, make_runs
-from sojourn.runs.executors import MakeExecutor, Outcome, Threads
+from sojourn.frame.results import RECORDED
+from sojourn.runs.execution import Progress, as_run
+from sojourn.runs.executors import Outcome
 from sojourn.store import files
 from sojourn.store.files import Part
-from sojourn.store.plans import Store, StoredPlan
-from sojourn.store.rows import RunOutcome, table_of
-from sojourn.store.stored import known_run, recorded
+from sojourn.store.plans import StoredPlan
+from sojourn.store.stored import RunOutcome, known_run, recorded, table_of
 from sojourn.store.tablefiles import kind_of
 
 POLL_S = 0.1
@@ -42,137 +38,45 @@ PART_RUNS = 1 << 14
 """Runs per file of a finished sweep: few large files read faster than many small ones."""
 
 
-def work(
-    plan: StoredPlan,
-    known: Known | None = None,
-    *,
-    jobs: int,
-    backend: Backend | None = None,
-    executor: MakeExecutor = Threads,
-    report: Report | None = None,
-    wait: bool = True,
-    count: Callable[[int], None] | None = None,
-) -> BaseException | None:
-    """Executes the missing runs of a sweep, by default in threads on the simulator; merges its files at the end.
-
-    ``known`` are runs of other sweeps by hash, which are not repeated. ``wait``: whether to wait while others execute
-    the rest, and to take over if they die. ``count`` is called at the end with the number of runs executed here.
-    Returns why runs are missing: a KeyboardInterrupt, or the OSError of a failed write.
-    """
-    stopped_by: BaseException | None = None
-    with interrupts.held() as presses, Batches(plan, known or {}, wait=wait, stopping=presses) as batches:
-        try:
-            if make_runs(batches, executor(backend or backend_of("sim"), jobs), presses, report):
-                stopped_by = KeyboardInterrupt()
-        except OSError as error:
-            stopped_by = error
-    if count is not None:
-        count(batches.runs)
-    if stopped_by is None:
-        compact(plan)
-    return stopped_by
-
-
-def work_on_dask(plan: StoredPlan, address: str, *, report: Report | None = None) -> BaseException | None:
-    """As ``work``, on the workers of a Dask scheduler, which must share the store's folder.
-
-    Raises ExperimentError if dask is not installed, or there is no scheduler at the address.
-    """
-    try:
-        # The package has no type annotations.
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError:
-        raise _core.ExperimentError("--dask: needs the package distributed: pip install distributed") from None
-    try:
-        client = distributed.Client(address, timeout="10s")
-    except (OSError, ValueError, TimeoutError) as error:
-        reason = " ".join(str(error).split())
-        raise _core.ExperimentError(f'--dask: got "{address}"; must be the address of a scheduler: {reason}') from None
-    began, remaining = time.monotonic(), Remaining(plan)
-    stopped_by: BaseException | None = None
-    with client, interrupts.held() as presses:
-        # Dask gives the batch of a dead worker to another one, which waits until the claim expires.
-        asked = {
-            client.submit(make_batch, str(plan.store), plan.id, batch, plan.trusted, pure=False, retries=3): batch
-            for batch in plan.missing()
-        }
-        left = set(asked)
-        while left:
-            ended = {future for future in left if future.done()}
-            left -= ended
-            failed = next((future.exception() for future in ended if future.status == "error"), None)
-            stopped_by = KeyboardInterrupt() if presses else failed
-            if report is not None:
-                report(remaining.progress(0.0, time.monotonic() - began))
-            if stopped_by is not None:
-                client.cancel(list(left), force=True)
-                break
-            time.sleep(POLL_S)
-    if stopped_by is None:
-        compact(plan)
-    return stopped_by
-
-
 class Remaining:
     """The work that was missing at first, for progress reports: they count what all workers have done since."""
 
     def __init__(self, plan: StoredPlan) -> None:
         self._plan = plan
-        missing = plan.missing()
-        self._effort = {
-            batch: self.effort(batch, exactly=len(missing) * plan.meta.batch_runs <= EXACT) for batch in missing
-        }
+        self._left = set(plan.missing())
+        exactly = len(self._left) * plan.meta.batch_runs <= EXACT
+        self._effort = {batch: self.effort(batch, exactly=exactly) for batch in self._left}
         self._all = sum(self._effort.values())
-        self._left = set(missing)
-        self._left_effort = self._all
-        self._runs = plan.meta.runs - self._runs_left()
+        self._count()
         self._next_look_s = POLL_S
         self._fraction = 0.0
 
-    def _runs_left(self) -> int:
-        return sum(len(self._plan.indices(batch)) for batch in self._left)
+    def _count(self) -> None:
+        self._left_effort = sum(self._effort[batch] for batch in self._left)
+        self._done = self._plan.meta.runs - sum(len(self._plan.indices(batch)) for batch in self._left)
 
     def effort(self, batch: int, *, exactly: bool = True) -> float:
-        """The batch's effort; otherwise estimated from its first run."""
+        """The batch's effort; otherwise estimated from its first run. Invalid combinations of values cost nothing."""
         indices = self._plan.indices(batch)
-        if exactly:
-            return sum(self._effort_of(index) for index in indices)
-        return len(indices) * self._effort_of(indices[0])
-
-    def _effort_of(self, index: int) -> float:
-        try:
-            return self._plan.sweep[index].effort
-        except _core.ExperimentError:
-            # An invalid combination of values costs nothing.
-            return 0.0
+        known = indices if exactly else indices[:1]
+        found = 0.0
+        for index in known:
+            with contextlib.suppress(_core.ExperimentError):
+                found += self._plan.sweep[index].effort
+        return found * len(indices) / len(known)
 
     def progress(self, unfinished: float, elapsed_s: float) -> Progress:
         """The progress after ``elapsed_s``, with this effort made in batches that are not finished."""
         if elapsed_s >= self._next_look_s:
             began = time.monotonic()
             self._left.intersection_update(self._plan.missing())
-            self._left_effort = sum(self._effort[batch] for batch in self._left)
-            self._runs = self._plan.meta.runs - self._runs_left()
+            self._count()
             # In a store of many files a look takes long; it may take a five-hundredth of the time.
             self._next_look_s = elapsed_s + max(POLL_S, 500.0 * (time.monotonic() - began))
-        fraction = min(1.0 - (self._left_effort - unfinished) / self._all, 1.0) if self._all else 1.0
+        left = (self._left_effort - unfinished) / self._all if self._all else 0.0
         # A batch that has just been finished may still be among those left.
-        self._fraction = max(self._fraction, fraction)
-        return Progress(self._runs, self._plan.meta.runs, self._fraction, elapsed_s)
-
-
-def make_batch(store: str, plan: str, batch: int, trusted: bool) -> None:
-    """Executes a batch; waits if another worker has claimed it, and takes over if that worker dies."""
-    found, known = _plan_and_known(store, plan, trusted)
-    with Batches(found, known, only=batch) as batches:
-        make_runs(batches, Threads(backend_of("sim"), 1), interrupts.Presses())
-
-
-@lru_cache(maxsize=4)
-def _plan_and_known(store: str, plan: str, trusted: bool) -> tuple[StoredPlan, Known]:
-    kept = Store(store, trusted=trusted)
-    found = kept.get(plan)
-    return found, known_besides(kept, found)
+        self._fraction = max(self._fraction, min(1.0 - left, 1.0))
+        return Progress(self._done, self._plan.meta.runs, self._fraction, elapsed_s)
 
 
 def compact(plan: StoredPlan) -> None:
@@ -206,11 +110,6 @@ def known_runs(plans: Iterable[StoredPlan]) -> Known:
     return known
 
 
-def known_besides(store: Store, plan: StoredPlan) -> Known:
-    """The finished runs of a store's other plans."""
-    return known_runs(other for other in store.plans() if other.id != plan.id)
-
-
 def _of_plan(plan: StoredPlan) -> Known:
     known: Known = {}
     for part in plan.parts():
@@ -238,28 +137,18 @@ class _Claimed:
 class Batches:
     """The batches of a sweep, one after another, as runs to be made: each is claimed first and written at its end.
 
-    ``known`` is that of ``work``. With ``wait`` it is over when every batch is done, by whichever worker; otherwise,
-    when all are claimed. ``only`` is the one batch to make, by default all. Once ``stopping`` is true, no run is given
-    any more.
+    ``known`` are runs of other sweeps by hash, which are not repeated. ``wait``: whether to wait while others execute
+    the rest, and to take over if they die. Once ``stopping`` is true, no run is given any more.
     """
 
-    def __init__(
-        self,
-        plan: StoredPlan,
-        known: Known,
-        *,
-        wait: bool = True,
-        only: int | None = None,
-        stopping: interrupts.Presses | None = None,
-    ) -> None:
+    def __init__(self, plan: StoredPlan, known: Known, stopping: interrupts.Presses, *, wait: bool = True) -> None:
         self.plan = plan
         self.runs = 0
         """Runs of the batches executed here."""
         self._known = known
         self._sweep = plan.sweep
         self._wait = wait
-        self._only = only
-        self._stopping = stopping or interrupts.Presses()
+        self._stopping = stopping
         self._claimed: dict[int, _Claimed] = {}
         self._running: dict[int, _core.RunSpec] = {}
         self._effort = 0.0
@@ -294,11 +183,12 @@ class Batches:
             except _core.ExperimentError as error:
                 self._add(RunOutcome(index, None, None, str(error)))
                 continue
-            if (run := self._known_run(spec)) is not None:
-                self._add(RunOutcome(index, spec, run))
-                continue
-            self._running[index] = spec
-            return index, spec
+            hash_ = self.plan.run_hash(spec)
+            run = known_run(*self._known[hash_], spec, hash_) if hash_ in self._known else None
+            if run is None:
+                self._running[index] = spec
+                return index, spec
+            self._add(RunOutcome(index, spec, run))
         return None
 
     def end(self, index: int, outcome: Outcome) -> None:
@@ -307,12 +197,12 @@ class Batches:
         Raises OSError if the rows cannot be written.
         """
         spec = self._running.pop(index)
-        if isinstance(outcome, _core.RunError):
-            self._add(RunOutcome(index, spec, None, str(outcome)))
-        elif isinstance(outcome, BaseException):
-            raise outcome
-        else:
+        if not isinstance(outcome, BaseException):
             self._add(RunOutcome(index, spec, as_run(outcome)))
+        elif isinstance(outcome, _core.RunError):
+            self._add(RunOutcome(index, spec, None, str(outcome)))
+        else:
+            raise outcome
 
     def progress(self, simulated_s: Mapping[int, float], elapsed_s: float) -> Progress:
         """What all workers have done since the first call."""
@@ -322,19 +212,14 @@ class Batches:
         parts = sum(spec.effort * at_s / spec.duration_s for spec, at_s in running)
         return self._remaining.progress(max(self._effort + parts, 0.0), elapsed_s)
 
-    def is_done(self, batch: int) -> bool:
-        """Whether the batch has its rows."""
-        indices = self.plan.indices(batch)
-        return any(part.first <= indices[0] and indices[-1] <= part.last for part in self.plan.parts())
-
     def _claim(self) -> _Claimed | None:
         """Claims a batch; None if there is none now."""
         while (batch := self._choose()) is not None:
             claim = contextlib.ExitStack()
             is_ours = claim.enter_context(self.plan.claims.hold(str(batch)))
+            indices = self.plan.indices(batch)
             # Another worker may have finished it since we looked.
-            if is_ours and not self.is_done(batch):
-                indices = self.plan.indices(batch)
+            if is_ours and not any(part.first <= indices[0] <= part.last for part in self.plan.parts()):
                 self._claimed[batch] = _Claimed(claim, indices, deque(indices))
                 return self._claimed[batch]
             claim.close()
@@ -344,8 +229,7 @@ class Batches:
         """A batch that seems unclaimed."""
         if not self._free and not self._all_done and time.monotonic() - self._looked_s >= RESCAN_S:
             self._looked_s = time.monotonic()
-            missing = self.plan.missing() if self._only is None else [self._only] * (not self.is_done(self._only))
-            missing = [batch for batch in missing if batch not in self._claimed]
+            missing = [batch for batch in self.plan.missing() if batch not in self._claimed]
             held = self.plan.claims.held()
             self._free = [batch for batch in missing if str(batch) not in held]
             # The largest first, of those spread over the sweep, so that the first batches tell how long the rest takes.
@@ -354,13 +238,6 @@ class Batches:
             self._free.sort(key=lambda batch: (len(self.plan.indices(batch)), (batch * GOLDEN + first) % 1.0))
             self._all_done = not missing or not (self._free or self._wait)
         return self._free.pop() if self._free else None
-
-    def _known_run(self, spec: _core.RunSpec) -> Run | None:
-        hash_ = self.plan.run_hash(spec)
-        if hash_ not in self._known:
-            return None
-        other, part = self._known[hash_]
-        return known_run(other, part, spec, hash_)
 
     def _add(self, made: RunOutcome) -> None:
         """Adds a run to its batch, and writes the batch if it was the last."""

@@ -17,8 +17,8 @@ from sojourn.files import bounded
 from sojourn.files.typed import Strict, must_be
 from sojourn.frame.registry import declared
 from sojourn.frame.results import Run
-from sojourn.runs.comparison import overrides_for_queues
 from sojourn.runs.execution import Report
+from sojourn.runs.plan import overrides_for_queues
 from sojourn.store import Store
 from sojourn.store.runner import Runner
 from sojourn.studies.measures import SHARES, Measure, is_statistic
