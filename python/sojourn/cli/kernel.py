@@ -12,7 +12,7 @@ import typer
 from sojourn.cli.options import Json, folder
 from sojourn.cli.output import show
 from sojourn.linux.build import build as made
-from sojourn.linux.kernel import built, cached, outdated, own
+from sojourn.linux.kernel import built, cached, own
 from sojourn.page.sheet import listing
 
 app = typer.Typer(help="List and build the kernels of the Linux backend.", no_args_is_help=True, add_completion=False)
@@ -26,7 +26,7 @@ def list_(json: Json = False) -> None:
         {"release": one.release, "machine": "user-mode" if one.user_mode else "emulated", "image": str(one.image)}
         for one in found
     ]
-    for old in outdated():
+    for old in built(outdated=True):
         why = "was built by an earlier version and must be built again"
         print(f"{old.release} {why}: sojourn kernel build {old.release}", file=sys.stderr)
     if json:

@@ -20,7 +20,7 @@ from sojourn.live.feed import Feed
 from sojourn.live.server import served
 from sojourn.runs.backends import Simulator
 from sojourn.runs.execution import as_run
-from sojourn.runs.plan import one_of, read_plan
+from sojourn.runs.plan import arm_of, read_plan
 
 EVERY_S = 0.1
 """Wall time between two samples."""
@@ -98,7 +98,7 @@ def command(
             raise _core.ExperimentError("--outside: needs a COMMAND, which reaches it")
         where = Datapath(feed) if backend == Datapath.name else Paced(feed, speed)
         plan = read_plan(words[0], overrides(set), backend=where)
-        spec = one_of(plan, queue)
+        spec = plan[arm_of(plan, queue)[0]]
     parts = json.loads(spec.parts_json)
     feed.about.update(
         title=f"{spec.name}: {spec.label}",

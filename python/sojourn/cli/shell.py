@@ -24,11 +24,10 @@ from sojourn.frame.swept import as_file
 from sojourn.linux import Datapath
 from sojourn.linux.programs import LinuxError
 from sojourn.linux.shell import Shell
-from sojourn.live.panel import Panel
+from sojourn.live.feed import Panel
 from sojourn.runs.backends import backend_of
 from sojourn.runs.execution import as_run
 from sojourn.runs.plan import overrides_for_queues
-from sojourn.store.journal import Journal
 from sojourn.store.saving import Unsaved, run_into
 
 Queue = Annotated[str | None, typer.Option(metavar="LABEL", help="Which [[queue]] of FILE; default: the first.")]
@@ -96,12 +95,10 @@ def command(
         line.check_logs()
     announce_notes(shell, plan)
 
-    def runner(
-        keep: Callable[[Run], Run] | None = None, journal: Journal | None = None
-    ) -> tuple[Results, BaseException | None]:
+    def runner(keep: Callable[[Run], Run] = lambda run: run, **_: object) -> tuple[Results, BaseException | None]:
         with shell.feed.shown() if isinstance(shell.feed, Panel) else contextlib.nullcontext():
             run = as_run(shell.run(plan[0], _core.Monitor()))
-        return results_of(plan, shell.name, run if keep is None else keep(run)), None
+        return results_of(plan, shell.name, keep(run)), None
 
     if out is None:
         results, _ = runner()

@@ -74,9 +74,8 @@ def command(
     if store is None:
         raise _core.ExperimentError("sweep: needs --store, the folder that keeps the runs")
     if precision is not None:
-        repeated = read_plan(file, replaced)
-        rounds = Rounds(repeated, precision)
-        _repeat(repeated, rounds, Store.make(store, say=complain), jobs=workers, json=json)
+        found = _repeat(read_plan(file, replaced), precision, store, workers)
+        print(json_.dumps(found) if json else _outcome_text(found, store.absolute(), plan_only=False))
         return
     refuse_too_large(_edges(sweep), min(workers, len(sweep)))
     kept = Store.make(store, say=complain, trusted=trust)
@@ -106,17 +105,17 @@ def _edges(sweep: _core.Sweep) -> Iterator[_core.RunSpec]:
             yield sweep[index]
 
 
-def _repeat(plan: _core.Plan, rounds: Rounds, store: Store, *, jobs: int, json: bool) -> None:
+def _repeat(plan: _core.Plan, precision: Precision, folder: Path, jobs: int) -> Status:
     """Repeats every cell until it is precise enough; each round is a list of runs in the store."""
+    rounds = Rounds(plan, precision)
+    store = Store.make(folder, say=complain)
     with Display(then=" in the store") as display:
         _, stopped_by = Runner(jobs=jobs, store=store, report=display).make(plan, lambda _: None, rounds)
     if stopped_by is not None:
         raise stop_reason(stopped_by, f"round {rounds.number}; finished runs are in the store and are not repeated")
     for line in rounds.missed():
         print(line, file=sys.stderr)
-    done = rounds.taken
-    found: Status = {"runs": done, "done": done, "running": 0, "failed": 0}
-    print(json_.dumps(found) if json else _outcome_text(found, store.path, plan_only=False))
+    return {"runs": rounds.taken, "done": rounds.taken, "running": 0, "failed": 0}
 
 
 def _outcome_text(found: Status, store: Path, *, plan_only: bool) -> str:

@@ -22,10 +22,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def check(path: Path, largest: int) -> None:
-    """Checks that a path is a regular file of at most ``largest`` bytes, or that it does not exist.
-
-    Raises ExperimentError if it is not a regular file, or too large, and OSError if the file's status cannot be read.
-    """
+    """Checks that a path is a regular file of at most ``largest`` bytes, or none. Raises ExperimentError, OSError."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -41,10 +38,7 @@ def check(path: Path, largest: int) -> None:
 
 
 def read_bytes(path: Path, largest: int) -> bytes:
-    """Reads a file.
-
-    Raises ExperimentError if it is not a regular file, or too large, and OSError if it cannot be read.
-    """
+    """Reads a file. Raises ExperimentError if it is not a regular file, or too large, and OSError."""
     check(path, largest)
     with path.open("rb") as file:
         content = file.read(largest + 1)
@@ -62,10 +56,7 @@ def read_text(path: Path, largest: int) -> str:
 
 
 def unzipped(content: bytes, path: Path, largest: int) -> bytes:
-    """Decompresses content if it is compressed by gzip.
-
-    Raises ExperimentError if it is too large, or an incomplete gzip file.
-    """
+    """Decompresses content if it is compressed by gzip. Raises ExperimentError if it is too large, or incomplete."""
     if not content.startswith(_GZIP):
         return content
     found = bytearray()

@@ -38,10 +38,7 @@ class Presses:
 
 @contextmanager
 def held() -> Iterator[Presses]:
-    """Counts Ctrl-C, and any other signal that Python handles as one, instead of raising KeyboardInterrupt.
-
-    Threads other than the main one get no signals.
-    """
+    """Counts Ctrl-C, and other such signals, instead of raising KeyboardInterrupt. Only in the main thread."""
     presses = Presses()
 
     def count(number: int, _: object) -> None:

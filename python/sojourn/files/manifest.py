@@ -12,7 +12,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 
 from sojourn.files import locks, whole
@@ -48,29 +48,20 @@ class Entry:
         return self.size == status.st_size and (self.mtime_ns == status.st_mtime_ns or self.sha256 == sha256(path))
 
 
+@dataclass
 class Manifest:
     """The files written to a folder. While files are replaced, a name has two entries, the old one and the new one."""
 
-    def __init__(
-        self,
-        folder: Path,
-        entries: dict[str, list[Entry]],
-        key: str | None = None,
-        made_of: dict[str, str] | None = None,
-    ) -> None:
-        self.folder = folder
-        self.entries = entries
-        self.key = key
-        """``journal.plan_key`` of the experiment whose results are in the folder, if known."""
-        self.made_of = made_of or {}
-        """By file: a hash of everything that determines its content, if known."""
+    folder: Path
+    entries: dict[str, list[Entry]]
+    key: str | None = None
+    """``journal.plan_key`` of the experiment whose results are in the folder, if known."""
+    made_of: dict[str, str] = field(default_factory=dict)
+    """By file: a hash of everything that determines its content, if known."""
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """Reads the list of a folder; an empty one if there is none.
-
-        Raises OutputError if a file of that name is not such a list.
-        """
+        """Reads the list of a folder, empty if there is none. Raises OutputError if a file of that name is no list."""
         path = folder / FILE
         try:
             status = path.lstat()
@@ -85,7 +76,8 @@ class Manifest:
             entries = {
                 name: [Entry(**entry) for entry in known]
                 for name, known in document["files"].items()
-                if _is_inside(name)
+                # A list copied from elsewhere with its folder must not refer to files outside of the folder.
+                if name not in ("", ".") and not name.startswith("/") and ".." not in PurePosixPath(name).parts
             }
             key = document.get("key")
             made_of = {str(name): str(of) for name, of in document.get("made_of", {}).items() if name in entries}
@@ -95,11 +87,6 @@ class Manifest:
                 f"{path}: cannot be read as the list of our files ({what}); name another directory, or move it away"
             ) from None
         return cls(folder, entries, key, made_of)
-
-    @property
-    def exists(self) -> bool:
-        """Whether the folder has a list."""
-        return (self.folder / FILE).is_file()
 
     def is_mixed(self, by: str) -> bool:
         """True if a process was killed while it replaced files of this writer: some may be old and some new."""
@@ -119,10 +106,7 @@ class Manifest:
             return False
 
     def refuse_foreign(self, names: Iterable[str]) -> None:
-        """Checks that files of these names may be written.
-
-        Raises OutputError if there are such files, and they must not be replaced.
-        """
+        """Raises OutputError if there are files of these names that must not be replaced."""
         blocking = {
             self._blocked(name) or (name if os.path.lexists(self.folder / name) and not self.owns(name) else None)
             for name in names
@@ -132,7 +116,8 @@ class Manifest:
             return
         shown = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
         was, it = ("was", "it") if len(found) == 1 else ("were", "them")
-        why = f"{was} changed since we wrote {it}, or not written by us" if self.exists else f"{was} there before"
+        is_listed = (self.folder / FILE).is_file()
+        why = f"{was} changed since we wrote {it}, or not written by us" if is_listed else f"{was} there before"
         raise OutputError(
             f"{self.folder}: {shown} {why}; nothing was replaced: name another directory, or move {it} away"
         )
@@ -163,12 +148,6 @@ def locked(folder: Path) -> Iterator[None]:
             stack.callback(os.close, number)
             locks.take(number, wait=True)
         yield
-
-
-def _is_inside(name: str) -> bool:
-    # A list copied from elsewhere with its folder must not refer to files outside of the folder.
-    path = PurePosixPath(name)
-    return name not in ("", ".") and not path.is_absolute() and ".." not in path.parts
 
 
 def sha256(path: Path) -> str:

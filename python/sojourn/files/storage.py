@@ -14,18 +14,12 @@ from sojourn.files import interrupts
 from sojourn.files.manifest import Entry, Manifest, OutputError, locked
 from sojourn.files.workspace import Workspace
 
-__all__ = ["OutputError", "Staging", "file_name", "prepare", "reserved", "write_failed"]
-
 _LONGEST_NAME = 200
 """Most bytes in a file name; file systems allow 255."""
 
 
 def prepare(directory: Path, names: Iterable[str] = ()) -> None:
-    """Checks that files of these names can be written to ``directory``, before any work is done for them.
-
-    Raises OutputError if the directory cannot be created or written to, or is not a directory; or such files exist and
-    are the user's.
-    """
+    """Checks that files of these names can be written, before any work is done for them; raises OutputError if not."""
     if reason := unwritable(directory):
         raise OutputError(f'--out: got "{directory}"; must be a writable directory ({reason})')
     Manifest.read(directory).refuse_foreign(names)
@@ -43,10 +37,7 @@ def unwritable(directory: Path) -> str:
 
 @contextlib.contextmanager
 def reserved(directory: Path | None, names: Iterable[str] = ()) -> Iterator[None]:
-    """``prepare``; within the context, no other process makes runs for this directory. None reserves nothing.
-
-    Raises OutputError as ``prepare``; or another process makes runs for it.
-    """
+    """``prepare``; within the context no other process makes runs for this directory. None reserves nothing."""
     if directory is None:
         yield
         return
@@ -128,9 +119,9 @@ class Staging:
         """Given to the list of our files once all are in place; None if the results lack something."""
         self._given = workspace
         self._workspace: Workspace | None = None
+        self._rescue = rescue
         self._known: Manifest | None = None
         """The list of our files before this."""
-        self._rescue = rescue
         self._complete: dict[str, Path] = {}
         self._made_of: dict[str, str] = {}
         self._ended: set[str] = set()
@@ -145,10 +136,8 @@ class Staging:
     def has(self, name: str, made_of: str) -> Path | None:
         """The path of a file that an earlier process made of the same, if it is unchanged since."""
         relative = (PurePosixPath(self._inside) / name).as_posix()
-        if self._known is None:
-            self._known = Manifest.read(self._directory)
-        known = self._known
-        is_there = known.made_of.get(relative) == made_of and known.owns(relative)
+        self._known = self._known or Manifest.read(self._directory)
+        is_there = self._known.made_of.get(relative) == made_of and self._known.owns(relative)
         return self._directory / relative if is_there else None
 
     def add(self, name: str, write: Callable[[Path], object], made_of: str | None = None) -> Path:
@@ -236,22 +225,29 @@ class Staging:
             try:
                 known.refuse_foreign(written)
             except OutputError as error:
-                raise OutputError(f"{error}{self._rescued()}") from None
+                if not self._rescue or self._workspace is None:
+                    raise
+                beside = self._directory / f"sojourn-results-{os.getpid()}"
+                (self._workspace.path / "staged").rename(beside)
+                raise OutputError(f"{error}; the new files are in {beside}") from None
             ended = [
                 name
                 for name, entries in known.entries.items()
                 if name not in written
                 and (name in self._ended or self._replaces.intersection(entry.by for entry in entries))
             ]
-            superseded = [name for name in ended if known.owns(name)]
+            superseded = [self._directory / name for name in ended if known.owns(name)]
             for name, entry in written.items():
                 known.entries[name] = [*known.entries.get(name, ()), entry]
                 known.made_of.pop(name, None)
             if self._by in self._replaces:
                 known.key = None  # until all are in place
             known.write()
-            for name in superseded:
-                self._remove(name)
+            for path in superseded:
+                path.unlink(missing_ok=True)
+                if path.parent != self._directory:
+                    with contextlib.suppress(OSError):
+                        path.parent.rmdir()
             for name, temporary in reversed(self._complete.items()):
                 final = self._directory / name
                 final.parent.mkdir(parents=True, exist_ok=True)
@@ -264,17 +260,3 @@ class Staging:
             if self._by in self._replaces:
                 known.key = self.key
             known.write()
-
-    def _remove(self, name: str) -> None:
-        path = self._directory / name
-        path.unlink(missing_ok=True)
-        if path.parent != self._directory:
-            with contextlib.suppress(OSError):
-                path.parent.rmdir()
-
-    def _rescued(self) -> str:
-        if not self._rescue or self._workspace is None:
-            return ""
-        beside = self._directory / f"sojourn-results-{os.getpid()}"
-        (self._workspace.path / "staged").rename(beside)
-        return f"; the new files are in {beside}"

@@ -79,10 +79,7 @@ def json_text(document: object) -> str:
 
 
 def convert(data: object, kind: type[T], where: str = "", hook: Hook = texts) -> T:
-    """Converts a file's data to a type; ``where`` names the data in messages.
-
-    Raises ValueError if it does not fit: ``experiment.0: id: missing; must be a text``.
-    """
+    """Converts a file's data to a type. Raises ValueError like ``experiment.0: id: missing; must be a text``."""
     try:
         return msgspec.convert(data, kind, dec_hook=hook)
     except msgspec.ValidationError as error:
@@ -142,12 +139,8 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
 
 def _holding(kind: Any, value: object) -> Any:
     """The alternative of a union that contains other types as this value does: by key, or by index."""
-    fits = _is_list if isinstance(value, list) else _is_table
-    return next(filter(fits, _alternatives(kind)))
-
-
-def _is_list(kind: Any) -> bool:
-    return get_origin(kind) in (list, tuple)
+    is_list = isinstance(value, list)
+    return next(one for one in _alternatives(kind) if (get_origin(one) in (list, tuple) if is_list else _is_table(one)))
 
 
 def _is_table(kind: Any) -> bool:
@@ -182,4 +175,4 @@ def _accepted(kind: Any) -> str:
         return f"one of {', '.join(get_args(one))}"
     if _is_table(one):
         return "a table"
-    return "a list" if _is_list(one) else _WORDS.get(one, "a text")
+    return "a list" if get_origin(one) in (list, tuple) else _WORDS.get(one, "a text")

@@ -11,10 +11,7 @@ from pathlib import Path
 
 
 def write(path: Path, content: bytes) -> None:
-    """Writes a file atomically; replaces a file of the same name.
-
-    Raises OSError if it cannot be written; nothing is left of it.
-    """
+    """Writes a file atomically, over one of the same name. Raises OSError; nothing is left of it then."""
     with _written(path, content) as unfinished:
         unfinished.replace(path)
 

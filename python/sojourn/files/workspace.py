@@ -37,10 +37,7 @@ class Workspace:
 
     @classmethod
     def make(cls, directory: Path, *, for_runs: bool = False) -> Workspace:
-        """Creates a new one in a directory; ``for_runs``: only if no other process makes runs for it.
-
-        Raises OutputError if one does.
-        """
+        """Creates a new one. ``for_runs``: raises OutputError if another process makes runs for the directory."""
         path = directory / f".sojourn-{os.getpid()}-{secrets.token_hex(3)}.partial"
         with locked(directory):
             if for_runs:
@@ -60,16 +57,10 @@ class Workspace:
     @classmethod
     def left_behind(cls, directory: Path, *, for_runs: bool = False) -> list[Workspace]:
         """Takes over the folders in a directory whose processes have ended. ``for_runs`` as in ``make``."""
-        found = []
         with locked(directory):
             if for_runs:
                 _refuse_others(directory)
-            for path in sorted(directory.glob(".sojourn-*.partial")):
-                is_ours = _NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
-                lock = _take_lock(path) if is_ours and (path / _LOCK).is_file() else None
-                if lock is not None:
-                    found.append(cls(path, lock))
-        return found
+            return [cls(path, lock) for path, _, lock in _others(directory) if lock is not None]
 
     def remove(self) -> None:
         """Removes it with its content."""
@@ -86,10 +77,7 @@ class Workspace:
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder for temporary files, removed at the end; with it those of processes that were killed.
-
-    Raises OSError if it cannot be made.
-    """
+    """A folder for temporary files, removed at the end, as those of killed processes. Raises OSError."""
     if sys.platform == "win32":
         raise NotImplementedError("runs on Linux need it, and they are refused here before")
     directory = Path(tempfile.gettempdir(), f"sojourn-{os.geteuid()}")
@@ -114,17 +102,22 @@ def scratch() -> Iterator[Path]:
 
 def _refuse_others(directory: Path) -> None:
     """Checks that no other process makes runs whose results go to a directory."""
-    for path in sorted(directory.glob(".sojourn-*.partial")):
-        named = _NAME.fullmatch(path.name)
-        if named is None or path.absolute() in _ours or path.is_symlink() or not (path / _RUNS).is_file():
-            continue
-        lock = _take_lock(path) if (path / _LOCK).is_file() else None
-        if lock is None:
+    for path, process, lock in _others(directory):
+        if lock is not None:
+            lock.close()
+        elif (path / _RUNS).is_file():
             raise OutputError(
-                f'--out: got "{directory}"; process {named[1]} is making runs for it: wait for its end, or name '
+                f'--out: got "{directory}"; process {process} is making runs for it: wait for its end, or name '
                 "another directory"
             )
-        lock.close()
+
+
+def _others(directory: Path) -> Iterator[tuple[Path, str, IO[bytes] | None]]:
+    """The folders in a directory that this process does not have, with their process; locked if that has ended."""
+    for path in sorted(directory.glob(".sojourn-*.partial")):
+        named = _NAME.fullmatch(path.name)
+        if named is not None and path.is_dir() and not path.is_symlink() and path.absolute() not in _ours:
+            yield path, named[1], _take_lock(path) if (path / _LOCK).is_file() else None
 
 
 def _take_lock(path: Path) -> IO[bytes] | None:

@@ -26,7 +26,5 @@ from sojourn.gym.environment import AQM, AQMVector, Seen, power
 __all__ = ["AQM", "AQMVector", "Seen", "power"]
 
 gymnasium.register(
-    "sojourn/AQM-v0",
-    entry_point="sojourn.gym.environment:AQM",
-    vector_entry_point="sojourn.gym.environment:AQMVector",
+    "sojourn/AQM-v0", entry_point="sojourn.gym.environment:AQM", vector_entry_point="sojourn.gym.environment:AQMVector"
 )

@@ -17,7 +17,7 @@ from gymnasium.vector.utils import batch_space
 from sojourn import _core
 from sojourn.frame.swept import time_s
 from sojourn.runs.executors import default_workers
-from sojourn.runs.plan import plan
+from sojourn.runs.plan import arm_of, plan
 
 Observed = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.float32]
@@ -64,7 +64,7 @@ class AQM(gymnasium.Env[Observed, npt.NDArray[np.float32]]):
         set: Mapping[str, object] | None = None,
         render_mode: None = None,
     ) -> None:
-        self.episodes = Episodes(experiment, interval, act, observe, reward, queue, set or {})
+        self.episodes = Episodes(experiment, interval, act, observe, reward, queue, set)
         self.render_mode = render_mode
         self.action_space = gymnasium.spaces.Box(self.episodes.low, self.episodes.high, dtype=np.float32)
         shape = self.episodes.indices.shape
@@ -94,8 +94,8 @@ class AQM(gymnasium.Env[Observed, npt.NDArray[np.float32]]):
 class AQMVector(VectorEnv[Rows, Rows, npt.NDArray[Any]]):
     """``num_envs`` runs in step, on ``threads`` threads (default: as many as there are processors).
 
-    The other parameters are those of ``AQM``. A run that has ended begins anew with the next step, whose action it
-    ignores (``AutoresetMode.NEXT_STEP``).
+    The ``options`` are those of ``AQM``. A run that has ended begins anew with the next step, whose action it ignores
+    (``AutoresetMode.NEXT_STEP``).
     """
 
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
@@ -106,18 +106,14 @@ class AQMVector(VectorEnv[Rows, Rows, npt.NDArray[Any]]):
         interval: str | float = "15 ms",
         *,
         num_envs: int = 1,
-        act: Sequence[str] | None = None,
-        observe: Sequence[str] | None = None,
-        reward: Reward | None = None,
-        queue: str | None = None,
-        set: Mapping[str, object] | None = None,
         threads: int | None = None,
         render_mode: None = None,
+        **options: Any,
     ) -> None:
         for name, number in (("num_envs", num_envs), ("threads", 1 if threads is None else threads)):
             if number < 1:
                 raise _core.ExperimentError(f"{name}: got {number}; must be at least 1")
-        self.episodes = Episodes(experiment, interval, act, observe, reward, queue, set or {})
+        self.episodes = Episodes(experiment, interval, **options)
         self.render_mode = render_mode
         self.num_envs = num_envs
         shape = self.episodes.indices.shape
@@ -207,17 +203,17 @@ class Episodes:
         self,
         experiment: str | Path,
         interval: str | float,
-        act: Sequence[str] | None,
-        observe: Sequence[str] | None,
-        reward: Reward | None,
-        queue: str | None,
-        set: Mapping[str, object],
+        act: Sequence[str] | None = None,
+        observe: Sequence[str] | None = None,
+        reward: Reward | None = None,
+        queue: str | None = None,
+        set: Mapping[str, object] | None = None,
     ) -> None:
         """Parameters are those of ``AQM``.
 
         Raises ExperimentError if a key, a number, the queue or the interval does not exist.
         """
-        self._experiment, self._queue, self._set, self._reward = experiment, queue, set, reward
+        self._experiment, self._queue, self._set, self._reward = experiment, queue, set or {}, reward
         self.interval_s = time_s("interval", interval)
         for name, names in (("act", act), ("observe", observe)):
             if isinstance(names, str):
@@ -240,19 +236,9 @@ class Episodes:
         self.indices = np.array([self.names[name] for name in observed])
 
     def spec(self, seed: int, chance: np.random.Generator) -> _core.RunSpec:
-        """The run of an episode: a cell of the sweep by chance, with this seed.
-
-        Raises
-        ------
-        ExperimentError
-            The file has an error, or no such queue.
-        """
+        """The run of an episode: a cell by chance, with this seed. Raises ExperimentError if there is no such queue."""
         runs = plan(self._experiment, set={**self._set, "experiment.seed": seed, "experiment.repeat": 1})
-        labels = dict.fromkeys(label for _, _, _, label in runs.jobs)
-        label = next(iter(labels)) if self._queue is None else self._queue
-        if label not in labels:
-            raise _core.ExperimentError(f'queue: got "{label}"; must be one of {", ".join(labels)}')
-        of_arm = [index for index, (_, _, _, other) in enumerate(runs.jobs) if other == label]
+        of_arm = arm_of(runs, self._queue)
         return runs[of_arm[int(chance.integers(len(of_arm)))]]
 
     def rewarded(self, numbers: Floats) -> Any:

@@ -146,20 +146,15 @@ class Flows(ParallelEnv[str, Observed, npt.NDArray[np.float32]]):  # type: ignor
         self._run.observe_into(self._seen)
         seen = Seen(self.episodes.names, self._seen.copy())
         rewards = {agent: float(self.reward(seen, flow)) for flow, agent in enumerate(self.agents)}
-        ended = self._run.finished
-        observed = self._all()
-        never, truncated = (dict.fromkeys(self.agents, state) for state in (False, ended))
-        info = {agent: {"seen": seen} for agent in self.agents}
-        if ended:
+        never, truncated = (dict.fromkeys(self.agents, state) for state in (False, self._run.finished))
+        found = self._all(), rewards, never, truncated, {agent: {"seen": seen} for agent in self.agents}
+        if self._run.finished:
             self.agents = []
-        return observed, rewards, never, truncated, info
+        return found
 
     def _all(self) -> dict[str, Observed]:
-        indices = self.episodes.names
-        return {
-            agent: self._seen[[indices[f"flow.{flow}.{number}"] for number in NUMBERS]].astype(np.float32)
-            for flow, agent in enumerate(self.agents)
-        }
+        numbers = [[self.episodes.names[f"flow.{k}.{number}"] for number in NUMBERS] for k in range(len(self.agents))]
+        return {agent: self._seen[own].astype(np.float32) for agent, own in zip(self.agents, numbers, strict=True)}
 
 
 def _power(seen: Seen, flow: int) -> float:

@@ -8,7 +8,7 @@ records the packets.
 | ``backend`` | ``Linux``: runs the jobs of a plan |
 | ``machine`` | a virtual machine for one run, emulated or User-Mode Linux, followed by ``guest`` |
 | ``host`` | the running kernel, in real time |
-| ``lab``, ``testbed`` | hosts over ssh; their checks, and runs on them |
+| ``lab`` | a testbed: hosts over ssh, their checks, and runs on them |
 | ``datapath`` | ``Datapath``: the running kernel's hosts, with real packets on Sojourn's own path |
 | ``shell`` | a program with its network behind that path |
 | ``kernel``, ``programs`` | kernels and their modules; QEMU and the agent |

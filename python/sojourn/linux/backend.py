@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import ClassVar, Literal
 
 from sojourn import _core
-from sojourn.linux import host, machine, testbed
+from sojourn.linux import host, lab, machine
 from sojourn.linux.kernel import Kernel, is_user_mode, locate
 from sojourn.linux.lab import Lab
 
@@ -58,20 +58,19 @@ class Linux:
     def release(self) -> str:
         """The release of the kernel that it runs. Raises LinuxError if there is no kernel."""
         if isinstance(self.on, Lab):
-            return testbed.release(self.on)
+            return lab.release(self.on)
         return os.uname().release if self.on == "host" else self._kernel.release
 
     def check(self, plan: _core.Plan) -> None:
-        """Checks, as far as possible before a run, that Linux can run every job of a plan.
+        """Checks before a run, as far as possible, that Linux can run every job of a plan.
 
-        Raises ExperimentError if Linux does not support an option of the experiment; the message names the file's line,
-        and LinuxError if there is no kernel, or it lacks a module.
+        Raises ExperimentError if it lacks an option, and LinuxError if there is no kernel, or it lacks a module.
         """
         modules = _core.linux_modules(plan, isinstance(self.on, Lab))
         if self.on == "vm":
             self._kernel.in_order(modules)
         elif isinstance(self.on, Lab):
-            testbed.check(self.on, plan)
+            lab.check(self.on, plan)
         else:
             host.check(modules)
 
@@ -88,7 +87,7 @@ class Linux:
         if self.on == "vm":
             recording = machine.run(job_json, spec.seed, self._kernel, json.loads(job_json)["modules"], monitor)
         elif isinstance(self.on, Lab):
-            recording = testbed.run(self.on, job_json, prefix, monitor)
+            recording = lab.run(self.on, job_json, prefix, monitor)
         else:
             recording = host.run(job_json, monitor)
         return _core.linux_run(spec, recording, time.monotonic() - began)

@@ -131,7 +131,7 @@ def copy_of(version: str | None, source: Path | None, temporary: Path, say: Say)
         say(f"copying {source}")
         tree = temporary / "linux"
         # Without the history of a repository, and without what another configuration has built.
-        shutil.copytree(source, tree, symlinks=True, ignore=_not_source)
+        shutil.copytree(source, tree, symlinks=True, ignore=shutil.ignore_patterns(".git", "*.o", "*.a", "*.cmd"))
         if (tree / ".config").exists():
             _make(tree, "mrproper")
         return tree
@@ -147,10 +147,6 @@ def copy_of(version: str | None, source: Path | None, temporary: Path, say: Say)
     if len(trees) != 1:
         raise ExperimentError(f"--source: {source} is not the source of a kernel")
     return trees[0]
-
-
-def _not_source(folder: str, names: list[str]) -> list[str]:
-    return [name for name in names if name == ".git" or name.endswith((".o", ".a", ".cmd"))]
 
 
 def _download(version: str, temporary: Path) -> Path:
@@ -249,15 +245,13 @@ def _make(tree: Path, *words: str, log: Path | None = None, say: Say | None = No
     """Runs make; tells how many files are compiled, and keeps in ``log`` what a failed make has written."""
     command = ["make", "ARCH=um", *words]
     # Ignore settings of the caller's own builds.
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("ARCH", "CROSS_COMPILE", "MAKEFLAGS")
-    } | _BUILD
+    own = {name: value for name, value in os.environ.items() if name not in ("ARCH", "CROSS_COMPILE", "MAKEFLAGS")}
     output: list[str] = []
     compiled = 0
     with subprocess.Popen(
         programs.ending_with_us(command),
         cwd=tree,
-        env=environment,
+        env=own | _BUILD,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -282,8 +276,8 @@ def _keep(tree: Path, target: Path) -> Kernel:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".keep-") as temporary:
         whole = Path(temporary) / "whole"
         whole.mkdir()
-        for name, kept in (("linux", "linux"), ("modules.builtin", "modules.builtin"), (".config", "config")):
-            shutil.copy2(tree / name, whole / kept)
+        for name in ("linux", "modules.builtin", ".config"):
+            shutil.copy2(tree / name, whole / name.lstrip("."))
         (whole / "recipe").write_text(f"{kernel.RECIPE}\n", encoding="utf-8")
         shutil.rmtree(target, ignore_errors=True)
         whole.rename(target)

@@ -70,11 +70,7 @@ class Datapath:
         return runs + simulated_s
 
     def check(self, plan: _core.Plan) -> None:
-        """Checks, as far as possible before a run, that every job of a plan can be run.
-
-        Raises ExperimentError if an option of the experiment is not supported; the message names the file's line, and
-        LinuxError if a requirement is not met.
-        """
+        """Checks a plan. Raises ExperimentError for its options, LinuxError for what the machine lacks."""
         _core.path_check(plan)
         require()
 
@@ -103,9 +99,7 @@ class Datapath:
 def prepared(
     job_json: str, spec: _core.RunSpec, monitor: _core.Monitor, feed: Feed | None = None, *, outside: bool = False
 ) -> Iterator[Path]:
-    """A folder with a run's job and the agent.
-
-    If there is a feed, it hears of the run. ``outside``: its program reaches it.
+    """A folder with a run's job and the agent. A feed hears of the run. ``outside``: its program reaches it.
 
     Raises RunError if a discipline in Python has raised an exception, and LinuxError if the agent was not built, or the
     folder cannot be written.

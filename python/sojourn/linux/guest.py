@@ -124,10 +124,7 @@ def follow(
 
 
 def _explain(program: str, status: int, console: Console) -> NoReturn:
-    """Raises the reason why a guest ended without a whole recording; ``status`` is that of the guest's program.
-
-    Raises LinuxError always.
-    """
+    """Raises LinuxError: why a guest ended without a whole recording, with this status of its program."""
     if console.failure is not None:
         raise LinuxError(console.failure)
     after = f"after {console.seconds} s of the guest's time"

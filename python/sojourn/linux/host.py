@@ -34,10 +34,7 @@ _MNT_DETACH = 2
 
 
 def check(modules: Iterable[str]) -> None:
-    """Checks, as far as possible before a run, that runs with these modules can be made on this host.
-
-    Raises LinuxError if rights, a program or a module are missing.
-    """
+    """Checks before a run that this host has the rights, programs and modules; raises LinuxError if not."""
     if os.geteuid() != 0:
         raise LinuxError("--on host needs root: it creates network namespaces; without root omit it")
     programs.require_agent()
@@ -54,9 +51,7 @@ def run(job_json: str, monitor: _core.Monitor) -> bytes:
     """Runs a job with the agent on this host; returns its recording. In every case the network is removed afterwards.
 
     Only one run is made at a time: the packets of two would pass the same tracepoints, and each would delay the other.
-
-    Raises LinuxError if rights, a program or a module are missing, or the run failed, and Cancelled if the monitor was
-    cancelled.
+    Raises LinuxError if something is missing or the run failed, and Cancelled if the monitor was cancelled.
     """
     job = json.loads(job_json)
     with with_agent() as folder, alone(monitor):
@@ -72,10 +67,7 @@ def run(job_json: str, monitor: _core.Monitor) -> bytes:
 
 @contextmanager
 def with_agent() -> Iterator[Path]:
-    """A folder for temporary files, with a copy of the agent: packages do not always keep a file executable.
-
-    Raises LinuxError if the agent was not built, or the folder cannot be written.
-    """
+    """A folder with a copy of the agent: packages do not always keep it executable. Raises LinuxError."""
     try:
         agent = programs.require_agent()
         with scratch() as folder:
@@ -105,10 +97,7 @@ def own_lock() -> Path:
 
 
 def run_agent(command: list[str], folder: Path, monitor: _core.Monitor) -> None:
-    """Runs the agent to its end; what it says is in a folder.
-
-    Raises LinuxError if it failed or was killed, and Cancelled if the monitor was cancelled.
-    """
+    """Runs the agent to its end, in a folder. Raises LinuxError if it failed or was killed, and Cancelled."""
     console = Console(monitor)
     with (
         (folder / CONSOLE).open("wb") as out,

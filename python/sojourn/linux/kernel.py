@@ -53,10 +53,7 @@ class Kernel:
         return module in self._built_in or module in self._files
 
     def in_order(self, modules: Iterable[str]) -> list[Path]:
-        """Files of modules and their dependencies, each after its dependencies; none for built-in modules.
-
-        Raises LinuxError if the kernel lacks a module.
-        """
+        """Files of modules, each after its dependencies, but for built-in ones. Raises LinuxError if one is missing."""
         order: dict[Path, None] = {}
 
         def add(module: str) -> None:
@@ -99,15 +96,10 @@ def meaning(module: str, way: str) -> str:
 
 
 def module_content(path: Path) -> bytes:
-    """A module's code, decompressed.
-
-    Raises LinuxError if it is compressed in a format that this Python does not support.
-    """
+    """A module's code, decompressed. Raises LinuxError if zstd is needed and missing."""
     content = path.read_bytes()
-    if path.suffix == ".xz":
-        return lzma.decompress(content)
-    if path.suffix == ".gz":
-        return gzip.decompress(content)
+    if path.suffix in (".xz", ".gz"):
+        return lzma.decompress(content) if path.suffix == ".xz" else gzip.decompress(content)
     if path.suffix == ".zst":
         unpacker = shutil.which("zstd")
         if unpacker is None:
@@ -121,12 +113,10 @@ EMULATED = "emulated"
 
 
 def locate(given: str | None) -> Kernel:
-    """The kernel to run: the given one, otherwise the newest that was built, otherwise one for the emulated machine.
+    """The kernel to run: the given one, else the newest that was built, else one for the emulated machine.
 
-    That is the cached package's, otherwise the host's own, otherwise a download.
-
-    Raises ExperimentError if the given path is not a kernel, and LinuxError if there is no kernel; the message says how
-    to get one.
+    That is the cached package's, else the host's own, else a download. Raises ExperimentError if the given path is no
+    kernel, and LinuxError if there is none; the message says how to get one.
     """
     if given is None:
         newest = next(iter(built()), None)
@@ -138,10 +128,7 @@ def locate(given: str | None) -> Kernel:
 
 
 def is_user_mode(given: str | None) -> bool:
-    """Whether the kernel that ``locate`` finds is User-Mode Linux. Downloads nothing.
-
-    Raises ExperimentError if the given path is not a kernel.
-    """
+    """Whether the kernel that ``locate`` finds is User-Mode Linux. Downloads nothing; ExperimentError as there."""
     if given is None:
         return bool(built())
     return given != EMULATED and _given(given).user_mode
@@ -152,7 +139,7 @@ def _given(given: str) -> Kernel:
     if is_version(given):
         found = newest_built(given)
         if found is None:
-            old = any(is_of(kernel.release, given) for kernel in outdated())
+            old = any(is_of(kernel.release, given) for kernel in built(outdated=True))
             why = "was built by an earlier version and must be built again" if old else "is not built"
             raise ExperimentError(f'--kernel: got "{given}"; {why}: sojourn kernel build {given}')
         return found
@@ -161,15 +148,13 @@ def _given(given: str) -> Kernel:
         kernel = Kernel(Path(image), Path(modules))
         if kernel.image.is_file() and (kernel.modules / "modules.builtin").is_file():
             return kernel
-    else:
-        kernel_or_none = built_in(Path(given)) or _in_root(Path(given))
-        if kernel_or_none is not None and kernel_or_none.user_mode and is_outdated(kernel_or_none):
+    elif (known := built_in(Path(given)) or _in_root(Path(given))) is not None:
+        if known.user_mode and is_outdated(known):
             raise ExperimentError(
                 f'--kernel: got "{given}"; was built by an earlier version and must be built again: '
-                f"sojourn kernel build {kernel_or_none.release} --out {given}"
+                f"sojourn kernel build {known.release} --out {given}"
             )
-        if kernel_or_none is not None:
-            return kernel_or_none
+        return known
     raise ExperimentError(
         f'--kernel: got "{given}"; must be a version like 6.1, a directory with boot/vmlinuz-RELEASE and '
         f"lib/modules/RELEASE, IMAGE:MODULES_DIRECTORY, a folder that sojourn kernel build made, or {EMULATED}"
@@ -215,10 +200,7 @@ def is_of(release: str, version: str) -> bool:
 
 
 def simulated(release: str) -> str:
-    """The value of ``experiment.kernel`` to compare with this release: the newest whose TCP is not newer than it.
-
-    A release candidate counts as its release.
-    """
+    """The value of ``experiment.kernel`` for this release, or candidate: the newest whose TCP is not newer than it."""
     of = _version(release)[0][:2]
     older = [version for version, since in _SINCE.items() if _version(since)[0] <= of]
     return max(older, key=_version, default=SIMULATED[0])
@@ -233,14 +215,11 @@ RECIPE = "3"
 """How ``sojourn kernel build`` builds. Another number whenever kernels built before may give other results."""
 
 
-def built() -> list[Kernel]:
-    """The kernels that were built as User-Mode Linux as this version builds them, the newest first."""
-    return [kernel for kernel in _all_built() if not is_outdated(kernel)]
-
-
-def outdated() -> list[Kernel]:
-    """The kernels that an earlier version built in another way, the newest first: they have to be built again."""
-    return [kernel for kernel in _all_built() if is_outdated(kernel)]
+def built(*, outdated: bool = False) -> list[Kernel]:
+    """The kernels built as User-Mode Linux, the newest first: as this version builds them, or else ``outdated``."""
+    newest_first = sorted(built_directory().glob("[0-9]*"), key=lambda folder: _version(folder.name), reverse=True)
+    known = [kernel for kernel in map(built_in, newest_first) if kernel is not None]
+    return [kernel for kernel in known if is_outdated(kernel) == outdated]
 
 
 def is_outdated(kernel: Kernel) -> bool:
@@ -254,11 +233,6 @@ def is_outdated(kernel: Kernel) -> bool:
 def newest_built(version: str) -> Kernel | None:
     """The newest kernel of a version that was built in today's way; None if none was."""
     return next((kernel for kernel in built() if is_of(kernel.release, version)), None)
-
-
-def _all_built() -> list[Kernel]:
-    newest_first = sorted(built_directory().glob("[0-9]*"), key=lambda folder: _version(folder.name), reverse=True)
-    return [kernel for kernel in map(built_in, newest_first) if kernel is not None]
 
 
 def built_in(folder: Path) -> Kernel | None:
@@ -285,23 +259,23 @@ def cached() -> Kernel | None:
 
 
 def download() -> Kernel:
-    """Downloads the distribution's kernel package into the cache and unpacks it there; needs no root.
-
-    Raises LinuxError if this system is not Debian, or the package cannot be downloaded.
-    """
+    """Downloads the distribution's kernel package into the cache, without root. Raises LinuxError if it cannot."""
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
     if apt is None or dpkg is None:
         raise LinuxError(
             "no kernel for the virtual machine: name one with --kernel, like one unpacked from Debian's "
             f"package {PACKAGE}"
         )
-    name = _real_package()
+    # The package with the kernel is what the metapackage depends on.
+    match = re.search(r"Depends: (linux-image-\S+)", programs.call(["apt-cache", "depends", PACKAGE], Path("/")))
+    if match is None:
+        raise LinuxError(f"apt knows no {PACKAGE}: run apt-get update as root, or name a kernel with --kernel")
     folder = cache_directory()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as temporary:
             # As root, apt would drop its privileges and then could not write to this directory.
-            programs.call([apt, "-o", "APT::Sandbox::User=root", "download", name], Path(temporary))
+            programs.call([apt, "-o", "APT::Sandbox::User=root", "download", match[1]], Path(temporary))
             (package,) = Path(temporary).glob("*.deb")
             programs.call([dpkg, "-x", package.name, "root"], Path(temporary))
             return _keep(package, Path(temporary) / "root", folder)
@@ -321,12 +295,3 @@ def _keep(package: Path, root: Path, folder: Path) -> Kernel:
     if kernel is None or not kernel.has("sch_htb"):
         raise LinuxError(f"{target}: not a kernel with queue disciplines")
     return kernel
-
-
-def _real_package() -> str:
-    """The package with the kernel: the dependency of the metapackage."""
-    listing = programs.call(["apt-cache", "depends", PACKAGE], Path("/"))
-    match = re.search(r"Depends: (linux-image-\S+)", listing)
-    if match is None:
-        raise LinuxError(f"apt knows no {PACKAGE}: run apt-get update as root, or name a kernel with --kernel")
-    return match[1]

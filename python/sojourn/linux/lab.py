@@ -1,4 +1,9 @@
-"""A testbed's hosts: their file, and the agent on each of them over ssh."""
+"""A testbed: the file of its hosts, the agent on each of them over ssh, and runs in real time, one at a time.
+
+Each host carries out its part of a job. Before a plan is run the hosts and the links between them are checked; an error
+is a line that names the host. Clocks are compared over ssh: the offset of each agent's monotonic clock is known up to
+half the round-trip time.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -20,6 +25,7 @@ import msgspec
 from sojourn import _core
 from sojourn.files import typed
 from sojourn.linux import programs
+from sojourn.linux.host import alone, own_lock
 from sojourn.linux.kernel import cache_directory
 from sojourn.linux.programs import LinuxError
 
@@ -36,22 +42,28 @@ PIECE = 1 << 16
 NEEDED = ("htb", "netem")
 """The disciplines that make the links of an experiment."""
 OTHERS = (
-    "prio",
-    "pfifo",
-    "red",
-    "codel",
-    "fq_codel",
-    "pie",
-    "fq_pie",
-    "sfq",
-    "choke",
-    "sfb",
-    "fq",
-    "hhf",
-    "cake",
-    "dualpi2",
-)
+    "prio", "pfifo", "red", "codel", "fq_codel", "pie", "fq_pie", "sfq", "choke", "sfb", "fq", "hhf", "cake", "dualpi2",
+)  # fmt: skip
 """Those that some experiments need."""
+PROBE_MS = 150
+"""How long a probe of a link sends."""
+ABOVE = 1.25
+"""The rate of a probe, and what of it must arrive: above and still above the highest rate of the files' queues."""
+CARRIED = 1.1
+QUIET_MS = 150
+"""How long the links are listened to before anything is sent."""
+FOREIGN = 0.01
+"""The share of the highest rate that may pass them in this time."""
+ASKED, MOST_ASKED = 8, 40
+"""Questions of a clock, and as long as it is not known well enough."""
+ATTEMPTS = 3
+"""Probes of a link that seems too slow: a busy host may be."""
+OFFSET_S = 0.005
+"""The largest uncertainty of a clock's offset, up to which the hosts begin together."""
+DRIFT = 200e-6
+"""The largest drift of a clock beside ours: twice that of an oscillator in a computer."""
+AHEAD_S = 0.1
+"""From the last message before a run to its begin."""
 _SSH = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=3")
 _INTERFACE = re.compile(r"[\w.@-]{1,15}")
 _WIRES = {"sender": ("out",), "router": ("in", "out"), "receiver": ("in",)}
@@ -87,19 +99,14 @@ class Lab(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> Lab:
-        """Reads a testbed's file.
-
-        Raises ExperimentError if it has an error; the message says where, what, and what is accepted.
-        """
+        """Reads a testbed's file. Raises ExperimentError: where, what, and what is accepted."""
         try:
             data = typed.read_toml(path)
         except OSError as error:
             raise _core.ExperimentError(f"{path}: {error.strerror}") from None
         try:
             hosts = typed.convert(data, _File).host
-            for number, host in enumerate(hosts):
-                _check(host, f"host.{number}")
-            _check_all(hosts)
+            _check(hosts)
         except ValueError as error:
             raise _core.ExperimentError(f"{path}: {error}") from None
         return cls(str(path), tuple(hosts))
@@ -114,22 +121,20 @@ class Lab(msgspec.Struct, frozen=True):
         return _core.ExperimentError(f"{self.path}: {host.name}: {what}")
 
 
-def _check(host: Host, where: str) -> None:
-    """Checks what the type of a host does not."""
-    for key, text in (("name", host.name), ("ssh", host.ssh)):
-        if not text or text.startswith("-") or not text.isprintable():
-            raise ValueError(f'{where}: {key}: got "{text}"; must be a text that does not begin with "-"')
-    for key, wire in (("in", host.in_), ("out", host.out)):
-        wanted = key in _WIRES[host.role]
-        if wanted and wire is None:
-            raise ValueError(f'{where}: {key}: missing; must be an interface of a {host.role}, like "eth1"')
-        if not wanted and wire is not None:
-            raise ValueError(f"{where}: {key}: unknown key of a {host.role}; accepted: {', '.join(_WIRES[host.role])}")
-        if wire is not None and (wire.startswith("-") or not _INTERFACE.fullmatch(wire)):
-            raise ValueError(f'{where}: {key}: got "{wire}"; must be an interface, like "eth1"')
-
-
-def _check_all(hosts: list[Host]) -> None:
+def _check(hosts: list[Host]) -> None:
+    """Checks what the types do not."""
+    for number, host in enumerate(hosts):
+        where, wires = f"host.{number}", _WIRES[host.role]
+        for key, text in (("name", host.name), ("ssh", host.ssh)):
+            if not text or text.startswith("-") or not text.isprintable():
+                raise ValueError(f'{where}: {key}: got "{text}"; must be a text that does not begin with "-"')
+        for key, wire in (("in", host.in_), ("out", host.out)):
+            if key in wires and wire is None:
+                raise ValueError(f'{where}: {key}: missing; must be an interface of a {host.role}, like "eth1"')
+            if key not in wires and wire is not None:
+                raise ValueError(f"{where}: {key}: unknown key of a {host.role}; accepted: {', '.join(wires)}")
+            if wire is not None and (wire.startswith("-") or not _INTERFACE.fullmatch(wire)):
+                raise ValueError(f'{where}: {key}: got "{wire}"; must be an interface, like "eth1"')
     names = [host.name for host in hosts]
     for number, name in enumerate(names):
         if name in names[:number]:
@@ -157,9 +162,15 @@ class Connection:
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={kept}/%C", "-o", "ControlPersist=10")
         # No option may follow the destination, and the remote shell may be any.
-        command = [*_SSH, *shared, host.ssh, f"exec sh -c {shlex.quote(_start(len(agent), host.wires))}"]
+        # A shell receives the agent and becomes it.
+        start = (
+            'd=$(mktemp -d "${TMPDIR:-/tmp}/sojourn-agent.XXXXXX") && a="$d/agent" || exit 1; '
+            f'head -c {len(agent)} > "$a" && [ "$(wc -c < "$a")" -eq {len(agent)} ] '
+            '&& chmod 700 "$a" && "$a" --version > /dev/null '
+            f'|| {{ rm -rf "$d"; exit 1; }}; exec "$a" machine {shlex.join(host.wires)}'
+        )
         self._process = subprocess.Popen(
-            [programs.SSH, *command],
+            [programs.SSH, *_SSH, *shared, host.ssh, f"exec sh -c {shlex.quote(start)}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -217,7 +228,10 @@ class Connection:
             return None
         self._heard = time.monotonic()
         if message is None:
-            raise LinuxError(f"{self.host.name}: {self._last_words()}")
+            self._errors.seek(0)
+            said = [line.strip() for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
+            last = said[-1].removeprefix("sojourn-agent: ") if said else "the connection has ended"
+            raise LinuxError(f"{self.host.name}: {last} (ssh {self.host.ssh})")
         if "error" in message:
             raise LinuxError(f"{self.host.name}: {message['error']}")
         if "second" in message and self.host.role == "router":
@@ -225,15 +239,8 @@ class Connection:
         return message.get(key)
 
     def ask(self, message: object, key: str, monitor: _core.Monitor) -> Any:
-        """Tells the agent something, and waits for its answer; errors as for ``hear``."""
-        self.tell(message)
-        return self.hear(key, monitor)
-
-    def _last_words(self) -> str:
-        self._errors.seek(0)
-        lines = [line.strip() for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
-        last = lines[-1].removeprefix("sojourn-agent: ") if lines else "the connection has ended"
-        return f"{last} (ssh {self.host.ssh})"
+        """Tells the agent something, and waits for its answer; errors as for ``gathered``."""
+        return answers([self], message, key, monitor)[0]
 
     def end(self) -> None:
         """Lets the agent clean up and end."""
@@ -250,21 +257,10 @@ class Connection:
             self._process.wait()
 
 
-def _start(length: int, wires: list[str]) -> str:
-    """The command of a shell that receives the agent of so many bytes and becomes it."""
-    return (
-        'd=$(mktemp -d "${TMPDIR:-/tmp}/sojourn-agent.XXXXXX") && a="$d/agent" || exit 1; '
-        f'head -c {length} > "$a" && [ "$(wc -c < "$a")" -eq {length} ] '
-        '&& chmod 700 "$a" && "$a" --version > /dev/null '
-        f'|| {{ rm -rf "$d"; exit 1; }}; exec "$a" machine {shlex.join(wires)}'
-    )
-
-
 def gathered(connections: list[Connection], key: str, monitor: _core.Monitor) -> list[Any]:
     """The value of the next message with a key from each agent.
 
-    Raises LinuxError if an agent failed, says nothing, or its connection has ended, and Cancelled if the monitor was
-    cancelled.
+    Raises LinuxError if an agent failed or is silent, or its connection has ended, and Cancelled.
     """
     found: dict[int, Any] = {}
     while len(found) < len(connections):
@@ -275,6 +271,13 @@ def gathered(connections: list[Connection], key: str, monitor: _core.Monitor) ->
             if value is not None:
                 found[number] = value
     return [found[number] for number in range(len(connections))]
+
+
+def answers(connections: list[Connection], message: object, key: str, monitor: _core.Monitor) -> list[Any]:
+    """Tells all agents something, and waits for their answers; errors as for ``gathered``."""
+    for one in connections:
+        one.tell(message)
+    return gathered(connections, key, monitor)
 
 
 @contextmanager
@@ -315,10 +318,7 @@ def connected(lab: Lab, monitor: _core.Monitor, hosts: list[Host] | None = None)
 
 
 def lacks(host: Host, seen: dict[str, Any], frame: int = 0) -> list[dict[str, str]]:
-    """``what`` a host lacks, and the ``remedy``, from what its agent tells of it.
-
-    ``frame``: bytes of the largest Ethernet frame to pass.
-    """
+    """``what`` a host lacks, and the ``remedy``, from what its agent tells; a frame has up to ``frame`` bytes."""
     found = [
         {"what": f"its kernel {seen['kernel']} has no {part}", "remedy": f"modprobe {part}, or a kernel that has it"}
         for part in seen["lacking"]
@@ -348,3 +348,176 @@ def examined(lab: Lab, host: Host) -> dict[str, Any]:
     seen["without"] = [part for part in seen["lacking"] if part in others]
     seen["lacking"] = [part for part in seen["lacking"] if part not in others]
     return {"name": host.name, "role": host.role, "lacks": lacks(host, seen), **seen}
+
+
+class Offset(msgspec.Struct, frozen=True, order=True):
+    """What a host's monotonic clock shows beyond ours, and when it was compared. The least is the surest."""
+
+    uncertain_ns: int
+    ns: int
+    at_ns: int
+
+    @classmethod
+    def ask(cls, connection: Connection, monitor: _core.Monitor) -> Offset:
+        """Asks a host for the time: the quickest answer counts."""
+
+        def once() -> Offset:
+            before = time.monotonic_ns()
+            there = connection.ask("clock", "clock", monitor)
+            after = time.monotonic_ns()
+            return cls((after - before) // 2, there - (before + after) // 2, after)
+
+        answers = [once() for _ in range(ASKED)]
+        while min(answers).uncertain_ns > OFFSET_S * 1e9 and len(answers) < MOST_ASKED:
+            answers.append(once())
+        return min(answers)
+
+    def drifts(self, later: Offset) -> str | None:
+        """How the clock has drifted until a later comparison, if more than a clock does."""
+        span = later.at_ns - self.at_ns
+        moved = later.ns - self.ns
+        if abs(moved) <= self.uncertain_ns + later.uncertain_ns + DRIFT * span:
+            return None
+        return f"its clock has moved by {moved / 1e6:.1f} ms in {span / 1e9:.1f} s beside ours"
+
+
+def check(lab: Lab, plan: _core.Plan) -> None:
+    """Checks a testbed before the runs of a plan. Raises ExperimentError, which names the host or the link."""
+    monitor = _core.Monitor()
+    # One of each cell and queue: seeds differ in nothing that matters here.
+    specs = {(cell, queue): number for number, (cell, queue, _, _) in enumerate(plan.jobs)}
+    jobs = [_core.linux_job(plan[number], "sj") for number in specs.values()]
+    parts = [[json.loads(part) for part in _core.linux_parts(job, "sj", lab.machines)] for job in jobs]
+    rate, frame = (max(of[0][key] for of in parts) for key in ("bps", "frame"))
+    with connected(lab, monitor) as connections:
+        try:
+            for one, own in zip(connections, zip(*parts, strict=True), strict=True):
+                for lack in lacks(one.host, one.ask({"look": _needs(own)}, "seen", monitor), frame):
+                    raise lab.refused(one.host, f"{lack['what']}: {lack['remedy']}")
+            first = [Offset.ask(one, monitor) for one in connections]
+            answers(connections, "prepare", "prepared", monitor)
+            _listen(lab, connections, rate, monitor)
+            for sending, receiving in _links(connections):
+                _probe(lab, sending, receiving, (rate, frame), monitor)
+            for one, before in zip(connections, first, strict=True):
+                _compare(lab, one.host, before, Offset.ask(one, monitor))
+        except LinuxError as error:
+            raise _core.ExperimentError(f"{lab.path}: {error}") from None
+
+
+def _needs(parts: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """The disciplines and the congestion controls that a host's parts of jobs need of its kernel."""
+    added = [step["action"].get("Add") for part in parts for step in part["setup"]]
+    flows = [flow["tcp"] for part in parts for flow in part["flows"]]
+    return {
+        "disciplines": sorted({one["kind"] for one in added if one and one["part"] == "Discipline"}),
+        "controls": sorted({tcp["congestion_control"] for tcp in flows if tcp}),
+    }
+
+
+def _listen(lab: Lab, connections: list[Connection], rate: int, monitor: _core.Monitor) -> None:
+    """Checks that nothing else passes the interfaces."""
+    passed = answers(connections, {"quiet": {"ms": QUIET_MS}}, "passing", monitor)
+    for one, counts in zip(connections, passed, strict=True):
+        for wire, passing in zip(one.host.wires, counts, strict=True):
+            bps = passing * 8000 // QUIET_MS
+            if bps > FOREIGN * rate:
+                raise lab.refused(
+                    one.host, f"{wire}: other traffic passes, {_mbps(bps)}; must be below {_mbps(FOREIGN * rate)}"
+                )
+
+
+def _links(connections: list[Connection]) -> Iterator[tuple[tuple[Connection, str], tuple[Connection, str]]]:
+    """The links between hosts in both directions: who sends and who receives, with their interfaces."""
+    (router,) = (one for one in connections if one.host.role == "router")
+    for one in connections:
+        if one is router:
+            continue
+        inwards = one.host.role == "sender"
+        own, of_router = (one.host.out, router.host.in_) if inwards else (one.host.in_, router.host.out)
+        assert own is not None and of_router is not None
+        ends = ((one, own), (router, of_router))
+        yield from (ends, ends[::-1])
+
+
+def _probe(
+    lab: Lab,
+    sending: tuple[Connection, str],
+    receiving: tuple[Connection, str],
+    largest: tuple[int, int],
+    monitor: _core.Monitor,
+) -> None:
+    """Checks that a link carries more than the highest rate of the queues, so that these are the only bottleneck."""
+    rate, frame = largest
+    common = {"device": "probe", "mtu": frame - 14}
+    ends = [
+        {"namespace": f"sj-probe{k}", "address": f"10.8.0.{k + 1}", "mac": [2, 0, 0, 8, 0, k + 1], **common}
+        for k in (0, 1)
+    ]
+    at = [
+        {"end": own, "other": other, "wire": wire}
+        for own, other, wire in ((*ends, sending[1]), (*ends[::-1], receiving[1]))
+    ]
+    names = f"{sending[0].host.name} {sending[1]}", f"{receiving[0].host.name} {receiving[1]}"
+    for _ in range(ATTEMPTS):
+        receiving[0].ask({"listen": {"at": at[1], "ms": PROBE_MS + 800}}, "listening", monitor)
+        sent = sending[0].ask({"send": {"at": at[0], "bps": int(ABOVE * rate), "ms": PROBE_MS}}, "probed", monitor)
+        arrived = receiving[0].hear("probed", monitor)
+        if arrived["datagrams"] == 0:
+            raise _core.ExperimentError(
+                f"{lab.path}: nothing that {names[0]} sends arrives at {names[1]}: is that its link?"
+            )
+        # What a host sends too slowly is no bottleneck of the link.
+        enough = arrived["bytes"] >= sent["bytes"] * CARRIED / ABOVE
+        if enough and arrived["span_ns"] <= sent["span_ns"] * 1.2 + 20e6:
+            return
+    carried = arrived["bytes"] * 8e9 / max(arrived["span_ns"], sent["span_ns"])
+    raise _core.ExperimentError(
+        f"{lab.path}: {names[0]} to {names[1]} carries {_mbps(carried)}; must be {_mbps(CARRIED * rate)} or more, "
+        f"so that the file's queue of {_mbps(rate)} is the only bottleneck"
+    )
+
+
+def _compare(lab: Lab, of: Host, before: Offset, after: Offset) -> None:
+    """Checks that a clock is known well enough, and runs like ours."""
+    if after.uncertain_ns > OFFSET_S * 1e9:
+        known = f"its clock is known up to {after.uncertain_ns / 1e6:.1f} ms"
+        raise lab.refused(of, f"{known}; must be {OFFSET_S * 1e3:.0f} ms")
+    if drift := before.drifts(after):
+        raise lab.refused(of, f"{drift}; must be {DRIFT * 1e6:.0f} µs in a second at most")
+
+
+def _mbps(bps: float) -> str:
+    return f"{bps / 1e6:.3g} Mbit/s"
+
+
+def release(lab: Lab) -> str:
+    """The release of the router's kernel; errors as for ``run``."""
+    monitor = _core.Monitor()
+    with connected(lab, monitor, [one for one in lab.hosts if one.role == "router"]) as (router,):
+        return str(router.ask({"look": {"disciplines": [], "controls": []}}, "seen", monitor)["kernel"])
+
+
+def run(lab: Lab, job_json: str, prefix: str, monitor: _core.Monitor) -> bytes:
+    """Runs a job on a testbed; returns its recording. In every case the hosts are as before afterwards.
+
+    Raises ExperimentError if a host cannot be reached, LinuxError if the run failed, and Cancelled.
+    """
+    parts = _core.linux_parts(job_json, prefix, lab.machines)
+    with alone(monitor, own_lock()), connected(lab, monitor) as connections:
+        answers(connections, "prepare", "prepared", monitor)
+        for one, part in zip(connections, parts, strict=True):
+            one.tell({"run": json.loads(part)})
+        earliest = gathered(connections, "ready", monitor)
+        offsets = [Offset.ask(one, monitor) for one in connections]
+        # The host that is ready last decides; in our time.
+        zero = max(there - offset.ns for there, offset in zip(earliest, offsets, strict=True))
+        zero = max(zero, time.monotonic_ns()) + int(AHEAD_S * 1e9)
+        for one, offset in zip(connections, offsets, strict=True):
+            one.tell({"begin": zero + offset.ns})
+        recordings = gathered(connections, "recording", monitor)
+        for one, offset in zip(connections, offsets, strict=True):
+            drift = offset.drifts(Offset.ask(one, monitor))
+            if drift is not None:
+                raise LinuxError(f"{one.host.name}: {drift}: the run's times are wrong")
+        return _core.linux_joined(job_json, prefix, lab.machines, recordings)

@@ -139,10 +139,7 @@ def _emulated(kernel: Kernel, initrd: Path, seed: int, monitor: _core.Monitor) -
 
 
 def initial_files(job_json: str, kernel: Kernel, modules: list[str], name: str = "job.json") -> bytes:
-    """The initial file system: agent, job, and modules in order.
-
-    Raises LinuxError if a program is not installed, or the kernel lacks a module.
-    """
+    """The initial file system: agent, job, and modules in order. Raises LinuxError if one is missing."""
     archive = Archive()
     archive.add_device("/dev/console", 5, 1)
     archive.add_directories(["proc", "sys", "tmp", "run", "modules", "modules-late"])
@@ -159,10 +156,7 @@ def initial_files(job_json: str, kernel: Kernel, modules: list[str], name: str =
 
 
 class Archive:
-    """An initial file system: a cpio archive in the "newc" format (Documentation/driver-api/early-userspace).
-
-    Equal content yields equal bytes: there are no times, and root owns everything.
-    """
+    """A cpio archive ("newc", Documentation/driver-api/early-userspace), the same for equal content."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -56,10 +56,7 @@ def require_agent() -> Path:
 
 
 def call(command: list[str], folder: Path) -> str:
-    """Runs a command in a folder; returns its standard output.
-
-    Raises LinuxError if it failed; the message has its standard error.
-    """
+    """Runs a command in a folder; returns its standard output. Raises LinuxError with its standard error."""
     done = subprocess.run(ending_with_us(command), cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         why = " ".join(done.stderr.split()) or f"status {done.returncode}"
@@ -68,10 +65,7 @@ def call(command: list[str], folder: Path) -> str:
 
 
 def ending_with_us(command: list[str]) -> list[str]:
-    """A command that is killed when the thread that starts it ends, even if this process is killed itself.
-
-    Without a suitable setpriv(1), the command is unchanged.
-    """
+    """A command that is killed when the thread that starts it ends, if there is a suitable setpriv(1)."""
     return [*_death_signal(), *command]
 
 

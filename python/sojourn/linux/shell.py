@@ -63,10 +63,7 @@ class Shell:
     name: ClassVar[str] = "datapath"
 
     def check(self, plan: _core.Plan) -> None:
-        """Checks the requirements; the plan was checked when it was read.
-
-        Raises ExperimentError if an interface cannot be used, and LinuxError if a requirement is not met.
-        """
+        """Raises ExperimentError if an interface cannot be used, and LinuxError if a requirement is not met."""
         if self.between is None:
             require()
             if self.outside and (lacking := outside_lacks()):
@@ -80,24 +77,17 @@ class Shell:
         """Whether a program like this reaches the outside, unless it is said otherwise."""
         return self.between is None and self.outside is None and not self.servers
 
-    @property
-    def reaches_outside(self) -> bool:
-        """Whether the program will reach the outside."""
-        return bool(self.outside or self._expects_outside) and outside_lacks() is None
-
     def notes(self, plan: _core.Plan) -> list[str]:
         """That the outside is missing where it is expected; the program brings its own traffic."""
         lacking = outside_lacks() if self._expects_outside else None
         return [] if lacking is None else [f"the program reaches nothing outside: {lacking}"]
 
     def run(self, spec: _core.RunSpec, monitor: _core.Monitor) -> _core.Run:
-        """Runs the program to its end, and returns what was measured.
-
-        Raises LinuxError if the agent cannot be started, or it has failed and said why.
-        """
+        """Runs the program to its end; returns what was measured. Raises LinuxError if the agent has failed."""
         began = time.monotonic()
         job_json = _core.shell_job(spec, list(self.servers), self.between)
-        with prepared(job_json, spec, monitor, self.feed, outside=self.reaches_outside) as folder:
+        outside = bool(self.outside or self._expects_outside) and outside_lacks() is None
+        with prepared(job_json, spec, monitor, self.feed, outside=outside) as folder:
             recording = folder / "recording"
             command = [*apart(folder), "shell", str(folder / "job.json"), str(recording), *self.program]
             with _signals_held() as held, subprocess.Popen(command) as agent:

@@ -1,1 +1,1 @@
-"""A run as it goes on. ``feed``: its samples; ``server``: the page that shows them; ``panel``: a terminal's title."""
+"""A run as it goes on. ``feed``: its samples, on a terminal too; ``server``: the page that shows them."""

@@ -50,10 +50,7 @@ class Simulator:
 
 
 def backend_of(backend: str | Backend) -> Backend:
-    """Returns a backend by its name; a backend is returned unchanged.
-
-    Raises ExperimentError if this version has no such backend.
-    """
+    """Returns a backend by its name, or unchanged. Raises ExperimentError if this version has no such backend."""
     if not isinstance(backend, str):
         return backend
     if backend == "sim":

@@ -82,10 +82,7 @@ def recording(spec: _core.RunSpec) -> Recording:
 
 
 def queued_bytes(spec: _core.RunSpec) -> float:
-    """Memory of the packets that wait at the end of a run: datagrams faster than its slowest link, at most the limit.
-
-    Traffic that adapts to the link is not counted.
-    """
+    """Memory of the packets that wait at the end: datagrams faster than the slowest link, at most the limit."""
     experiment = json.loads(spec.document)["experiment"]
     return sum(_queued_packets(experiment, way, spec.duration_s) for way in ("down", "up")) * PACKET_BYTES
 
@@ -147,10 +144,7 @@ class Trial(NamedTuple):
 
 
 def trial(specs: Iterable[_core.RunSpec], each_s: float) -> Trial:
-    """Makes each run for about ``each_s`` of wall time from its first event on, in the simulator.
-
-    Raises RunError if none of them can be run; the error is that of the last.
-    """
+    """Makes each run for about ``each_s`` of wall time in the simulator. Raises RunError if none can be run."""
     measured: dict[str, tuple[float, float]] = {}
     kilobytes: list[float] = []
     failed: _core.RunError | None = None

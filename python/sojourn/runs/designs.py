@@ -22,9 +22,7 @@ _DIGITS = 4
 
 
 def with_points(file: str | Path, overrides: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The overrides, and the points of the file's design if it has one.
-
-    Equal files, overrides and versions of SALib give equal points.
+    """The overrides, and the points of the file's design if it has one, always the same with a version of SALib.
 
     Raises ExperimentError if the file, an override or the design is wrong, or SALib is not installed.
     """

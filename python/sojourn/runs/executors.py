@@ -86,10 +86,7 @@ MakeExecutor = Callable[[Backend, int], Executor]
 
 
 def executor_of(executor: str | MakeExecutor) -> MakeExecutor:
-    """Returns the executor ``threads`` or ``processes``; a function that makes one is returned unchanged.
-
-    Raises ExperimentError if this version has no such executor.
-    """
+    """The executor ``threads`` or ``processes``, or the given one. Raises ExperimentError for another name."""
     if not isinstance(executor, str):
         return executor
     known: dict[str, MakeExecutor] = {"threads": Threads, "processes": Processes}
@@ -104,11 +101,7 @@ def default_workers() -> int:
 
 
 class Threads:
-    """Threads of this process.
-
-    The simulator runs without the GIL, so threads are sufficient, except that disciplines in Python do not run in
-    parallel.
-    """
+    """Threads of this process: the simulator runs without the GIL. Disciplines in Python do not run in parallel."""
 
     def __init__(self, backend: Backend, workers: int) -> None:
         self.workers = workers
@@ -281,7 +274,10 @@ class Dask(Processes):
 
     def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
         """Returns the outcomes since the last call; workers may have come meanwhile."""
-        yield from super().ended(wait_s)
+        try:
+            yield from super().ended(wait_s)
+        except concurrent.futures.CancelledError:
+            raise ConnectionError("--dask: the scheduler has ended") from None
         if self._running:
             self.workers = sum(self._client.nthreads().values()) or 1
 
@@ -298,10 +294,7 @@ _backend: Backend
 
 @contextlib.contextmanager
 def _without_signals() -> Iterator[None]:
-    """Blocks the signals of a terminal, which reach all processes; those started here inherit that.
-
-    The process that requested the runs ends them.
-    """
+    """Blocks the signals of a terminal in processes that are started here: this process ends them."""
     if sys.platform == "win32":
         yield
         return

@@ -57,16 +57,16 @@ def override_pairs(overrides: Mapping[str, object]) -> list[tuple[str, str]]:
     return [(key, as_in_file(value)) for key, value in overrides.items()]
 
 
-def one_of(plan: _core.Plan, label: str | None) -> _core.RunSpec:
-    """The first run of the arm with this label, by default of the first arm.
-
-    Raises ExperimentError if no arm has this label.
-    """
-    labels = dict.fromkeys(of for _, _, _, of in plan.jobs)
+def arm_of(plan: _core.Plan, label: str | None) -> list[int]:
+    """The runs of the arm with this label, by default the first. Raises ExperimentError if no arm has this label."""
+    arms: dict[str, list[int]] = {}
     for index, (_, _, _, of) in enumerate(plan.jobs):
-        if label in (None, of):
-            return plan[index]
-    raise _core.ExperimentError(f'queue: got "{label}"; must be one of {", ".join(labels)}')
+        arms.setdefault(of, []).append(index)
+    if label is None:
+        return next(iter(arms.values()))
+    if label not in arms:
+        raise _core.ExperimentError(f'queue: got "{label}"; must be one of {", ".join(arms)}')
+    return arms[label]
 
 
 def compare_plan(queues: Sequence[str], **options: Any) -> _core.Plan:

@@ -37,10 +37,7 @@ class Precision:
 
     @classmethod
     def parse(cls, text: str) -> Precision:
-        """Reads ``"goodput_bps=2%"``.
-
-        Raises ExperimentError if it is not METRIC=SHARE%, or the metric does not exist.
-        """
+        """Reads ``"goodput_bps=2%"``. Raises ExperimentError if it is not METRIC=SHARE%, or there is no such metric."""
         name, _, share = text.partition("=")
         metric = _metric(name.strip())
         percent = math.nan
@@ -71,10 +68,7 @@ class Precision:
         return {name: self.metric.value(summary, name) for name in names}
 
     def reach(self, values: Mapping[str, Sequence[float]]) -> float | None:
-        """Half the width of a queue's interval as a share of the mean; None if it is narrow enough.
-
-        Of several queues, the widest interval counts.
-        """
+        """Half the width of the widest interval as a share of the mean; None if it is narrow enough."""
         missed = []
         for sample in values.values():
             interval = mean_interval(sample)
@@ -116,10 +110,7 @@ def _metric(name: str) -> Metric | None:
 
 
 class Rounds:
-    """The jobs of a plan in rounds: a cell of the sweep is repeated, with all its queues, until it is precise enough.
-
-    The jobs depend on the results and never on the speed of the runs.
-    """
+    """The jobs of a plan in rounds: a cell is repeated, with all its queues, until it is precise enough."""
 
     def __init__(self, plan: _core.Plan, precision: Precision) -> None:
         """Raises ExperimentError if the plan has too few repeats to stop before its last, or no such group."""

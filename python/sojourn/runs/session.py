@@ -14,7 +14,7 @@ from sojourn import _core
 from sojourn.frame.results import Results
 from sojourn.frame.swept import as_in_file, time_s
 from sojourn.runs.execution import as_run
-from sojourn.runs.plan import one_of, plan
+from sojourn.runs.plan import arm_of, plan
 
 if TYPE_CHECKING:
     from sojourn.figure.live import Animation
@@ -146,7 +146,8 @@ class Session:
             self.spec = experiment
         else:
             overrides = dict(set or {}) if seed is None else {**(set or {}), "experiment.seed": seed}
-            self.spec = one_of(plan(experiment, set=overrides), queue)
+            runs = plan(experiment, set=overrides)
+            self.spec = runs[arm_of(runs, queue)[0]]
         self._session = _core.Session(self.spec)
         self._done: list[tuple[str, tuple[Any, ...]]] = []
         self._results: Results | None = None

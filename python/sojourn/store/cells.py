@@ -178,9 +178,7 @@ _RESAMPLES = 1000
 
 
 def indices(grid: CellTable, plans: list[StoredPlan], metric: str) -> list[Indices]:
-    """The first-order and total indices of each queue (Saltelli et al. 2010), of the medians of cells.
-
-    ``plans`` are the sweeps that made the runs of the cells.
+    """First-order and total indices of each queue (Saltelli et al. 2010), of the medians of cells made by ``plans``.
 
     Raises ExperimentError if the runs are not those of one Sobol design, some are missing, or there is no such metric.
     """

@@ -36,7 +36,15 @@ class Claims:
             yield False
             return
         ended = threading.Event()
-        beat = threading.Thread(target=_beat, args=(path, ended), daemon=True)
+
+        def touch() -> None:
+            until = time.monotonic()
+            while not ended.wait(max(0.0, until - time.monotonic())):
+                with contextlib.suppress(OSError):
+                    os.utime(path)
+                until = time.monotonic() + BEAT_S
+
+        beat = threading.Thread(target=touch, daemon=True)
         beat.start()
         try:
             yield True
@@ -83,11 +91,3 @@ class Claims:
             return probe.stat().st_mtime
         finally:
             probe.unlink()
-
-
-def _beat(path: Path, ended: threading.Event) -> None:
-    until = time.monotonic()
-    while not ended.wait(max(0.0, until - time.monotonic())):
-        with contextlib.suppress(OSError):
-            os.utime(path)
-        until = time.monotonic() + BEAT_S

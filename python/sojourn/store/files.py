@@ -75,10 +75,7 @@ class Part:
             raise
 
     def read(self, columns: list[str] | None = None) -> pa.Table:
-        """Its rows; not by Arrow's datasets, which take long to load.
-
-        Raises Gone if there is no such file, and OSError or ValueError if it is damaged.
-        """
+        """Its rows. Raises Gone if there is no such file, and OSError or ValueError if it is damaged."""
         with pq.ParquetFile(self.content()) as file:
             return file.read(columns)
 
@@ -86,24 +83,15 @@ class Part:
         """Its content, in memory: Arrow's threads may still read it when an error has been raised.
 
         The memory is Arrow's own: a thread of Arrow that frees a Python object while Python ends aborts the process.
-
-        Raises Gone if there is no such file, and OSError if it cannot be read.
         """
         with self.open() as file:
             memory = pa.allocate_buffer(os.fstat(file.fileno()).st_size)
             file.readinto(memory)
         return pa.BufferReader(memory)
 
-    def has(self, other: Part) -> bool:
-        """Whether it has all runs of another file."""
-        return self.first <= other.first and other.last <= self.last
-
 
 def again(read: Callable[[], T]) -> T:
-    """Calls ``read``, which lists files and reads them, until no listed file is gone when it is read.
-
-    Raises RunError if one is gone every time.
-    """
+    """Calls ``read``, which lists and reads files, until no listed one is gone; raises RunError if one always is."""
     for wait_s in WAITS_S:
         time.sleep(wait_s)
         try:
@@ -115,15 +103,11 @@ def again(read: Callable[[], T]) -> T:
 
 def parts(folder: Path) -> list[Part]:
     """The files of a folder in the order of their runs. Where files overlap, only the larger one is listed."""
-    return _listing(folder)[0]
+    return listing(folder)[0]
 
 
-def replaced(folder: Path) -> list[Part]:
-    """The files of a folder whose runs are in larger files, left behind by a process that was killed."""
-    return _listing(folder)[1]
-
-
-def _listing(folder: Path) -> tuple[list[Part], list[Part]]:
+def listing(folder: Path) -> tuple[list[Part], list[Part]]:
+    """``parts``, and the files whose runs are in larger ones, left behind by a process that was killed."""
     before = _changed(folder)
     found = _parts_in(folder)
     if _changed(folder) != before:
@@ -180,9 +164,7 @@ def _settle(folder: Path) -> None:
 def pinned(listed: Iterable[Part]) -> Iterator[list[str]]:
     """Paths under which these files can be read within the context, even if another process removes them.
 
-    Of more files than the process may open the paths are their own.
-
-    Raises Gone if one of them was removed before.
+    Of more files than the process may open the paths are their own. Raises Gone if one of them was removed before.
     """
     some = list(listed)
     with contextlib.ExitStack() as stack:
@@ -191,13 +173,6 @@ def pinned(listed: Iterable[Part]) -> Iterator[list[str]]:
             return
         opened = [stack.enter_context(part.open()) for part in some]
         yield [f"/dev/fd/{file.fileno()}" for file in opened]
-
-
-def refuse_gone(listed: Iterable[Part]) -> None:
-    """Checks that these files are still there. Raises Gone if one is not."""
-    for part in listed:
-        if not part.path.exists():
-            raise Gone(str(part.path))
 
 
 def _most_pins() -> int:

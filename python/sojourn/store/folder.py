@@ -102,8 +102,6 @@ def _listed(folder: Path) -> Callable[[str], bool]:
     """Tells whether a file belongs to the results: by the folder's list, or by its name if that lacks the results.
 
     The list lacks them in a copy without hidden files to which a report was added.
-
-    Raises ExperimentError if the files are of two experiments: the process that replaced them was killed.
     """
     manifest = Manifest.read(folder)
     if manifest.is_mixed(BY):
@@ -116,8 +114,13 @@ def _listed(folder: Path) -> Callable[[str], bool]:
 
 def _read_summary(path: Path) -> schema.Summary:
     summary = typed.read_json(path)
-    if isinstance(summary, dict) and summary.get("format", schema.FORMAT) != schema.FORMAT:
-        raise ExperimentError(_other_format(path, summary["format"]))
+    found = summary.get("format", schema.FORMAT) if isinstance(summary, dict) else schema.FORMAT
+    if isinstance(found, int) and found > schema.FORMAT:
+        raise ExperimentError(
+            f"{path}: has format {found}, newer than this version of sojourn reads, which is {schema.FORMAT}"
+        )
+    if found != schema.FORMAT:
+        raise ExperimentError(f"{path}: the results are damaged: format is {found!r}, must be {schema.FORMAT}")
     try:
         typed.convert(summary, schema.Summary)
     except ValueError as error:
@@ -125,14 +128,8 @@ def _read_summary(path: Path) -> schema.Summary:
     return cast("schema.Summary", summary)
 
 
-def _other_format(path: Path, found: object) -> str:
-    if isinstance(found, int) and found > schema.FORMAT:
-        return f"{path}: has format {found}, newer than this version of sojourn reads, which is {schema.FORMAT}"
-    return f"{path}: the results are damaged: format is {found!r}, must be {schema.FORMAT}"
-
-
 def _load_files(folder: Path, run: int, is_ours: Callable[[str], bool]) -> dict[str, bytes]:
-    """A run's capture and qlogs; ``tablefiles.name_of`` made their names."""
+    """A run's capture and qlogs."""
     found = {}
     for pattern in FILES.values():
         for path in sorted(folder.glob(pattern.replace("*", f"{run}_*"))):

@@ -211,10 +211,7 @@ class LeftBehind:
         return max((found[1] for found in self._found.values() if found and found[0].is_of(key)), default=0)
 
     def take(self, header: Header) -> Journal | None:
-        """Returns the journal of an experiment with the most runs.
-
-        Raises OutputError if there are only journals of other experiments.
-        """
+        """Returns the journal of an experiment with the most runs. Raises OutputError if only others have one."""
         own = {one: found[1] for one, found in self._found.items() if found and found[0].is_of(header.key)}
         if not own:
             for found in self._found.values():
@@ -247,10 +244,7 @@ def _checked(line: bytes) -> dict[str, Any]:
 
 
 def _read(folder: Path) -> tuple[Header, int] | None:
-    """The header of the journal in a folder, and the number of its runs.
-
-    None if there is none: anything but a regular file, such as a pipe, is treated as missing.
-    """
+    """The header of the journal in a folder, and the number of its runs; None if there is no such regular file."""
     path = folder / LINES
     with contextlib.suppress(OSError, ValueError, TypeError):
         if path.is_file():

@@ -45,10 +45,7 @@ class Estimate(TypedDict):
 
 
 def batch_of(sweep: _core.Sweep) -> tuple[int, int]:
-    """The most and the least runs per batch: those of ``BATCH_S``, and of a ``SHRINKS``-th of it.
-
-    They are powers of two, so that files of finished sweeps start at a batch boundary.
-    """
+    """The most and the least runs per batch, powers of two: those of ``BATCH_S``, and of a ``SHRINKS``-th of it."""
     most = _batch(PART_RUNS, _mean_s(_looks(sweep)))
     return most, max(1, most // SHRINKS)
 
@@ -114,14 +111,11 @@ def _mean_s(looks: Sequence[_core.RunSpec]) -> float:
 def _shared(sweep: _core.Sweep, store: Store) -> int:
     """The number of runs that other sweeps have, by hash; extrapolated from a sample of about a thousand."""
     known = known_runs(store.plans())
-    step = max(1, len(sweep) // 1000)
-    indices = range(0, len(sweep), step)
+    indices = range(0, len(sweep), max(1, len(sweep) // 1000))
     found = 0
     for at in indices:
-        try:
+        with contextlib.suppress(_core.ExperimentError):
             found += sweep[at].hash in known
-        except _core.ExperimentError:
-            continue
     return round(found * len(sweep) / len(indices))
 
 
@@ -151,7 +145,7 @@ def _listed(plan: StoredPlan) -> Iterator[Part]:
 def _is_sound(plan: StoredPlan) -> bool:
     """Whether there is nothing to mend."""
     return (
-        not files.replaced(plan.results)
+        not files.listing(plan.results)[1]
         and all(part.is_whole for part in _listed(plan))
         and not any(_failed(plan, part) for part in plan.parts())
     )
@@ -167,7 +161,7 @@ def _mend(plan: StoredPlan) -> list[Path]:
             part.path.rename(part.path.with_name(f"{part.path.name}.damaged"))
             if part.path.parent != plan.results:
                 lost.update(plan.batches_of(part.first, part.last))
-    files.remove(files.replaced(plan.results))
+    files.remove(files.listing(plan.results)[1])
     split: list[Part] = []
     for part in plan.parts():
         own = lost.intersection(plan.batches_of(part.first, part.last))

@@ -84,10 +84,7 @@ class RunList:
         return digest.hexdigest()
 
     def check(self) -> None:
-        """Reads one run of each version and set of disciplines, to check that this process can execute them.
-
-        Raises ExperimentError if a run has another results version, or a user-defined discipline differs here.
-        """
+        """Raises ExperimentError if one run of each version and set of disciplines cannot be executed here."""
         kinds: dict[str, str] = {}
         for document in self.documents:
             head = msgspec.json.decode(document, type=_Head)
@@ -215,11 +212,7 @@ class StoredPlan:
 
     @cached_property
     def sweep(self) -> Runs:
-        """Its runs.
-
-        Raises ExperimentError if with this version, or with the disciplines registered here, the plan means different
-        runs; or its Python files must not be run.
-        """
+        """Its runs. Raises ExperimentError if they are others here, or its Python files must not be run."""
         if self.planned is not None:
             return self.planned
         for file, _ in self.checked_files():
@@ -241,10 +234,9 @@ class StoredPlan:
         return _core.Sweep.read_file(str(self.folder / EXPERIMENT), overrides)
 
     def checked_files(self) -> list[tuple[Path, str]]:
-        """Its Python files with their SHA-256 in hexadecimal, after a check that they are unchanged.
+        """Its Python files with their SHA-256 in hexadecimal.
 
-        Raises ExperimentError if one differs from the plan, or another user may write to it and the plan is not
-        trusted.
+        Raises ExperimentError if one differs from the plan, or others may write to it and the plan is not trusted.
         """
         own = [(self.folder / name, planned) for name, planned in zip(self.meta.own, self.meta.own_sha256, strict=True)]
         for file, planned in own:
@@ -344,16 +336,14 @@ class Store:
     def make(
         cls, directory: str | Path, *, say: Callable[[str], None] = lambda _: None, trusted: bool = False
     ) -> Store:
-        """The store in a folder; initialises an empty or missing folder.
-
-        Raises ExperimentError if the folder holds something else.
-        """
+        """The store in a folder, new if that is empty or missing. Raises ExperimentError if it holds other files."""
         path = Path(directory)
         if not (path / "store.json").exists():
             # Another process may be making it a store now.
-            if path.exists() and not _is_free(path) and not (path / "store.json").exists():
+            is_free = path.is_dir() and all(one.name.lstrip(".").startswith("store.json") for one in path.iterdir())
+            if path.exists() and not is_free and not (path / "store.json").exists():
                 raise _core.ExperimentError(f'store: got "{directory}"; must be a store, or an empty or new folder')
-            _check_writable(path)
+            check_writable(path)
             whole.write(path / "store.json", json.dumps({"format": FORMAT}).encode())
         return cls(path, say=say, trusted=trusted)
 
@@ -362,10 +352,6 @@ class Store:
         if line not in self._said:
             self._said.add(line)
             self.say(line)
-
-    def check_writable(self) -> None:
-        """Checks that runs can be kept. Raises ExperimentError if the folder cannot be written to."""
-        _check_writable(self.path)
 
     def plans(self) -> list[StoredPlan]:
         """All sweeps, in the order of their ids. A damaged one is left out, with a note."""
@@ -381,24 +367,13 @@ class Store:
                 plans.append(plan)
         return plans
 
-    def get(self, id_: str) -> StoredPlan:
-        """A sweep by its id. Raises ExperimentError if the store has no such sweep."""
-        plan = self._at(id_)
-        if plan is None:
-            raise _core.ExperimentError(f"{self.path}: has no sweep {id_}")
-        return plan
-
     def find(self, sweep: Runs) -> StoredPlan | None:
         """The plan of these runs, if the store has it. Raises ExperimentError if it is damaged."""
-        plan = self._at(sweep.hash[:16])
-        return None if plan is None else replace(plan, planned=sweep)
-
-    def _at(self, id_: str) -> StoredPlan | None:
-        path = self.path / "plans" / id_ / PLAN
+        path = self.path / "plans" / sweep.hash[:16] / PLAN
         if not path.exists():
             return None
         try:
-            return StoredPlan(self.path, read_meta(path), self.trusted)
+            return StoredPlan(self.path, read_meta(path), self.trusted, sweep)
         except _core.ExperimentError as error:
             raise _core.ExperimentError(f"{error}: {MEND}") from None
 
@@ -410,22 +385,18 @@ class Store:
         batch_runs: int,
         least_runs: int | None = None,
     ) -> StoredPlan:
-        """Adds a sweep and all files that it needs; a batch has ``least_runs`` to ``batch_runs`` runs.
-
-        Raises ExperimentError if it needs files that cannot be stored with it.
-        """
+        """Adds a sweep with the files that it needs; a batch has ``least_runs`` to ``batch_runs`` runs."""
         plan = self._begin(sweep, batch_runs, overrides, least_runs)
         experiment = bounded.read_bytes(file, LARGEST_TEXT)
         may_trace = b"trace" in experiment or any("trace" in value for _, value in overrides)
         for name, text in (_traces(sweep) if may_trace else {}).items():
+            needed = ""
             if Path(name).is_absolute() or ".." in Path(name).parts:
-                raise _core.ExperimentError(
-                    f'{file}: trace: got "{name}"; must be in the file\'s folder or below, to be stored with the sweep'
-                )
-            if name in (EXPERIMENT, PLAN) or name.startswith("own-"):
-                raise _core.ExperimentError(
-                    f'{file}: trace: got "{name}"; must have another name, to be stored with the sweep'
-                )
+                needed = "be in the file's folder or below"
+            elif name in (EXPERIMENT, PLAN) or name.startswith("own-"):
+                needed = "have another name"
+            if needed:
+                raise _core.ExperimentError(f'{file}: trace: got "{name}"; must {needed}, to be stored with the sweep')
             whole.write(plan.folder / name, text.encode())
         whole.write(plan.folder / EXPERIMENT, experiment)
         if plan.read_sweep().hash != sweep.hash:
@@ -433,13 +404,9 @@ class Store:
         return _complete(plan)
 
     def add_list(self, run_list: RunList, batch_runs: int) -> StoredPlan:
-        """Adds listed runs and all files that they need.
-
-        Raises ExperimentError if a run uses a user-defined discipline that was not registered from a file.
-        """
-        of_no_file = [name for name, _ in user_aqm.registered().classes]
+        """Adds listed runs. Raises ExperimentError if one uses a discipline that was not registered from a file."""
         used = {name for document in run_list.documents for name in json.loads(document).get("own", {})}
-        for name in of_no_file:
+        for name, _ in user_aqm.registered().classes:
             if name in used:
                 raise _core.ExperimentError(f'store: "{name}" has no file; must be registered by --load')
         plan = self._begin(run_list, batch_runs, [])
@@ -450,46 +417,30 @@ class Store:
         self, runs: Runs, batch_runs: int, overrides: Sequence[tuple[str, str]], least_runs: int | None = None
     ) -> StoredPlan:
         """Starts a plan of these runs and copies the files of user-defined disciplines into its folder."""
-        self.check_writable()
+        check_writable(self.path)
         sources = user_aqm.registered().files
         names = [f"own-{number}-{Path(source).name}" for number, source in enumerate(sources)]
         texts = [bounded.read_bytes(Path(source), LARGEST_TEXT) for source in sources]
         sums = tuple(hashlib.sha256(text).hexdigest() for text in texts)
+        listed, backend = (True, runs.backend) if isinstance(runs, RunList) else (False, "sim")
         meta = Meta(
-            FORMAT,
-            _core.version,
-            runs.name,
-            runs.hash,
-            len(runs),
-            batch_runs,
-            [(key, value) for key, value in overrides],
-            names,
-            isinstance(runs, RunList),
-            sums,
-            least_runs,
-            runs.backend if isinstance(runs, RunList) else "sim",
-        )
+            FORMAT, _core.version, runs.name, runs.hash, len(runs), batch_runs, list(overrides), names, listed, sums,
+            least_runs, backend,
+        )  # fmt: skip
         plan = StoredPlan(self.path, meta, self.trusted, runs)
         for name, text in zip(names, texts, strict=True):
             whole.write(plan.folder / name, text)
         return plan
 
 
-def _check_writable(path: Path) -> None:
+def check_writable(path: Path) -> None:
+    """Raises ExperimentError if runs cannot be kept in a folder."""
     if reason := unwritable(path):
         raise _core.ExperimentError(f'store: got "{path}"; must be a writable folder ({reason})')
 
 
-def _is_free(path: Path) -> bool:
-    """Whether a folder may become a store: it is empty, or others are making it one now, or were killed as they did."""
-    return path.is_dir() and all(entry.name.lstrip(".").startswith("store.json") for entry in path.iterdir())
-
-
 def _complete(plan: StoredPlan) -> StoredPlan:
-    """Writes plan.json. It must be the last file: without it, a plan does not count as existing.
-
-    If another process was faster, its plan counts, which may have other batches.
-    """
+    """Writes plan.json, the last file, without which a plan does not exist. The fastest process's counts."""
     text = msgspec.json.format(msgspec.json.encode(plan.meta), indent=1) + b"\n"
     if whole.write_new(plan.folder / PLAN, text):
         return plan

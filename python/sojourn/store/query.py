@@ -76,10 +76,9 @@ def _answer(store: Store, sql: str, stack: contextlib.ExitStack) -> Answer:
 
 
 def whole_parts(store: Store, what: str) -> list[tuple[StoredPlan, list[Part]]]:
-    """The files of each sweep. A sweep with a damaged file is left out, with a note. ``what``: the command.
+    """The files of each sweep, without the sweeps that have a damaged one, with a note. ``what``: the command.
 
-    Raises ExperimentError if the store has no runs yet, or only damaged ones, and Gone if a listed file was replaced
-    meanwhile.
+    Raises ExperimentError if there is none, and Gone if a listed file was replaced meanwhile.
     """
     found: list[tuple[StoredPlan, list[Part]]] = []
     damaged: list[Part] = []
@@ -115,7 +114,10 @@ def _refuse_writing(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 
 
 def _chunk(connection: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
-    return [tuple(map(_finite, row)) for row in connection.fetchmany(CHUNK)]
+    return [
+        tuple(None if isinstance(value, float) and not math.isfinite(value) else value for value in row)
+        for row in connection.fetchmany(CHUNK)
+    ]
 
 
 def _chunks(
@@ -129,14 +131,13 @@ def _chunks(
 
 @contextmanager
 def refusals(store: Store, what: str, listed: Sequence[Part] = ()) -> Iterator[None]:
-    """Converts the errors of DuckDB: names the damaged file, or else repeats DuckDB's message. ``what``: the command.
-
-    If one of the listed files is gone, that is the error.
-    """
+    """Converts DuckDB's errors: names what is gone, or damaged, or repeats its message. ``what``: the command."""
     try:
         yield
     except duckdb.Error as error:
-        files.refuse_gone(listed)
+        for part in listed:
+            if not part.path.exists():
+                raise files.Gone(str(part.path)) from None
         damaged: list[str] = []
         with contextlib.suppress(files.Gone):
             damaged = [part.damage for plan in store.plans() for part in plan.parts() if not part.is_whole]
@@ -153,7 +154,3 @@ def refusals(store: Store, what: str, listed: Sequence[Part] = ()) -> Iterator[N
 def literal(path: str) -> str:
     """A path as a string of SQL that DuckDB takes for one file, whatever is in it."""
     return "'" + re.sub(r"([*?\[])", r"[\1]", path).replace("'", "''") + "'"
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

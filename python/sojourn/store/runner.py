@@ -16,7 +16,7 @@ from sojourn.runs.precision import Rounds
 from sojourn.store import Store
 from sojourn.store.journal import backend_key
 from sojourn.store.planning import batch_of_list, mend
-from sojourn.store.plans import RunList, StoredPlan
+from sojourn.store.plans import RunList, StoredPlan, check_writable
 from sojourn.store.stored import runs_of
 from sojourn.store.work import Batches, compact, known_runs
 
@@ -134,8 +134,7 @@ class Runner:
     ) -> tuple[dict[int, Run], BaseException | None]:
         """Makes the runs of a list that a store lacks, and reads all of them. Other workers of the store may help.
 
-        Returns the finished runs by index in the list, and the reason if runs are missing. Raises ExperimentError if a
-        run cannot be stored.
+        Returns the runs by index, and why some are missing. Raises ExperimentError if a run cannot be stored.
         """
         if not specs:
             return {}, None
@@ -162,7 +161,7 @@ class Runner:
         """
         if not plan.missing():
             return None
-        store.check_writable()
+        check_writable(store.path)
         known = known_runs(other for other in store.plans() if other.id != plan.id)
         stopped_by: BaseException | None = None
         with interrupts.held() as presses, Batches(plan, known, presses, wait=wait) as batches:

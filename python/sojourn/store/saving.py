@@ -84,7 +84,13 @@ def run_into(
         header = Header(_core.version, plan.name, plan_key(plan, backend), len(plan.jobs))
         if resume and (there := _complete(directory, header)) is not None:
             say(f"all {len(there.runs)} runs are already in {directory}")
-            _draw_missing(there, directory, figures)
+            names = [f"{one.name}.{kind}" for one in there.plot.drawings() for kind in figures]
+            if not all((directory / name).exists() for name in names):
+                try:
+                    with Staging(directory.absolute(), by=BY) as staging:
+                        there.plot.save_all(staging, figures)
+                except (OSError, OutputError, KeyboardInterrupt) as error:
+                    raise Unsaved(error, 0) from None
             return Saved(there)
         others = LeftBehind(directory, for_runs=True)
         try:
@@ -112,23 +118,8 @@ def run_into(
         return saved
 
 
-def _draw_missing(results: Results, directory: Path, formats: Sequence[str]) -> None:
-    """Draws the figures of complete results, if the directory lacks one of them."""
-    names = [f"{one.name}.{kind}" for one in results.plot.drawings() for kind in formats]
-    if all((directory / name).exists() for name in names):
-        return
-    try:
-        with Staging(directory.absolute(), by=BY) as staging:
-            results.plot.save_all(staging, formats)
-    except (OSError, OutputError, KeyboardInterrupt) as error:
-        raise Unsaved(error, 0) from None
-
-
 def _complete(directory: Path, header: Header) -> Results | None:
-    """The complete results of the same experiment, if the directory has them.
-
-    Raises OutputError if it has results of another experiment.
-    """
+    """The complete results, if the directory has them. Raises OutputError if they are of another experiment."""
     manifest = Manifest.read(directory)
     if manifest.key is None or not manifest.owns("summary.json"):
         return None
@@ -179,14 +170,11 @@ def _stage(saved: Saved, staging: Staging, tables: TableFiles, figures: Sequence
             saved.stopped_by = interrupt
         except Exception as error:
             # The results are saved even if a figure fails.
-            tables.dropped["figures"] = error if isinstance(error, OSError) else OSError(0, _line(error))
+            line = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            tables.dropped["figures"] = error if isinstance(error, OSError) else OSError(0, line)
     saved.left_out = tables.dropped
     if saved.left_out:
         staging.key = None  # with --resume, the results are made again
-
-
-def _line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def left_out_text(left_out: dict[str, OSError]) -> str:

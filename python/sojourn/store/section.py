@@ -29,8 +29,6 @@ from sojourn.page.tables import (
 from sojourn.store.folder import load
 
 NEEDS = "summary.json"
-
-
 WIDE_IN = 5.3
 """Wider figures have a drawing of their own for narrow screens."""
 MOST_ROWS = 100
@@ -166,11 +164,10 @@ def _leaves(value: Any, path: str = "") -> dict[str, Any]:
         inner = {str(one.get("name", index)): one for index, one in enumerate(value)}.items()
     else:
         return {path: value}
-    skipped = ("set",) if not path else ()
     return {
         key: leaf
         for name, one in inner
-        if name not in skipped
+        if path or name != "set"
         for key, leaf in _leaves(one, f"{path}.{name}".strip(".")).items()
     }
 
@@ -212,11 +209,10 @@ def _size(pictures: Sequence[Picture]) -> int:
 
 
 def _pictures(drawings: Iterable[Drawing], suffix: str = "") -> list[Picture]:
-    return [_picture(one, f"{one.name}{suffix}") for one in drawings]
-
-
-def _picture(drawing: Drawing, name: str) -> Picture:
-    drawn = drawing.draw()
-    # On a phone the letters of a wide figure would be too small.
-    narrow = partial(content, drawing.draw(width="column")) if drawn.get_figwidth() > WIDE_IN else None
-    return picture(name, drawing.caption, partial(content, drawn), narrow)
+    pictures = []
+    for one in drawings:
+        drawn = one.draw()
+        # On a phone the letters of a wide figure would be too small.
+        narrow = partial(content, one.draw(width="column")) if drawn.get_figwidth() > WIDE_IN else None
+        pictures.append(picture(f"{one.name}{suffix}", one.caption, partial(content, drawn), narrow))
+    return pictures

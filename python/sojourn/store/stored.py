@@ -63,14 +63,19 @@ def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
         }
         if one.run is None:
             swept: dict[str, object] = json.loads(one.spec.set_json)
-            rows.append(identity | {key: _plain(value) for key, value in swept.items()})
+            # As they would be of a finished run.
+            plain = {key: value if isinstance(value, int | float) else str(value) for key, value in swept.items()}
+            rows.append(identity | {key: _figure(value) for key, value in plain.items()})
             continue
         # Omit the wall time, so that the same run gives the same row.
         summary = {key: value for key, value in one.run.summary.items() if key != "wall_s"}
         identity["summary"] = msgspec.json.encode(summary).decode()
-        rows += [identity | _figures(row) for row in results.rows_of(one.run)]
+        for row in results.rows_of(one.run):
+            figures = {name: value for name, value in row.items() if name not in ("queue", "label", "seed")}
+            rows.append(identity | {name: _figure(value) for name, value in figures.items()})
+    types = dict.fromkeys(IDENTITY, pa.string()) | {"index": pa.uint64(), "seed": pa.uint64()}
     names = dict.fromkeys([*IDENTITY, *(name for row in rows for name in row)])
-    return pa.table({name: values_as_arrow([row.get(name) for row in rows], _type_of(name)) for name in names})
+    return pa.table({name: values_as_arrow([row.get(name) for row in rows], types.get(name)) for name in names})
 
 
 def setup_of(spec: _core.RunSpec, backend: str = "sim") -> str:
@@ -84,26 +89,11 @@ def setup_of(spec: _core.RunSpec, backend: str = "sim") -> str:
     return hashlib.sha256((text if backend == "sim" else f"{backend}\n{text}").encode()).hexdigest()
 
 
-def _figures(row: dict[str, object]) -> dict[str, object]:
-    return {name: _figure(value) for name, value in row.items() if name not in ("queue", "label", "seed")}
-
-
 def _figure(value: object) -> object:
     # All figures are floats, since a whole number of one run may be a fraction in another. SQL ignores null.
     if isinstance(value, float):
         return None if math.isnan(value) else value
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _plain(value: object) -> object:
-    """A swept value of a failed run, as ``_figure`` gives it for a finished one."""
-    return _figure(value) if isinstance(value, int | float) else str(value)
-
-
-def _type_of(name: str) -> pa.DataType | None:
-    if name in ("index", "seed"):
-        return pa.uint64()
-    return pa.string() if name in IDENTITY else None
 
 
 def runs_of(plan: StoredPlan) -> tuple[dict[int, Run], dict[int, str]]:
@@ -129,8 +119,7 @@ def _runs_of(plan: StoredPlan) -> tuple[dict[int, Run], dict[int, str]]:
 def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, hash_: str) -> Run | None:
     """Reads a run of another plan under the names of ``spec``. None if it cannot be read.
 
-    ``part`` is the file of ``plan`` that had the run's row, which a larger one may have replaced; ``hash_`` the run's
-    ``StoredPlan.run_hash``.
+    ``part`` had the run's row, which a larger file may have now; ``hash_`` is the run's ``StoredPlan.run_hash``.
     """
     try:
         index, text = files.again(partial(_row_of, plan, part, hash_))
@@ -139,26 +128,22 @@ def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, hash_: str) -> 
         return None
     summary |= {"label": spec.label, "set": json.loads(spec.set_json)}
     run = _Tables(plan).run(summary, index, hash_)
-    return run if _is_whole(run) else None
+    try:
+        tables = {name: run.read_table(name) for name in RECORDED}
+    except (OSError, ValueError):
+        return None
+    # A complete run always has a histogram.
+    return None if tables["histogram"] is None else run
 
 
 def _row_of(plan: StoredPlan, part: Part, hash_: str) -> tuple[int, str]:
     try:
         return _summaries.read(part)[hash_]
     except files.Gone:
-        found = next((other for other in plan.parts() if other.has(part)), None)
+        found = next((other for other in plan.parts() if other.first <= part.first and part.last <= other.last), None)
         if found is None:
             raise LookupError(f"{part.path}: is gone; its runs are repeated") from None
         return _summaries.read(found)[hash_]
-
-
-def _is_whole(run: Run) -> bool:
-    """Whether all its tables can be read. A complete run always has a histogram."""
-    try:
-        tables = {name: run.read_table(name) for name in RECORDED}
-    except (OSError, ValueError):
-        return False
-    return tables["histogram"] is not None
 
 
 def recorded(of_runs: Mapping[str, pa.Table]) -> pa.Table:

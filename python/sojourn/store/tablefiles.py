@@ -38,10 +38,8 @@ class TableFiles:
     """Writes the recorded tables of runs while later runs continue, so that memory holds one run's packets at a time.
 
     A streamed table has a row group per run; captures and qlogs are separate files. The queue series, which are small
-    and have columns that depend on the discipline, are concatenated at the end. Leaving the ``with`` block completes
-    the files.
-
-    If the disk is full, a file is removed to free its space; the others continue.
+    and have columns that depend on the discipline, are concatenated at the end, with the ``with`` block. If the disk is
+    full, a file is removed to free its space; the others continue.
     """
 
     def __init__(self, staging: Staging) -> None:

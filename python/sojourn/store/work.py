@@ -192,10 +192,7 @@ class Batches:
         return None
 
     def end(self, index: int, outcome: Outcome) -> None:
-        """Adds a run to its batch, and writes the batch if it was the last.
-
-        Raises OSError if the rows cannot be written.
-        """
+        """Adds a run to its batch, and writes the batch if it was the last. Raises OSError if that fails."""
         spec = self._running.pop(index)
         if not isinstance(outcome, BaseException):
             self._add(RunOutcome(index, spec, as_run(outcome)))
