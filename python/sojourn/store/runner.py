@@ -124,9 +124,9 @@ class Runner:
                 known=known,
             )  # fmt: skip
         runs, stopped_by = self.stored(self.store, name, [specs[index] for index in missing])
-        found = {**known, **{missing[number]: finish(missing[number], runs[number]) for number in sorted(runs)}}
-        for index in sorted(found):
-            take(index, found[index])
+        made = {missing[number]: run for number, run in runs.items()}
+        for index in sorted({**known, **made}):
+            take(index, known[index] if index in known else finish(index, made[index]))
         return stopped_by
 
     def stored(
