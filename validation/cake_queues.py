@@ -286,7 +286,7 @@ whose decisions [are those of a recorded kernel](../disciplines/cake.md#known-de
   fair share on the median of the seeds, and 0.5 in the worst; the largest has 1.33, and 2.
 - With 32 flows over eight queues the least has 0.61 of the fair share on the median of the seeds, and 0.37 in the
   worst; the largest has 2.00, and 3.96 where it is alone in its queue. With 128 flows the queues have more equal
-  numbers: 0.69 and 0.61, 1.46 and 2.03.
+  numbers: 0.69 and 0.61, 1.46 and 2.04.
 - The sparse flow waits for about a millisecond: its packets pass the bulk flows of their queue, but wait for the
   queue's shaper, which is slower by the number of active queues.
 
