@@ -7,6 +7,7 @@ import pytest
 import sojourn as sj
 from sojourn._core import ExperimentError
 
+# With ECN nothing is lost, so that no window of time receives what waited behind a hole, more than the link carries.
 LINE = """
 experiment = { duration = "2 s" }
 link = { rate = "10 Mbit/s", buffer = "100 packets" }

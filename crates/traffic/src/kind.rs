@@ -57,8 +57,8 @@ impl Kind {
         }
     }
 
-    /// True if an [exchange](EXCHANGE_BYTES) comes before the data, as with most bulk transfers. With an initial
-    /// window of one segment there is none: it would fill this window and so double it.
+    /// True if an [exchange](EXCHANGE_BYTES) comes before the data: with bulk data, unless the initial window is one segment,
+    /// which the exchange would fill and so double.
     pub const fn exchanges_first(&self) -> bool {
         matches!(self, Self::Bulk(tcp) if tcp.initial_window > 1)
     }

@@ -40,7 +40,9 @@ def command(on: On = None, json: Json = False) -> None:
     if on is not None:
         _examine(on, json=json)
         return
-    versions = {name: one.version for name in _PACKAGES for one in metadata.distributions(name=name)}
+    # The first is the one that is imported.
+    found = ((name, next(iter(metadata.distributions(name=name)), None)) for name in _PACKAGES)
+    versions = {name: one.version for name, one in found if one is not None}
     report: dict[str, Any] = {
         "sojourn": _core.version,
         "python": platform.python_version(),

@@ -72,7 +72,7 @@ def estimate_study(
     figures: int,
     formats: Sequence[str] = FORMATS,
 ) -> Estimate:
-    """The estimate of a study's experiments and variants, which are kept until claims are judged and never written."""
+    """The estimate of a study: its runs and those of one variant at a time are kept until claims are judged."""
     efforts = [[_effort(plan, backend, 1, 0) for plan in own] for own in (plans, *variants)]
     kept_mb = [sum(one.kept_mb for one in own) for own in efforts]
     together = [one._replace(megabytes=0.0, disk_mb=0.0) for own in efforts for one in own]

@@ -84,7 +84,12 @@ def listing(
     head: bool = True,
 ) -> Table:
     """A plain list for a terminal; the columns ``right`` are to the right."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE if head else None, show_header=head)
+    table = Table(
+        title=None if title is None else Text(title),
+        title_justify="left",
+        box=box.SIMPLE if head else None,
+        show_header=head,
+    )
     for index, heading in enumerate(headings):
         table.add_column(unmarked(heading), justify="right" if index in right else "left")
     for row in rows:

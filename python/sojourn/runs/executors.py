@@ -283,7 +283,8 @@ class Dask(Processes):
 
     def close(self, presses: Presses) -> None:
         """Cancels the runs that no worker has begun."""
-        self._running = {}
+        done = [future for future in self._running if future.done() and not future.cancelled()]
+        self._running = {future: self._running[future] for future in done}
         self._pool.shutdown(wait=False)
         self._client.close()
 
@@ -320,11 +321,15 @@ def _run(spec: _core.RunSpec) -> FinishedRun:
     return FinishedRun(core.summary_json, tables, core.files())
 
 
+_beginning = threading.Lock()
+
+
 @lru_cache(maxsize=1)
 def _begin_there(files: tuple[str, ...]) -> None:
     _begin(backend_of("sim"), user_aqm.Registered(files, ()))
 
 
 def _run_there(document: str, files: tuple[str, ...]) -> FinishedRun:
-    _begin_there(files)
+    with _beginning:  # a worker of Dask has several threads
+        _begin_there(files)
     return _run(_core.RunSpec.read(document))

@@ -440,7 +440,7 @@ def check_writable(path: Path) -> None:
 
 
 def _complete(plan: StoredPlan) -> StoredPlan:
-    """Writes plan.json, the last file, without which a plan does not exist. The fastest process's counts."""
+    """Writes plan.json, the last file, without which a plan does not exist; of several writers the fastest counts."""
     text = msgspec.json.format(msgspec.json.encode(plan.meta), indent=1) + b"\n"
     if whole.write_new(plan.folder / PLAN, text):
         return plan

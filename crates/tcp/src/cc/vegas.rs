@@ -94,7 +94,7 @@ impl CongestionControl for Vegas {
         }
     }
 
-    /// Every sample counts, also one of an exchange before the data, when its own queue does not exist yet.
+    /// Every sample counts, also one of an exchange before the data, when the flow has no queue of its own yet.
     fn on_delivery(&mut self, ack: &AckEvent, _window: &mut Window) {
         if let Some(rtt) = ack.rtt {
             self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));

@@ -459,7 +459,7 @@ impl sojourn_traffic::Connections for Connections {
     }
 
     fn close(&mut self, id: Id, side: Side) {
-        self.exchange = Exchange::Over;
+        self.exchange = Exchange::Over; // only the one connection of a bulk flow has one
         if let Some(at) = self.find(id) {
             self.open[at.0].end(side).close();
             self.ready.push_back((id, side));

@@ -9,9 +9,9 @@ use sojourn_units::{Duration, Time};
 pub enum Exchange {
     /// The connection is to be opened at this time.
     Ahead(Time),
-    /// The connection was opened before the run; the flow starts at this time.
+    /// The connection counts as opened before the run. It is made at this time, the flow's start.
     Before(Time),
-    /// The connection is open, or about to be; the flow has not started.
+    /// The connection has been opened; the exchange is not sent.
     Open(Id),
     /// The bytes are sent. The application has written so much data.
     Sent(Id, u64),
