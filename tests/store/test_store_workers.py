@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 from conftest import Cli
 from sojourn import _core
 from sojourn.runs.backends import Simulator
-from sojourn.runs.executors import Dask
+from sojourn.runs.executors import Dask, Outcome
 from sojourn.store import Store, claims, work
 from sojourn.store.claims import Claims
 from sojourn.store.plans import RunList
@@ -177,13 +178,15 @@ def test_a_worker_of_dask_that_is_killed_is_made_up_for(file: Path, tmp_path: Pa
     ) as cluster:
         killed: list[int] = []
 
-        def report(progress: Any) -> None:
-            if progress.finished > 4 and not killed:
-                pid = next(iter(cluster.workers.values())).pid
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
+        class Killing(Dask):
+            def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
+                if not killed:  # runs have begun, and none has been collected
+                    pid = next(iter(cluster.workers.values())).pid
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+                yield from super().ended(wait_s)
 
-        runner = Runner(executor=lambda *_: Dask(cluster.scheduler_address, []), report=report)
+        runner = Runner(executor=lambda *_: Killing(cluster.scheduler_address, []))
         assert runner.fill(Store(plan.store), plan) is None
         assert killed
     alone = planned(file, tmp_path / "alone", 2)
