@@ -1,7 +1,6 @@
 //! The exchange before bulk data on a connection that opens before the flow's start.
 
-use sojourn_traffic::Id;
-use sojourn_traffic::OPENS_AHEAD;
+use sojourn_traffic::{Id, OPENS_AHEAD};
 use sojourn_units::{Duration, Time};
 
 /// How far the exchange of a flow is.
