@@ -86,7 +86,8 @@ impl Sender {
     #[inline(never)]
     fn begin_buffer(&mut self) {
         let whole = buffers::whole(self.largest_offer, self.mss);
-        let at_once = self.window.cwnd.saturating_sub(self.in_flight());
+        let free = self.window.cwnd.saturating_sub(self.in_flight());
+        let at_once = self.pacer.at_once(free, u64::from(self.mss));
         self.buffer = self.buffers.begin(whole, self.mss, at_once);
     }
 

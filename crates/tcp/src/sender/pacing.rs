@@ -89,6 +89,17 @@ impl Pacer {
         })
     }
 
+    /// How many of `most` segments leave at one instant: a burst, or the first ones of a connection, which do not wait.
+    pub(super) fn at_once(&self, most: u32, mss: u64) -> u32 {
+        let Some(rate) = self.rate else { return most };
+        let burst = Self::segments_at(rate, mss);
+        let bursts = FIRST_PACED
+            .saturating_sub(self.segments)
+            .div_ceil(burst)
+            .max(1);
+        most.min((bursts * burst) as u32)
+    }
+
     fn segments_at(rate: Rate, mss: u64) -> u64 {
         let at_least = if rate.as_bps() < SINGLE_BELOW_BPS {
             1
@@ -157,6 +168,20 @@ mod tests {
         }
         assert!(pacer.holds(start));
         assert_eq!(pacer.release(), Time::from_millis(11));
+    }
+
+    /// Observed on 6.1.192 with BBR, whose window is of eleven segments after a first acknowledgement: ten leave, and the
+    /// first send buffer is filled up with as many.
+    #[test]
+    fn the_first_segments_or_a_burst_leave_at_once() {
+        let mut pacer = Pacer::default();
+        assert_eq!(pacer.at_once(11, u64::from(MSS)), 11);
+        pacer.set_rate(Some(Rate::from_mbps(16)), Time::ZERO);
+        for (sent, at_once) in [(0, 10), (1, 10), (2, 8), (9, 2), (10, 2)] {
+            pacer.segments = sent;
+            assert_eq!(pacer.at_once(11, u64::from(MSS)), at_once, "{sent} sent");
+        }
+        assert_eq!(pacer.at_once(1, u64::from(MSS)), 1);
     }
 
     /// A burst that is 10 ms late makes up for half of its millisecond, no more.
