@@ -27,7 +27,7 @@ help:
 	@echo "make bench     speed of the simulator beside ns-3, and of the disciplines: docs/results/speed.md, wifi-speed.md, aqm-speed.md"
 	@echo "make instructions  what a packet costs in each scenario against benches/instructions.toml"
 	@echo "make validate  the simulator against measurements of Linux, Wi-Fi against ns-3: docs/results/fidelity.md, wifi-ns3.md;"
-	@echo "               with KERNEL=6.12 also that kernel, built here, by distribution: distributions.md"
+	@echo "               with KERNEL=6.12 also that kernel, built here, by distribution: distributions.md (WITHIN=40: minutes)"
 	@echo "make studies   every study in full: published against measured"
 	@echo "make install   into .venv, with the agent, the program that the Linux backend runs"
 	@echo "make profiled  as make install, compiled for what runs often: longer to build, fewer instructions per packet"
@@ -83,7 +83,7 @@ validate: install
 	$(BIN)/python validation/fidelity.py
 	$(BIN)/python validation/wifi_ns3.py
 	if [ -n "$(KERNEL)" ]; then $(BIN)/sojourn kernel build $(KERNEL) \
-		&& $(BIN)/python validation/distributions.py --measure $(KERNEL) \
+		&& $(BIN)/python validation/distributions.py --measure $(KERNEL) $(if $(WITHIN),--within $(WITHIN)) \
 		&& $(BIN)/python validation/distributions.py; fi
 
 studies: install

@@ -2,8 +2,9 @@
 
 ``python validation/distributions.py --measure VERSION [SCENARIO …]`` runs the scenarios of ``linux/`` and ``beyond/``
 that have not been measured on the kernel that ``sojourn kernel build VERSION`` made, and keeps their figures by seed
-in ``linux/kernels/RELEASE.json``. Without ``--measure`` it runs the simulator and writes the page. Exit status: 0 if
-all ran, whatever the verdicts; 2 if the input is wrong.
+in ``linux/kernels/RELEASE.json``. All get five seeds before one gets more; ``--within MINUTES`` begins no scenario that
+would not be done by then, and a later call goes on. Without ``--measure`` it runs the simulator and writes the page.
+Exit status: 0 if all ran, whatever the verdicts; 2 if the input is wrong.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import argparse
 import fcntl
 import hashlib
 import json
+import math
 import os
 import sys
+import time
 import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from comparison import Departures, Figures, our_figures
-from distributions_page import Scenario, page, settling, verdict_line
+from distributions_page import STEPS, Scenario, page, settling, verdict_line
 
 import sojourn as sj
 from sojourn import _core
@@ -71,6 +74,7 @@ def main() -> int:
     options.add_argument(
         "--seeds", type=int, help="runs per scenario; default: on a kernel as many as settle it, else 60"
     )
+    options.add_argument("--within", metavar="MINUTES", type=float, help="of --measure: how long it may take")
     options.add_argument("scenarios", nargs="*", help="parts of the names of those to run; default: all")
     asked = options.parse_args()
     if asked.seeds is not None and asked.seeds < 2:
@@ -83,7 +87,7 @@ def main() -> int:
     if asked.measure is not None:
         if not any(is_of(kernel.release, asked.measure) for kernel in built()):
             options.error(f"--measure: got {asked.measure}; is not built: sojourn kernel build {asked.measure}")
-        measure(asked.measure, chosen, asked.seeds)
+        measure(asked.measure, chosen, asked.seeds, math.inf if asked.within is None else asked.within)
         return 0
     kept = read()
     compared = []
@@ -133,32 +137,61 @@ def figures(run: sj.Run, window_s: tuple[float, float]) -> Figures:
     return {key: None if value is None else float(f"{value:.6g}") for key, value in found.items()}
 
 
-def measure(version: str, chosen: dict[str, Given], seeds: int | None) -> None:
+def measure(version: str, chosen: dict[str, Given], seeds: int | None, minutes: float) -> None:
     """Runs scenarios on a kernel, a run per processor at once, and keeps the figures of each when its seeds are done.
 
-    ``seeds`` is how many a scenario shall have; None: as many as settle it.
+    ``seeds`` is how many a scenario shall have; None: as many as settle it. All have a step's seeds before one has the
+    next step's.
     """
+    ends = time.monotonic() + 60 * minutes
     release = next(kernel.release for kernel in built() if is_of(kernel.release, version))
     backend = Linux(kernel=release)
-    for name, scenario in chosen.items():
-        wanted = seeds or settling(name, simulate(scenario, simulated(release), SEEDS))
-        before = read().get(release, {}).get(name, [])
-        if len(before) >= wanted:
-            continue
-        further = {"experiment.repeat": wanted - len(before), "experiment.seed": 1 + len(before)}
-        try:
-            results = sj.run(scenario.path, set={**OVERRIDES, **further}, backend=backend)
-        except (sj.ExperimentError, _core.RunError) as error:
-            print(f"{name}: not run: {error}", flush=True)
-            continue
-        rows = list(before)
-        for run in results.runs:
-            invalid = {"invalid": run.summary["invalid"]} if "invalid" in run.summary else {}
-            rows.append({**figures(run, scenario.window_s), **invalid})
-        keep(release, name, rows)
-        wall_s = sum(run.summary["wall_s"] for run in results.runs)
-        invalid_runs = sum("invalid" in row for row in rows)
-        print(f"{name}: {len(rows)} runs, {wall_s:.0f} s for the new ones, {invalid_runs} invalid", flush=True)
+    took: dict[str, float] = {}
+    """Seconds per run, by scenario."""
+    for step in STEPS if seeds is None else (seeds,):
+        late = 0
+        for name, scenario in chosen.items():
+            before = read().get(release, {}).get(name, [])
+            if len(before) >= step or (seeds is None and is_settled(name, scenario, release, len(before))):
+                continue
+            runs = step - len(before)
+            if time.monotonic() + runs * took.get(name, 0) > ends:
+                late += 1
+                continue
+            began = time.monotonic()
+            rows = before + measured(scenario, backend, runs, first=1 + len(before))
+            if len(rows) == len(before):
+                continue
+            took[name] = (time.monotonic() - began) / runs
+            keep(release, name, rows)
+            invalid = sum("invalid" in row for row in rows)
+            print(
+                f"{name}: {len(rows)} runs, {runs * took[name]:.0f} s for the new ones, {invalid} invalid", flush=True
+            )
+        if late:
+            print(
+                f"{late} scenarios would take longer than {minutes:g} minutes: not measured with {step} seeds",
+                flush=True,
+            )
+
+
+def is_settled(name: str, scenario: Given, release: str, seeds: int) -> bool:
+    """Whether so many seeds settle a scenario; nothing of Linux is looked at."""
+    return seeds >= STEPS[0] and seeds >= settling(name, simulate(scenario, simulated(release), SEEDS))
+
+
+def measured(scenario: Given, backend: Linux, runs: int, *, first: int) -> list[dict[str, Any]]:
+    """Linux's figures by seed, beginning with the seed ``first``; none if the scenario cannot run there."""
+    further = {"experiment.repeat": runs, "experiment.seed": first}
+    try:
+        results = sj.run(scenario.path, set={**OVERRIDES, **further}, backend=backend)
+    except (sj.ExperimentError, _core.RunError) as error:
+        print(f"{scenario.path.stem}: not run: {error}", flush=True)
+        return []
+    return [
+        {**figures(run, scenario.window_s), **({"invalid": run.summary["invalid"]} if "invalid" in run.summary else {})}
+        for run in results.runs
+    ]
 
 
 def read(kept: Path = KEPT) -> dict[str, dict[str, list[dict[str, Any]]]]:

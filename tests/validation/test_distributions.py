@@ -59,6 +59,29 @@ def test_figures_that_scatter_more_need_more_seeds():
     assert settling("in two", [run(goodput_mbps=9.0 + seed % 2) for seed in range(120)]) == STEPS[-1]
 
 
+def test_every_scenario_has_its_first_seeds_before_one_has_more(monkeypatch: pytest.MonkeyPatch):
+    kept: dict[str, list[dict[str, Any]]] = {}
+    done: list[tuple[str, int]] = []
+
+    def measured(scenario: Any, _backend: Any, runs: int, *, first: int) -> list[dict[str, Any]]:
+        done.append((scenario.path.stem, first + runs - 1))
+        return [run()] * runs
+
+    wanted = {"alike": STEPS[0], "scattered": STEPS[2]}
+    monkeypatch.setattr(distributions, "built", lambda: [SimpleNamespace(release="6.12.1")])
+    monkeypatch.setattr(distributions, "Linux", lambda kernel: kernel)
+    monkeypatch.setattr(distributions, "measured", measured)
+    monkeypatch.setattr(distributions, "read", lambda: {"6.12.1": kept})
+    monkeypatch.setattr(distributions, "keep", lambda _release, name, rows: kept.update({name: rows}))
+    monkeypatch.setattr(distributions, "simulate", lambda _scenario, _version, _seeds: [])
+    monkeypatch.setattr(distributions, "settling", lambda name, _ours: wanted[name])
+    chosen = {name: SimpleNamespace(path=VALIDATION / f"{name}.toml") for name in wanted}
+    distributions.measure("6.12", chosen, None, minutes=0.0)  # type: ignore[arg-type]
+    assert done == []
+    distributions.measure("6.12", chosen, None, minutes=60.0)  # type: ignore[arg-type]
+    assert done == [("alike", 5), ("scattered", 5), ("scattered", 15), ("scattered", 30)]
+
+
 def test_the_page_lists_what_failed_first():
     same, slower = [run()] * 5, [run(p50_ms=30.0)] * 5
     text = page(
