@@ -371,7 +371,8 @@ fn check_hosts(experiment: &Experiment, queue: usize, hosts: &Hosts) -> Result<(
         Some(group) if egresses.iter().any(knows_hosts) => refuse(
             format!("traffic.{group}"),
             "must have the ecn, accecn, sack, recovery, initial_window, min_rto and window, the delay of its links and, for pings, \
-             the rtt of the other traffic of its host on Linux, where CAKE sees one host; backends without this limit: sim",
+             the rtt of the other traffic of its host, and not go both ways over links with a delay, on Linux, where CAKE sees one host; \
+             backends without this limit: sim",
         ),
         _ => Ok(()),
     }

@@ -53,7 +53,7 @@ pub struct Role {
     pub sends: Option<(u32, Duration)>,
     /// The largest window that it advertises.
     pub receives: Option<Option<u64>>,
-    /// The propagation delay of the links to it.
+    /// The propagation delay of the links to it, of data; none of acknowledgements.
     pub delay: Option<Duration>,
     /// What its echo replies wait.
     pub echoes: Option<Duration>,
@@ -119,6 +119,8 @@ impl Role {
             },
             false => Self {
                 sends: tcp.map(|tcp| (tcp.initial_window, tcp.min_rto)),
+                // What comes back has been delayed by the receiver.
+                delay: Some(Duration::ZERO),
                 rests: vec![Duration::ZERO],
                 ..role
             },

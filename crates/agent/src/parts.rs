@@ -167,8 +167,8 @@ fn both(mut one: FlowFigures, other: FlowFigures) -> FlowFigures {
     one.round_trips.extend(other.round_trips);
     one.sent_ns.extend(other.sent_ns);
     one.arrived_ns.extend(other.arrived_ns);
-    for (bin, (received, window)) in one.series.iter_mut().zip(other.series) {
-        *bin = (bin.0 + received, bin.1.or(window));
+    for (bin, (received, sender)) in one.series.iter_mut().zip(other.series) {
+        *bin = (bin.0 + received, bin.1.or(sender));
     }
     one
 }
@@ -192,17 +192,23 @@ fn joined(mut figures: FlowFigures) -> FlowFigures {
 
 #[cfg(test)]
 mod tests {
+    use sojourn_measure::series::SenderState;
+
     use super::*;
 
     #[test]
     fn a_flow_has_what_each_of_its_ends_knows() {
+        let window = |cwnd| SenderState {
+            cwnd,
+            ..SenderState::default()
+        };
         let sender = FlowFigures {
             sent: 300,
             received_at_stop: Some(0),
             retransmits: 2,
             datagrams: Some((3, 0)),
             sent_ns: vec![10_000, 20_000, 30_000],
-            series: vec![(0, Some(10)), (0, Some(12))],
+            series: vec![(0, Some(window(10))), (0, Some(window(12)))],
             ..FlowFigures::default()
         };
         let receiver = FlowFigures {
@@ -231,7 +237,10 @@ mod tests {
                 (Some((3, 2)), Some((0, 2, 2)))
             );
             assert_eq!(whole.one_way_us, [5, 0]);
-            assert_eq!(whole.series, [(100, Some(10)), (200, Some(12))]);
+            assert_eq!(
+                whole.series,
+                [(100, Some(window(10))), (200, Some(window(12)))]
+            );
             assert_eq!((whole.sent_ns, whole.arrived_ns), (vec![], vec![]));
         }
     }

@@ -1,6 +1,6 @@
 //! The output of the agent: figures of flows, counters of queues, and a row per packet at a queue.
 //!
-//! Format on a disk or in a file: `SOJOURN3`, the lengths of the three parts, the figures as JSON, the rows, the
+//! Format on a disk or in a file: `SOJOURN5`, the lengths of the three parts, the figures as JSON, the rows, the
 //! captured headers, and a checksum (FNV-1a, 64 bits) of everything before it. Numbers are little-endian. Data after
 //! the checksum is ignored.
 
@@ -9,10 +9,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sojourn_measure::cell::Cell;
 use sojourn_measure::playback::Playback;
+use sojourn_measure::series::SenderState;
 
 use crate::disciplines::Counters;
 
-const MAGIC: &[u8; 8] = b"SOJOURN4";
+const MAGIC: &[u8; 8] = b"SOJOURN5";
 /// The magic and the three lengths.
 const HEAD: usize = 32;
 /// Bytes of a packet's row.
@@ -142,8 +143,8 @@ pub struct FlowFigures {
     pub page_loads: Vec<(u64, u32)>,
     /// The figures of a video player.
     pub playback: Playback,
-    /// Bytes received so far and the congestion window in segments at the end of each bin of the series.
-    pub series: Vec<(u64, Option<u32>)>,
+    /// Bytes received so far and the state of the senders at the end of each bin of the series.
+    pub series: Vec<(u64, Option<SenderState>)>,
 }
 
 /// The counters of one queue's discipline.
@@ -361,7 +362,16 @@ mod tests {
             kernel: "6.1".into(),
             flows: vec![FlowFigures {
                 sent: 1448,
-                series: vec![(0, None), (1448, Some(10))],
+                series: vec![
+                    (0, None),
+                    (
+                        1448,
+                        Some(SenderState {
+                            cwnd: 10,
+                            ..SenderState::default()
+                        }),
+                    ),
+                ],
                 ..FlowFigures::default()
             }],
             captured: vec![1, 2, 3],

@@ -5,7 +5,7 @@ use sojourn_experiment::model::Link;
 use sojourn_measure::meter::Meter;
 use sojourn_measure::probe::{Packet, QueueProbe, Reason};
 use sojourn_measure::scope::Scope;
-use sojourn_measure::series::{FlowSample, QueueSample, Reader, SenderState, Series};
+use sojourn_measure::series::{FlowSample, QueueSample, Reader, Series};
 use sojourn_units::{Duration, Time};
 
 use crate::disciplines::Counters;
@@ -270,16 +270,12 @@ fn replay_flows(
             {
                 meter.record_rtt(micros(*rtt_us), Time::from_nanos(*at_ns));
             }
-            if let (Some((received, window)), Some(series)) =
+            if let (Some((received, sender)), Some(series)) =
                 (figures.series.get(bin), &mut *series)
             {
                 meter.received = *received;
                 let sample = meter.take_sample(Reader::Series);
-                let sender = window.map(|cwnd| SenderState {
-                    cwnd,
-                    ..SenderState::default()
-                });
-                let sample = FlowSample::new(*end, number, series.width, sample, sender);
+                let sample = FlowSample::new(*end, number, series.width, sample, *sender);
                 series.flows.push(sample);
             }
         }

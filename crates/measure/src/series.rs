@@ -1,5 +1,6 @@
 //! The time series: the state of queues and flows at the end of every bin.
 
+use serde::{Deserialize, Serialize};
 use sojourn_units::{Duration, Hop, Time};
 
 use crate::meter::Sample;
@@ -37,7 +38,7 @@ pub struct QueueSample {
 }
 
 /// The congestion state of a sender, or of several together.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SenderState {
     /// The congestion window in segments.
     pub cwnd: u32,

@@ -83,19 +83,25 @@ fn delays_are_on_the_receivers_egress_and_on_the_last_hop() {
         .filter(|(_, scheduler)| scheduler.kind == "netem")
         .map(|(namespace, netem)| (namespace, netem.device.as_str(), latency_ms(netem)))
         .collect();
-    // Of 100 ms the link has 10 ms; path 0 goes down, path 1 up, path 2 (40 ms) down.
+    // Of 100 ms the link has 10 ms; path 0 goes down, path 1 up, path 2 (40 ms) down. What comes back waits nowhere else.
     assert_eq!(
         delays,
         [
-            ("t-near0", "n0", 90.0),
-            ("t-router", "rn0", 10.0),
             ("t-far0", "f0", 90.0),
             ("t-remote", "rf0", 10.0),
+            ("t-near1", "n1", 90.0),
+            ("t-router", "rn1", 10.0),
             ("t-far2", "f2", 30.0),
             ("t-remote", "rf2", 10.0),
         ]
     );
-    // The hosts of the first group send data at once, which is band 0 here and band 1 there, and acknowledge late.
+}
+
+/// Without a delay of the link the hosts of the first group do both. They send data at once, which is band 0 here and band
+/// 1 there, and acknowledge late.
+#[test]
+fn data_and_acknowledgements_of_a_host_have_bands() {
+    let job = compiled(&with_link("delay = \"0 s\"")).unwrap();
     let priorities: Vec<[u32; 2]> = job.flows.iter().map(|flow| flow.priorities).collect();
     let (one, two) = (0x5c00_0001, 0x5c00_0002);
     assert_eq!(
@@ -185,8 +191,10 @@ fn routes_carry_the_settings_of_tcp() {
     assert_eq!(
         routes,
         [
-            ("t-near0", [Some(10), Some(200), Some(1_000_000)]),
-            ("t-far0", [Some(10), Some(200), Some(1_000_000)]),
+            ("t-near0", [Some(10), Some(200), None]),
+            ("t-far0", [None, None, Some(1_000_000)]),
+            ("t-near1", [None, None, Some(1_000_000)]),
+            ("t-far1", [Some(10), Some(200), None]),
         ]
     );
 }
@@ -201,7 +209,7 @@ fn flows_go_between_the_hosts_of_their_path_and_start_as_in_the_simulator() {
         .iter()
         .map(|flow| (flow.sender.as_str(), flow.receiver.as_str()))
         .collect();
-    let (down, up) = (("t-near0", "t-far0"), ("t-far0", "t-near0"));
+    let (down, up) = (("t-near0", "t-far0"), ("t-far1", "t-near1"));
     assert_eq!(ends, [down, down, up, up, ("t-near2", "t-far2")]);
     let starts: Vec<u64> = derived::flows(&experiment, 7)
         .map(|flow| flow.start.as_nanos())
@@ -241,7 +249,6 @@ fn segments_are_limited_with_their_timestamps_and_ecn_is_a_sysctl() {
             "sch_codel",
             "sch_htb",
             "sch_netem",
-            "sch_prio",
             "tcp_diag",
             "veth"
         ],
@@ -370,6 +377,9 @@ fn hosts_that_need_two_settings_are_two_unless_the_discipline_knows_hosts() {
     );
     let cake = text.replace("pfifo", "cake");
     assert_eq!(compiled(&cake).unwrap_err().key, "traffic.1");
+    // Both ways over a delay: what comes back to a host that receives, too, would wait for it.
+    let cake = BASE.replace("\"codel\"", "\"cake\"");
+    assert_eq!(compiled(&cake).unwrap_err().key, "traffic.0");
 }
 
 #[test]
@@ -498,17 +508,17 @@ fn impairments_are_on_the_wires_behind_the_queues() {
             .collect()
     };
     let wires = [
-        // Data leaves the host of path 0 at once, which is a band of its own.
         ("t-far0 f0", 0x5e01_0000),
-        ("t-far0 f0", 0x5e03_0000),
         ("t-remote rf0", 0x5e00_0000),
+        ("t-far1 f1", 0x5e01_0000),
+        ("t-remote rf1", 0x5e00_0000),
         ("t-far2 f2", 0x5e01_0000),
         ("t-remote rf2", 0x5e00_0000),
     ];
     let wires = wires.map(|(place, handle)| (place.to_owned(), handle));
     assert_eq!(impaired("delay = \"10 ms\", loss = 0.01"), wires);
     let up = "delay = \"10 ms\", up = { rate = \"1 Mbit/s\", loss = 0.01 }";
-    let wires = ["t-router rn0", "t-router rn2"];
+    let wires = ["t-router rn0", "t-router rn1", "t-router rn2"];
     assert_eq!(impaired(up), wires.map(|place| (place.into(), 0x5e01_0000)));
 }
 
@@ -579,6 +589,7 @@ fn classes_of_the_link_stand_below_its_own() {
         (2, 0x5d01_0004, "htb"),
         (3, 0x0010_0000, "codel"),
         (4, 0x0011_0000, "codel"),
+        (0, 0, "u32"),
         (0, 0, "u32"),
         (0, 0, "u32"),
     ];

@@ -18,6 +18,8 @@ const IPPROTO_TCP: u8 = 6;
 const CONNECTED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 /// TCPI_OPT_ECN (linux/tcp.h).
 const OPT_ECN: u8 = 8;
+/// The slow start threshold before there is one (TCP_INFINITE_SSTHRESH).
+const INFINITE: u32 = 0x7fff_ffff;
 /// Offset of idiag_rqueue in inet_diag_msg, and the length of that.
 const UNREAD: usize = 56;
 const MESSAGE: usize = 72;
@@ -31,8 +33,14 @@ pub struct Connection {
     pub remote_port: u16,
     /// Smoothed round-trip time in microseconds (tcpi_rtt).
     pub rtt_us: u32,
+    /// The state of loss recovery (tcpi_ca_state).
+    pub state: u8,
+    /// Slow start threshold in segments (tcpi_snd_ssthresh), once there is one.
+    pub ssthresh: Option<u32>,
     /// Congestion window in segments (tcpi_snd_cwnd).
     pub cwnd: u32,
+    /// The rate that TCP would pace at, in bytes per second (tcpi_pacing_rate). Most congestion controls do not pace.
+    pub pacing: u64,
     /// Segments retransmitted so far (tcpi_total_retrans).
     pub retransmits: u64,
     /// Payload bytes sent so far, without retransmissions (tcpi_bytes_sent − tcpi_bytes_retrans).
@@ -86,7 +94,10 @@ fn connection(body: &[u8]) -> Option<Connection> {
         local_port: port(4)?,
         remote_port: port(6)?,
         rtt_us: number::<4>(info, 68)? as u32,
+        state: number::<1>(info, 1)? as u8,
+        ssthresh: Some(number::<4>(info, 76)? as u32).filter(|known| *known < INFINITE),
         cwnd: number::<4>(info, 80)? as u32,
+        pacing: number::<8>(info, 104)?,
         retransmits: number::<4>(info, 100)?,
         sent: sent.saturating_sub(retransmitted),
         read: received.saturating_sub(number::<4>(body, UNREAD)?),
@@ -101,9 +112,12 @@ mod tests {
     #[test]
     fn a_connection_is_read_from_its_message() {
         let mut info = vec![0; 232];
+        info[1] = 3;
         info[5] = 7 | OPT_ECN;
         info[68..72].copy_from_slice(&100_250_u32.to_le_bytes());
+        info[76..80].copy_from_slice(&21_u32.to_le_bytes());
         info[80..84].copy_from_slice(&42_u32.to_le_bytes());
+        info[104..112].copy_from_slice(&1_250_000_u64.to_le_bytes());
         info[100..104].copy_from_slice(&9_u32.to_le_bytes());
         info[128..136].copy_from_slice(&5000_u64.to_le_bytes());
         info[200..208].copy_from_slice(&14_480_u64.to_le_bytes());
@@ -122,7 +136,10 @@ mod tests {
                 local_port: 1024,
                 remote_port: 10_001,
                 rtt_us: 100_250,
+                state: 3,
+                ssthresh: Some(21),
                 cwnd: 42,
+                pacing: 1_250_000,
                 retransmits: 9,
                 sent: 13_032,
                 read: 4400,

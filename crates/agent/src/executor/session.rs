@@ -25,6 +25,7 @@ use crate::disciplines::{Counters, counters};
 use crate::job::{Flow, Job, ObservedQueue};
 use crate::recording::{QueueFigures, Recording};
 use sojourn_experiment::model::Kind;
+use sojourn_measure::series::SenderState;
 
 /// Time from the end of building to the start of the run, in which the kernel completes deferred work.
 const SETTLE_NS: u64 = 500_000_000;
@@ -93,7 +94,8 @@ struct Session<'a> {
     senders: Hosts,
     /// The receiving hosts, with their flows that must be counted.
     receivers: Hosts,
-    windows: Vec<Option<u32>>,
+    /// By flow, the state of its senders when they were last observed.
+    states: Vec<Option<SenderState>>,
     shapers: Vec<Shaper<'a>>,
     /// Of the kernel's queues, if they are observed.
     tracing: Option<Tracing>,
@@ -235,7 +237,7 @@ impl<'a> Session<'a> {
             timer,
             timer_at: None,
             _signals: signals,
-            windows: vec![None; flows.len()],
+            states: vec![None; flows.len()],
             load: Load::begin(zero_ns)?,
             sample: Every::new(SAMPLE_NS),
             second: Every::new(SECOND_NS),
@@ -422,7 +424,7 @@ impl<'a> Session<'a> {
         for (diag, flows) in self.senders.values() {
             let connections = diag.connections()?;
             for flow in flows {
-                self.windows[*flow] = self.flows[*flow].observe(&connections, sample_at_ns)?;
+                self.states[*flow] = self.flows[*flow].observe(&connections, sample_at_ns)?;
             }
         }
         Ok(())
@@ -445,10 +447,10 @@ impl<'a> Session<'a> {
             self.observe(None)?;
         }
         self.count(false)?;
-        for (flow, window) in self.flows.iter_mut().zip(&self.windows) {
+        for (flow, state) in self.flows.iter_mut().zip(&self.states) {
             let figures = flow.figures();
             let received = figures.received;
-            figures.series.push((received, *window));
+            figures.series.push((received, *state));
         }
         for shaper in &mut self.shapers {
             let counters = shaper.counters()?;

@@ -2,6 +2,7 @@ use sojourn_experiment::model::{Experiment, Kernel, Queue as Arm, Record, Traffi
 use sojourn_experiment::topology::Route;
 use sojourn_experiment::{derived, measured};
 use sojourn_measure::result::{Column, Table};
+use sojourn_measure::series::SenderState;
 use sojourn_traffic::{Codec, Direction, Kind, Voip};
 use sojourn_units::{Hop, Rate, Way};
 
@@ -135,9 +136,15 @@ fn a_packet_that_waits_at_the_end_is_backlog_until_then() {
 /// In bins of 10 ms: 1 and 2 ms in the first, 5 ms at the very end of the third.
 #[test]
 fn round_trips_are_averaged_by_bin() {
+    let sender = SenderState {
+        cwnd: 7,
+        ssthresh: Some(5),
+        pacing_bps: None,
+        state: Some(3),
+    };
     let flow = FlowFigures {
         round_trips: vec![(1_000_000, 1000), (9_000_000, 2000), (30_000_000, 5000)],
-        series: vec![(1000, None), (1000, None), (3000, Some(7))],
+        series: vec![(1000, None), (1000, None), (3000, Some(sender))],
         received: 3000,
         ..FlowFigures::default()
     };
@@ -150,7 +157,14 @@ fn round_trips_are_averaged_by_bin() {
     assert_eq!((rtts[0], rtts[2]), (1.5, 5.0));
     assert!(rtts[1].is_nan());
     assert_eq!(column(&table, "goodput_bps"), [8e5, 0.0, 1.6e6]);
-    assert_eq!(column(&table, "cwnd_segments")[2], 7.0);
+    for (name, of_sender) in [
+        ("cwnd_segments", 7.0),
+        ("ssthresh_segments", 5.0),
+        ("state", 3.0),
+    ] {
+        assert_eq!(column(&table, name)[2], of_sender);
+    }
+    assert!(column(&table, "pacing_bps")[2].is_nan());
     assert_eq!(replayed.meters[0].recorded.as_ref().map(Vec::len), Some(3));
 }
 

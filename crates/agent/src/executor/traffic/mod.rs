@@ -32,6 +32,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use datagrams::DatagramFlow;
 use ping::PingFlow;
 use sojourn_experiment::model::Kind;
+use sojourn_measure::series::SenderState;
 use sojourn_traffic::{Id, Side};
 use tcp::TcpFlow;
 pub use tcp_sockets::has_congestion_control;
@@ -179,7 +180,7 @@ pub trait Traffic {
     fn figures(&mut self) -> &mut FlowFigures;
 
     /// Finds its connections among those of the sender's host, and samples their round-trip times if a sample is due;
-    /// returns the congestion window.
+    /// returns the state of its senders.
     ///
     /// # Errors
     /// The connection is not as the job requires.
@@ -187,7 +188,7 @@ pub trait Traffic {
         &mut self,
         _connections: &[Connection],
         _sample_at_ns: Option<u64>,
-    ) -> Result<Option<u32>, Failure> {
+    ) -> Result<Option<SenderState>, Failure> {
         Ok(None)
     }
 

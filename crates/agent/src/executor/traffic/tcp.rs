@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use sojourn_measure::series::SenderState;
 use sojourn_traffic::{Application, over_tcp};
 use sojourn_units::Time;
 
@@ -127,14 +128,21 @@ impl Traffic for TcpFlow {
         &mut self,
         connections: &[diag::Connection],
         sample_at_ns: Option<u64>,
-    ) -> Result<Option<u32>, Failure> {
+    ) -> Result<Option<SenderState>, Failure> {
         let seen = self.sockets.observe(connections)?;
         if let Some(at_ns) = sample_at_ns {
             let measured = seen.iter().map(|own| own.rtt_us).filter(|rtt| *rtt > 0);
             let samples = measured.map(|rtt_us| (at_ns, rtt_us));
             self.meter.figures.round_trips.extend(samples);
         }
-        Ok((!seen.is_empty()).then(|| seen.iter().map(|own| own.cwnd).sum()))
+        let paces = self.sockets.paces();
+        let senders = seen.into_iter().map(|own| SenderState {
+            cwnd: own.cwnd,
+            ssthresh: own.ssthresh,
+            pacing_bps: paces.then(|| own.pacing.saturating_mul(8)),
+            state: Some(own.state),
+        });
+        Ok(senders.reduce(SenderState::and))
     }
 
     fn is_tcp(&self) -> bool {

@@ -258,6 +258,11 @@ impl TcpSockets {
         self.discards
     }
 
+    /// True if the congestion control paces by itself. The kernel does not tell.
+    pub fn paces(&self) -> bool {
+        matches!(&*self.tcp.congestion_control, "bbr" | "bbr3" | "prague")
+    }
+
     /// Whether the end that opens the connections is on this machine.
     pub fn can_open(&self) -> bool {
         self.here[self.opener() as usize]
