@@ -442,7 +442,9 @@ impl Writer<'_> {
         match placed.role.rests.as_slice() {
             [rest] => self.wire(&name, &own, *rest, &leaving, Way::Up),
             rests => {
-                let of_others = placed.role.echoes.unwrap_or(Duration::ZERO);
+                // Without a priority are echo replies, and what a connection sends before it is accepted.
+                let late = || rests.iter().copied().find(|rest| !rest.is_zero());
+                let of_others = placed.role.echoes.or_else(late).unwrap_or(Duration::ZERO);
                 let others = placed.role.band(of_others).unwrap_or(0);
                 self.add(&name, shaper::bands(&own, rests.len(), others));
                 for (band, rest) in rests.iter().enumerate() {

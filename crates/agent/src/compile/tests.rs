@@ -110,6 +110,14 @@ fn data_and_acknowledgements_of_a_host_have_bands() {
     );
     let late = first(&job, "t-far0", "netem").expect("a delay");
     assert_eq!(late.parent, one);
+    // A connection that is not accepted yet acknowledges late, too, though it has no priority.
+    for (host, late) in [("t-near0", 1), ("t-far0", 0)] {
+        let bands = first(&job, host, "prio").expect("bands");
+        let Options::Fields(fields) = &bands.options else {
+            panic!("prio has a structure");
+        };
+        assert_eq!(fields[4..], [late; 16], "{host}");
+    }
 }
 
 #[test]
