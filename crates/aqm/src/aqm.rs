@@ -101,6 +101,11 @@ pub trait Algorithm {
         None
     }
 
+    /// True if only `on_timer` and `change` change `next_timer`.
+    fn keeps_timer(&self) -> bool {
+        false
+    }
+
     /// Called once `next_timer` is reached.
     fn on_timer(&mut self, _backlog: Backlog, _now: Time) {}
 

@@ -91,6 +91,20 @@ impl<P: Packet> Environment<P> {
         core::mem::swap(&mut self.rng, &mut other.rng);
     }
 
+    /// Takes back the last dropped packet if others follow it in a burst: only the first of them is dropped.
+    pub fn take_burst(&mut self) -> Option<(P, DropReason)> {
+        if self.has_dropped_burst() {
+            self.dropped.pop()
+        } else {
+            None
+        }
+    }
+
+    /// True if the last dropped packet begins a burst.
+    pub(crate) fn has_dropped_burst(&self) -> bool {
+        (self.dropped.last()).is_some_and(|(packet, _)| packet.followers() > 0)
+    }
+
     /// Takes the packets dropped since the last call, oldest first.
     pub fn take_dropped(&mut self) -> alloc::vec::Drain<'_, (P, DropReason)> {
         self.dropped.drain(..)

@@ -172,6 +172,10 @@ pub trait Packet {
     fn ack(&self) -> Option<AckView> {
         None
     }
+    /// How many packets follow it in the same object, of a burst: see [`crate::Qdisc::takes_bursts`].
+    fn followers(&self) -> u32 {
+        0
+    }
 }
 
 /// The packet's bytes if it carries CE, otherwise zero.

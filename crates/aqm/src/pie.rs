@@ -304,6 +304,10 @@ impl Algorithm for Pie {
         Some(self.next_update)
     }
 
+    fn keeps_timer(&self) -> bool {
+        true
+    }
+
     fn on_timer(&mut self, backlog: Backlog, now: Time) {
         let period = match &mut self.control {
             Control::Float(float) => {

@@ -3,7 +3,7 @@
 use sojourn_units::{Duration, Rate, Time};
 
 use crate::aqm::Aqm;
-use crate::environment::Environment;
+use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
 use crate::packet::Packet;
 use crate::settings::Settings;
@@ -42,6 +42,42 @@ pub trait Qdisc<P: Packet> {
         self.dequeue(now, env)
     }
 
+    /// True if it takes bursts: packets that differ in nothing that it looks at and travel as one object, which is given as the
+    /// first of them. Else [`Qdisc::enqueue_burst`] and [`Qdisc::release_next`] are not called.
+    fn takes_bursts(&self) -> bool {
+        false
+    }
+
+    /// Offers the packets of a burst that arrive at `now`, one after another. They are not ECN-capable and have their arrival
+    /// time. If one is dropped, the burst comes back: with the number of packets that stay, which count as queued, and the
+    /// reason of the drop. [`Qdisc::queue_burst`] is to be called with those that stay.
+    ///
+    /// [`Qdisc::dequeue`] returns a burst with its first packet; if it drops that, it drops the object and returns `None`.
+    fn enqueue_burst(
+        &mut self,
+        _burst: P,
+        _now: Time,
+        _env: &mut Environment<P>,
+    ) -> Option<(P, u32, DropReason)> {
+        unreachable!("it takes no bursts")
+    }
+
+    /// Queues the packets of a burst that are counted.
+    fn queue_burst(&mut self, _burst: P) {
+        unreachable!("it takes no bursts")
+    }
+
+    /// Decides about the next packet of the burst that [`Qdisc::dequeue`] has taken out: returns why it is dropped, if it does not
+    /// leave.
+    fn release_next(
+        &mut self,
+        _packet: &P,
+        _now: Time,
+        _env: &mut Environment<P>,
+    ) -> Option<DropReason> {
+        unreachable!("it takes no bursts")
+    }
+
     /// Packets queued.
     fn packets(&self) -> u64;
 
@@ -52,6 +88,11 @@ pub trait Qdisc<P: Packet> {
     /// unless the parameters change; [`Time::MAX`] stands for "not until something happens".
     fn next_timer(&self) -> Option<Time> {
         None
+    }
+
+    /// True if only [`Qdisc::on_timer`] and [`Qdisc::change`] change [`Qdisc::next_timer`].
+    fn keeps_timer(&self) -> bool {
+        false
     }
 
     /// Called once `next_timer` is reached.

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use sojourn_units::Time;
 
-use crate::aqm::{Aqm, Backlog};
+use crate::aqm::{Aqm, Backlog, Verdict};
 use crate::environment::{DropReason, Environment};
 use crate::key::SettingError;
 use crate::limit::Limit;
@@ -18,7 +18,9 @@ use crate::settings::Settings;
 pub struct Single<P, A> {
     aqm: A,
     limit: Limit,
+    /// Packets and bursts of them.
     queue: VecDeque<P>,
+    packets: u64,
     bytes: u64,
     ce_bytes: u64,
 }
@@ -30,6 +32,7 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
             aqm,
             limit,
             queue: VecDeque::new(),
+            packets: 0,
             bytes: 0,
             ce_bytes: 0,
         }
@@ -42,7 +45,7 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
 
     fn backlog(&self) -> Backlog {
         Backlog {
-            packets: self.queue.len() as u64,
+            packets: self.packets,
             bytes: self.bytes,
             ce_bytes: self.ce_bytes,
             qdisc_bytes: self.bytes,
@@ -66,12 +69,34 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
         env.carry_out(verdict, packet)
     }
 
+    /// Decides about a packet of a burst, and counts it if it stays; else says why not.
+    #[inline(never)]
+    fn admit_next(
+        &mut self,
+        packet: &P,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Option<DropReason> {
+        let (backlog, bytes) = (self.backlog(), packet.bytes());
+        if !self.limit.has_room(backlog.packets, backlog.bytes, bytes) {
+            self.aqm.on_overflow(backlog, now);
+            return Some(DropReason::Overflow);
+        }
+        let verdict = self.aqm.on_enqueue(packet, backlog, now, env);
+        if let Verdict::Drop(reason) = verdict.for_packet(packet) {
+            return Some(reason);
+        }
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+        None
+    }
+
     /// Decides about a packet that was taken from the head; returns it, with its mark, if it is to be sent.
     #[inline(always)]
     fn release(&mut self, packet: P, now: Time, env: &mut Environment<P>) -> Option<P> {
         let verdict = self.aqm.on_dequeue(&packet, self.backlog(), now, env);
         let packet = env.carry_out(verdict, packet)?;
-        if self.queue.is_empty() {
+        if self.packets == 0 {
             self.aqm.on_drained(now);
         }
         Some(packet)
@@ -81,6 +106,7 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
 impl<P: Packet, A: Aqm<P>> Qdisc<P> for Single<P, A> {
     fn enqueue(&mut self, packet: P, now: Time, env: &mut Environment<P>) {
         if let Some(packet) = self.admit(packet, now, env) {
+            self.packets += 1;
             self.bytes += u64::from(packet.bytes());
             self.ce_bytes += ce_bytes(&packet);
             self.queue.push_back(packet);
@@ -89,10 +115,14 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Single<P, A> {
 
     fn dequeue(&mut self, now: Time, env: &mut Environment<P>) -> Option<P> {
         while let Some(packet) = self.queue.pop_front() {
+            self.packets -= 1;
             self.bytes -= u64::from(packet.bytes());
             self.ce_bytes -= ce_bytes(&packet);
             if let Some(packet) = self.release(packet, now, env) {
                 return Some(packet);
+            }
+            if env.has_dropped_burst() {
+                return None; // the next of the burst comes before the next in the queue
             }
         }
         self.aqm.on_empty(now);
@@ -108,8 +138,49 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Single<P, A> {
         released
     }
 
+    fn takes_bursts(&self) -> bool {
+        true
+    }
+
+    fn enqueue_burst(
+        &mut self,
+        burst: P,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Option<(P, u32, DropReason)> {
+        for admitted in 0..=burst.followers() {
+            if let Some(reason) = self.admit_next(&burst, now, env) {
+                return Some((burst, admitted, reason));
+            }
+        }
+        self.queue.push_back(burst);
+        None
+    }
+
+    fn queue_burst(&mut self, burst: P) {
+        self.queue.push_back(burst);
+    }
+
+    fn release_next(
+        &mut self,
+        packet: &P,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Option<DropReason> {
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.bytes());
+        let verdict = self.aqm.on_dequeue(packet, self.backlog(), now, env);
+        if let Verdict::Drop(reason) = verdict.for_packet(packet) {
+            return Some(reason);
+        }
+        if self.packets == 0 {
+            self.aqm.on_drained(now);
+        }
+        None
+    }
+
     fn packets(&self) -> u64 {
-        self.queue.len() as u64
+        self.packets
     }
 
     fn bytes(&self) -> u64 {
@@ -122,6 +193,10 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Single<P, A> {
 
     fn next_timer(&self) -> Option<Time> {
         self.aqm.next_timer()
+    }
+
+    fn keeps_timer(&self) -> bool {
+        self.aqm.keeps_timer()
     }
 
     fn on_timer(&mut self, now: Time, _env: &mut Environment<P>) {

@@ -263,6 +263,19 @@ impl QueueProbe {
         }
     }
 
+    /// True if packets that arrive together may be counted together.
+    pub const fn takes_bursts(&self) -> bool {
+        !self.notes_each
+    }
+
+    /// Counts packets of a flow that arrive together, unless each is noted.
+    #[inline(always)]
+    pub fn on_arrivals(&mut self, packet: &impl Packet, count: u32) {
+        if !packet.is_returning() {
+            self.flows[packet.flow() as usize].arrived += u64::from(count);
+        }
+    }
+
     #[cold]
     fn note_arrival(&mut self, packet: &impl Packet, now: Time) {
         if let Some(events) = &mut self.events {

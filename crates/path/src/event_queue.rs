@@ -74,17 +74,36 @@ pub struct Sources {
 impl Sources {
     #[inline(always)]
     fn first_before(&self, at: Time) -> (Option<usize>, Time) {
-        match self.count {
-            0..=4 => first_of(&self.due[..4], at),
-            5..=8 => first_of(&self.due[..8], at),
-            _ => first_of(&self.due, at),
+        let of_four = |first| first_of_four(&self.due, first);
+        let (source, due) = match self.count {
+            0..=4 => of_four(0),
+            5..=8 => earlier(of_four(0), of_four(4)),
+            _ => earlier(earlier(of_four(0), of_four(4)), of_four(8)),
+        };
+        if due < at {
+            (Some(source), due)
+        } else {
+            (None, at)
         }
     }
 }
 
+/// The earlier of two sources; at the same instant the first.
+#[inline(always)]
+fn earlier(one: (usize, Time), other: (usize, Time)) -> (usize, Time) {
+    if other.1 < one.1 { other } else { one }
+}
+
+/// The earliest of four sources from this one on.
+#[inline(always)]
+fn first_of_four(due: &[Time; MOST], first: usize) -> (usize, Time) {
+    let of = |n: usize| (first + n, due[first + n]);
+    earlier(earlier(of(0), of(1)), earlier(of(2), of(3)))
+}
+
 #[inline(always)]
 fn first_of(all: &[Time], at: Time) -> (Option<usize>, Time) {
-    // Comparing the instants and then finding the source takes fewer instructions than doing both at once.
+    // Of eight, comparing the instants and then finding the source takes fewer instructions than doing both at once.
     let mut least = at;
     for &due in all {
         least = least.min(due);

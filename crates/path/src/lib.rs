@@ -47,6 +47,7 @@
 //! | `capture`, [`pcapng`] | what arrives over a path, as a file for Wireshark |
 //! | `event_queue` | which part acts next |
 //! | `lookahead` | links in a row, which a packet passes at once |
+//! | `network::bursts`, `link::bursts` | packets that a host sends together, as one object |
 #![no_std]
 extern crate alloc;
 

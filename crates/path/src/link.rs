@@ -7,6 +7,8 @@
 //! A shaper does not, as Linux's HTB does not ask an inactive class. Linux's RED notes that it is idle when it is asked
 //! and has no packet; so it notes this on a serial line, but not below a shaper.
 
+mod bursts;
+
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::fmt;
@@ -79,6 +81,10 @@ pub struct Link<P> {
     /// Its discipline, which holds nothing back, and its bucket alone decide when packets leave: the usual case, for which
     /// [`Link::serve`] is compiled apart.
     is_plain: bool,
+    /// It is plain, and its discipline takes bursts.
+    takes_bursts: bool,
+    /// The rest of the burst whose first packets have left the discipline. It still counts as queued there.
+    burst: Option<P>,
     /// A packet that finds the link idle may go straight through the discipline: it is no line and has no device queue.
     may_pass: bool,
     device: VecDeque<P>,
@@ -91,8 +97,10 @@ pub struct Link<P> {
     transit: Option<(Time, P)>,
     is_trace: bool,
     wake: Time,
-    /// The discipline has a timer, and is asked for it.
+    /// The discipline has a timer.
     has_timer: bool,
+    /// It is asked for its timer after everything that happens.
+    asks_timer: bool,
     /// When the timer is due, as the discipline last reported it.
     timer: Time,
     /// The discipline is classful, and holds all its packets back although the link is free: it is asked again at each
@@ -122,12 +130,17 @@ impl<P: Packet> Link<P> {
             config.framing,
             config.steady,
         );
+        let is_plain = !shaper.is_trace()
+            && config.device_queue == 0
+            && config.request_grant.is_none()
+            && !qdisc.may_hold();
         Self {
-            is_plain: !shaper.is_trace()
-                && config.device_queue == 0
-                && config.request_grant.is_none()
-                && !qdisc.may_hold(),
+            is_plain,
+            takes_bursts: is_plain && qdisc.takes_bursts(),
+            burst: None,
             has_timer: qdisc.next_timer().is_some(),
+            asks_timer: qdisc.next_timer().is_some() && !qdisc.keeps_timer(),
+            timer: qdisc.next_timer().unwrap_or(Time::MAX),
             is_classful: qdisc.is_classful(),
             is_held: false,
             qdisc,
@@ -145,7 +158,6 @@ impl<P: Packet> Link<P> {
             queued: 0,
             departed: VecDeque::new(),
             wake: Time::MAX,
-            timer: Time::MAX,
         }
     }
 
@@ -157,8 +169,8 @@ impl<P: Packet> Link<P> {
     /// When [`Link::serve`] or [`Link::on_timer`] is due. To be called after everything that may change it.
     #[inline(always)]
     pub fn find_due(&mut self) -> Time {
-        if self.has_timer {
-            self.timer = self.qdisc.next_timer().unwrap_or(Time::MAX);
+        if self.asks_timer {
+            self.find_timer();
         }
         self.wake.min(self.timer)
     }
@@ -172,7 +184,12 @@ impl<P: Packet> Link<P> {
     /// Lets the discipline act.
     pub fn on_timer(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) {
         self.qdisc.on_timer(now, &mut self.environment);
+        self.find_timer();
         self.note_drops(now, number, observer);
+    }
+
+    fn find_timer(&mut self) {
+        self.timer = self.qdisc.next_timer().unwrap_or(Time::MAX);
     }
 
     /// Gives the discipline other parameters; see [`Qdisc::change`].
@@ -181,7 +198,9 @@ impl<P: Packet> Link<P> {
     /// As there.
     pub fn change(&mut self, settings: &Settings) -> Result<(), SettingError> {
         self.qdisc.change(settings)?;
+        self.find_timer();
         self.has_timer = self.qdisc.next_timer().is_some();
+        self.asks_timer = self.has_timer && !self.qdisc.keeps_timer();
         Ok(())
     }
 
@@ -505,7 +524,14 @@ impl<P: Packet> Link<P> {
 
     #[inline(always)]
     fn dequeue(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) -> Option<P> {
-        let mut packet = self.qdisc.dequeue(now, &mut self.environment);
+        let mut packet = if self.burst.is_some() {
+            self.next_of_burst(observer, now)
+        } else {
+            self.qdisc.dequeue(now, &mut self.environment)
+        };
+        if packet.is_none() && self.environment.has_dropped() {
+            packet = self.after_dropped(observer, now);
+        }
         self.note_drops(now, number, observer);
         if let Some(packet) = &mut packet {
             observer.on_dequeue(number, packet, now);

@@ -3,6 +3,8 @@
 //! A route is a list of hops, made when the network is built. All routes stand in one table, and every packet carries the
 //! index of its next hop in it. So sending a packet on takes one look-up.
 
+mod bursts;
+
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
@@ -64,6 +66,17 @@ pub trait Observer<P> {
     /// A packet comes to a link's queue.
     fn on_arrival(&mut self, _link: usize, _packet: &P, _now: Time) {}
 
+    /// True if it does not have to hear of each packet of a burst that arrives apart.
+    fn takes_bursts(&self, _link: usize) -> bool {
+        false
+    }
+
+    /// So many packets come to a link's queue that differ from this one in nothing that [`Observer::on_arrival`] looks at. Some
+    /// of them may be dropped.
+    fn on_arrivals(&mut self, _link: usize, _packet: &P, _count: u32, _now: Time) {
+        unreachable!("it takes no bursts")
+    }
+
     /// A packet leaves a link's discipline: its sojourn ends. The observer may note it on the packet.
     fn on_dequeue(&mut self, _link: usize, _packet: &mut P, _now: Time) {}
 
@@ -93,6 +106,11 @@ pub trait Observer<P> {
 
     /// A wire has made this copy of a packet.
     fn on_duplicate(&mut self, _impairment: usize, _copy: &P, _now: Time) {}
+
+    /// Splits the first `count` packets off a burst, which has more, as an object of their own.
+    fn split(&mut self, _burst: &mut P, _count: u32) -> P {
+        unreachable!("there are no bursts")
+    }
 }
 
 /// Observes nothing.
@@ -105,6 +123,14 @@ impl<P> Observer<P> for NoObserver {}
 pub trait Hosts<P, O, M = NoMedium> {
     /// Takes a packet that reached the end of its route. The host may send its answer within this call.
     fn deliver(&mut self, packet: P, now: Time, network: &mut Network<P, O, M>);
+
+    /// As [`Hosts::deliver`], of the first packet of what may be a burst. Returns the rest of that, whose packets are still
+    /// queued.
+    #[inline(always)]
+    fn deliver_first(&mut self, packet: P, now: Time, network: &mut Network<P, O, M>) -> Option<P> {
+        self.deliver(packet, now, network);
+        None
+    }
 }
 
 /// A route, by the index of its first hop in the table of routes.
@@ -419,8 +445,15 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                 return;
             };
             self.observer.on_departure(number, &packet, now);
-            if let Some(packet) = self.forward(packet, now) {
-                hosts.deliver(packet, now, self);
+            if self.hops[packet.hop() as usize] == Hop::End {
+                if let Some(rest) = hosts.deliver_first(packet, now, self) {
+                    self.links[number].put_back(rest);
+                }
+            } else {
+                let packet = self.first_of(number, packet);
+                if let Some(packet) = self.forward(packet, now) {
+                    hosts.deliver(packet, now, self);
+                }
             }
             if wake > now {
                 return;

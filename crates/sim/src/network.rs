@@ -1,6 +1,6 @@
 //! The simulator's network: its probes and captures, and how hosts send over it.
 
-use sojourn_aqm::DropReason;
+use sojourn_aqm::{DropReason, Packet};
 use sojourn_experiment::cells::{self, Cell};
 use sojourn_measure::probe::{QueueProbe, Reason};
 use sojourn_path::{Observer, Route};
@@ -81,6 +81,16 @@ impl Observer<SimPacket> for Watch {
     }
 
     #[inline(always)]
+    fn takes_bursts(&self, link: usize) -> bool {
+        self.probes[link].takes_bursts()
+    }
+
+    #[inline(always)]
+    fn on_arrivals(&mut self, link: usize, packet: &SimPacket, count: u32, _now: Time) {
+        self.probes[link].on_arrivals(packet, count);
+    }
+
+    #[inline(always)]
     fn on_dequeue(&mut self, link: usize, packet: &mut SimPacket, now: Time) {
         self.probes[link].on_departure(packet, now);
     }
@@ -117,6 +127,11 @@ impl Observer<SimPacket> for Watch {
 
     fn on_duplicate(&mut self, impairment: usize, _copy: &SimPacket, _now: Time) {
         self.impaired[impairment].duplicated += 1;
+    }
+
+    #[inline(always)]
+    fn split(&mut self, burst: &mut SimPacket, count: u32) -> SimPacket {
+        self.packets.split(burst, count)
     }
 }
 
@@ -172,4 +187,18 @@ pub fn send(network: &mut Network, packet: SimPacket, route: Route, now: Time) -
         network.observer.capture(Stage::Sent, &packet, now);
     }
     network.send(packet, route, now)
+}
+
+/// As [`send`] of each packet of a burst.
+#[inline(always)]
+pub fn send_burst(network: &mut Network, mut burst: SimPacket, route: Route, now: Time) -> Time {
+    if network.observer.capture.is_some() {
+        cold_path();
+        while burst.followers() > 0 {
+            let first = network.observer.split(&mut burst, 1);
+            send(network, first, route, now);
+        }
+        return send(network, burst, route, now);
+    }
+    network.send_burst(burst, route, now)
 }

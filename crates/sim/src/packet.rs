@@ -5,8 +5,8 @@ use std::ops::{Deref, DerefMut};
 use sojourn_aqm::packet::AckView;
 use sojourn_aqm::{Ecn, FlowKey, Packet};
 use sojourn_measure::probe;
-use sojourn_tcp::Segment;
 use sojourn_tcp::segment::{Flags, SackBlock};
+use sojourn_tcp::{Alike, Segment};
 use sojourn_traffic::Side;
 use sojourn_units::Time;
 
@@ -44,7 +44,7 @@ pub struct Membership {
 pub struct SimPacket(Box<Contents>);
 
 /// The contents and bookkeeping of a packet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Contents {
     /// When it entered its current or last queue; before the first queue, when it was sent.
     pub enqueued: Time,
@@ -76,6 +76,8 @@ pub struct Contents {
     damaged: u16,
     /// In a Wi-Fi cell: its destination or source station.
     station: u16,
+    /// The segments that follow it, if the packet is a burst.
+    followers: Alike,
     /// The segment, valid if `kind` is [`Kind::Segment`].
     pub segment: Segment,
 }
@@ -105,6 +107,7 @@ impl SimPacket {
             inner_queue: 0,
             damaged: 0,
             station: 0,
+            followers: Alike::NONE,
             segment: Segment::default(),
         }))
     }
@@ -120,6 +123,18 @@ impl SimPacket {
         self.dscp = of.dscp;
         self.returning = of.returning;
         self.ecn = ecn;
+    }
+
+    /// Becomes a burst: these segments follow.
+    pub fn begin_burst(&mut self, followers: Alike) {
+        self.followers = followers;
+    }
+
+    /// The next packet of a burst, in place of the first.
+    #[inline(always)]
+    pub fn advance(&mut self) {
+        let contents = &mut *self.0;
+        contents.followers.advance(&mut contents.segment);
     }
 
     /// A copy, as a wire that duplicates makes it. TCP takes it as another segment; other receivers count a packet once.
@@ -207,6 +222,16 @@ impl Packets {
         self.free.pop().unwrap_or_else(SimPacket::blank)
     }
 
+    /// Takes the first `count` packets off a burst that has more.
+    #[inline(always)]
+    pub fn split(&mut self, burst: &mut SimPacket, count: u32) -> SimPacket {
+        let mut first = self.take();
+        *first = **burst;
+        let rest = &mut *burst.0;
+        first.followers = rest.followers.split(&mut rest.segment, count);
+        first
+    }
+
     /// Returns a packet that was delivered to the pool.
     pub fn give_back(&mut self, packet: SimPacket) {
         self.free.push(packet);
@@ -258,6 +283,11 @@ impl Packet for SimPacket {
 
     fn dscp(&self) -> u8 {
         self.dscp
+    }
+
+    #[inline(always)]
+    fn followers(&self) -> u32 {
+        self.followers.segments
     }
 
     /// The flows between two hosts differ in their ports.

@@ -1,5 +1,6 @@
 //! The event loop: decides which component acts next.
 
+use sojourn_aqm::Packet;
 use sojourn_experiment::cells::Cell;
 use sojourn_measure::scope::Scope;
 use sojourn_path::{EventSource, Hosts};
@@ -37,19 +38,31 @@ pub struct Endpoints {
 }
 
 impl Hosts<SimPacket, Watch, Cell<SimPacket>> for Endpoints {
-    /// Hands a packet to its destination host.
+    #[inline(always)]
     fn deliver(&mut self, packet: SimPacket, now: Time, network: &mut Network) {
+        let rest = self.deliver_first(packet, now, network);
+        debug_assert!(rest.is_none(), "a burst is at its link");
+    }
+
+    /// Hands a packet to its destination host.
+    fn deliver_first(
+        &mut self,
+        mut packet: SimPacket,
+        now: Time,
+        network: &mut Network,
+    ) -> Option<SimPacket> {
         if network.observer.capture.is_some() {
             cold_path();
             network.observer.capture(Stage::Arrived, &packet, now);
         }
-        let flow = packet.flow;
-        let source = &mut self.sources[flow as usize];
-        let moved = source.on_packet(&packet, now, network);
-        network.observer.packets.give_back(packet);
-        if let Some(due) = moved {
-            self.timers.set_both(flow, due);
+        let source = &mut self.sources[packet.flow as usize];
+        source.on_packet(&packet, now, network, &mut self.timers);
+        if packet.followers() > 0 {
+            packet.advance();
+            return Some(packet);
         }
+        network.observer.packets.give_back(packet);
+        None
     }
 }
 

@@ -1,5 +1,6 @@
 //! The hosts' timers: one deadline per host. Most deadlines move long before they expire.
 
+use sojourn_traffic::Side;
 use sojourn_units::Time;
 
 /// Flows whose deadlines are searched together.
@@ -42,6 +43,17 @@ impl Timers {
         let leaf = self.leaves + flow / BLOCK;
         if first < self.bounds[leaf] {
             self.lower(leaf, first);
+        }
+    }
+
+    /// Sets the deadline of one of a flow's hosts.
+    #[inline(always)]
+    pub fn set(&mut self, flow: u32, side: Side, due: Time) {
+        let flow = flow as usize;
+        self.due[flow][side as usize] = due;
+        let leaf = self.leaves + flow / BLOCK;
+        if due < self.bounds[leaf] {
+            self.lower(leaf, due);
         }
     }
 

@@ -18,6 +18,7 @@ use self::tcp::TcpFlow;
 pub use self::tcp::Transports;
 use crate::network::Network;
 use crate::packet::{Membership, SimPacket};
+use crate::timers::Timers;
 use sojourn_measure::meter::{Measures, Meter};
 use sojourn_measure::series::SenderState;
 
@@ -112,21 +113,21 @@ impl FlowEndpoints {
             .expect("a kind is one of these")
     }
 
-    /// Delivers a packet of this flow to one of its hosts. Returns when they next need a call, as
-    /// [`FlowEndpoints::next_timers`]; `None`: that has not moved.
+    /// Delivers a packet of this flow to one of its hosts, and sets their timers if these have moved.
     #[inline(always)]
     pub fn on_packet(
         &mut self,
         packet: &SimPacket,
         now: Time,
         network: &mut Network,
-    ) -> Option<[Time; 2]> {
+        timers: &mut Timers,
+    ) {
         match self {
-            Self::Tcp(flow) => flow.on_packet(packet, now, network),
+            Self::Tcp(flow) => flow.on_packet(packet, now, network, timers),
             Self::Datagrams(_) | Self::Call(_) | Self::Ping(_) => {
                 cold_path();
                 self.on_datagram(packet, now, network);
-                Some(self.next_timers())
+                timers.set_both(packet.flow, self.next_timers());
             }
         }
     }

@@ -422,14 +422,14 @@ mod tests {
     /// The next segment, and with `shortcuts` those that continue its burst alike.
     fn burst(end: &mut Endpoint, now: Time, shortcuts: bool) -> Option<Vec<Transmit>> {
         let mut last = end.poll(now)?;
-        let alike = if shortcuts {
+        let mut alike = if shortcuts {
             end.continue_alike(&last.segment)
         } else {
             Alike::NONE
         };
         let mut sent = vec![last];
-        for left in (0..alike.segments).rev() {
-            last.segment = alike.after(&last.segment, left);
+        while alike.segments > 0 {
+            alike.advance(&mut last.segment);
             sent.push(last);
         }
         Some(sent)

@@ -40,12 +40,11 @@ pub(super) enum Burst {
 }
 
 impl Sender {
-    /// Decides on the next burst of new data. The segments in flight must be fewer than the window.
-    pub(super) fn next_burst(&mut self, now: Time) -> Burst {
+    /// Decides on the next burst of new data. The window has room for `free` segments, at least one.
+    pub(super) fn next_burst(&mut self, free: u32, now: Time) -> Burst {
         if self.buffer == 0 {
             self.begin_buffer();
         }
-        let free = self.window.cwnd - self.in_flight();
         let most = free.min((self.window.cwnd / 2).max(1));
         let whole = self.full_burst();
         let waiting = self.unsent.min(u64::from(u32::MAX)) as u32;
@@ -135,21 +134,20 @@ impl Sender {
         } else {
             AVOIDANCE_PERCENT
         };
-        let mss = u64::from(self.mss);
-        let window = u64::from(self.window.cwnd.max(self.scoreboard.outstanding())) * percent * mss;
+        let segments = u64::from(self.window.cwnd.max(self.scoreboard.outstanding())) * percent;
         let nanos = smoothed.as_nanos().max(1);
-        let on_short_paths = match self.rtt.min() {
-            Some(least) if least < SHORT => {
-                MAX_BURST_BYTES >> (least.as_nanos() / RTT_PER_SHIFT.as_nanos())
-            }
-            _ => 0,
-        };
+        let short = self.rtt.min().filter(|least| *least < SHORT);
         // The common case is less than three segments in a 1024th of a second on a path that is not short. It needs no
         // division.
-        let of_three = ((3 * mss) << BURST_SHIFT).saturating_mul(nanos);
-        if on_short_paths == 0 && window.saturating_mul(10_000_000) < of_three {
+        let of_three = (3_u64 << BURST_SHIFT).saturating_mul(nanos);
+        if short.is_none() && segments * 10_000_000 < of_three {
             return LEAST;
         }
+        let on_short_paths = short.map_or(0, |least| {
+            MAX_BURST_BYTES >> (least.as_nanos() / RTT_PER_SHIFT.as_nanos())
+        });
+        let mss = u64::from(self.mss);
+        let window = segments * mss;
         let bytes_per_second = match window.checked_mul(10_000_000) {
             Some(scaled) => scaled / nanos,
             None => (u128::from(window) * 10_000_000 / u128::from(nanos)) as u64,

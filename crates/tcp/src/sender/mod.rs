@@ -65,13 +65,24 @@ impl Alike {
         end_burst: false,
     };
 
-    /// The segment after `last`, behind which so many are left.
+    /// Goes on from the segment that these follow to the next.
     #[inline(always)]
-    pub fn after(&self, last: &Segment, left: u32) -> Segment {
-        let mut next = *last;
-        next.seq += u32::from(last.len);
-        next.flags = (next.flags).with_if(Flags::PSH, self.end_burst && left == 0);
-        next
+    pub fn advance(&mut self, segment: &mut Segment) {
+        segment.seq += u32::from(segment.len);
+        self.segments -= 1;
+        segment.flags = (segment.flags).with_if(Flags::PSH, self.end_burst && self.segments == 0);
+    }
+
+    /// Goes on by `count` segments, of more, and returns what followed the first within those.
+    #[inline(always)]
+    pub fn split(&mut self, segment: &mut Segment, count: u32) -> Self {
+        for _ in 0..count {
+            self.advance(segment);
+        }
+        Self {
+            segments: count - 1,
+            end_burst: false,
+        }
     }
 }
 
@@ -453,13 +464,14 @@ impl Sender {
             }
         }
         self.held = self.pacer.holds(now);
-        if self.in_flight() < self.window.cwnd && !self.held {
+        let free = self.window.cwnd.saturating_sub(self.in_flight());
+        if free > 0 && !self.held {
             if self.state.resends() && !self.new_data_first {
                 if let Some(sending) = self.send_lost(segment, now) {
                     return Some(sending);
                 }
             }
-            if let Some(sending) = self.begin_burst(segment, now) {
+            if let Some(sending) = self.begin_burst(segment, free, now) {
                 return Some(sending);
             }
         }
@@ -474,10 +486,11 @@ impl Sender {
         None
     }
 
-    /// Sends the first segment of the next burst of new data; without GSO, a single segment.
-    fn begin_burst(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
+    /// Sends the first segment of the next burst of new data; without GSO, a single segment. The window has room for `free`
+    /// segments.
+    fn begin_burst(&mut self, segment: &mut Segment, free: u32, now: Time) -> Option<Sending> {
         if self.gso && self.unsent > 0 {
-            match self.next_burst(now) {
+            match self.next_burst(free, now) {
                 Burst::Deferred => {
                     self.defers = true;
                     return None;

@@ -27,6 +27,7 @@ use self::qlog::Qlog;
 use super::Identity;
 use crate::network::{self, Network};
 use crate::packet::{self, SimPacket};
+use crate::timers::Timers;
 
 /// A TCP flow: an application and its connections.
 pub struct TcpFlow {
@@ -93,20 +94,22 @@ impl TcpFlow {
         Some(flow)
     }
 
-    /// Delivers a segment to one of the hosts. Returns the hosts' deadlines, as [`TcpFlow::next_timers`], if they may have
-    /// moved.
+    /// Delivers a segment to one of the hosts, and sets their timers if these may have moved.
     pub fn on_packet(
         &mut self,
         packet: &SimPacket,
         now: Time,
         network: &mut Network,
-    ) -> Option<[Time; 2]> {
+        timers: &mut Timers,
+    ) {
         // Compiled for each host apart, and for what is recorded.
         match packet.reaches() {
-            _ if self.egress.records => self.deliver_recorded(packet, now, network),
-            Side::Sending => self.deliver(packet, Side::Sending, false, now, network),
-            Side::Receiving if self.hears_arrivals => self.deliver_otherwise(packet, now, network),
-            Side::Receiving => self.receive(packet, now, network),
+            _ if self.egress.records => self.deliver_recorded(packet, now, network, timers),
+            Side::Sending => self.deliver(packet, Side::Sending, false, now, network, timers),
+            Side::Receiving if self.hears_arrivals => {
+                self.deliver_otherwise(packet, now, network, timers)
+            }
+            Side::Receiving => self.receive(packet, now, network, timers),
         }
     }
 
@@ -117,8 +120,9 @@ impl TcpFlow {
         packet: &SimPacket,
         now: Time,
         network: &mut Network,
-    ) -> Option<[Time; 2]> {
-        self.deliver(packet, packet.reaches(), true, now, network)
+        timers: &mut Timers,
+    ) {
+        self.deliver(packet, packet.reaches(), true, now, network, timers)
     }
 
     /// Delivers a segment to the receiving host, which usually expects it and only acknowledges it.
@@ -128,15 +132,16 @@ impl TcpFlow {
         packet: &SimPacket,
         now: Time,
         network: &mut Network,
-    ) -> Option<[Time; 2]> {
+        timers: &mut Timers,
+    ) {
         let (id, side) = (Id(packet.connection), Side::Receiving);
         let Some((connection, due)) = self.connections.at(id) else {
             cold_path();
-            return None; // a late segment of a closed connection
+            return; // a late segment of a closed connection
         };
         let (end, _) = connection.sending_end(side);
         if !end.take_expected(&packet.segment, now) {
-            return self.deliver_otherwise(packet, now, network);
+            return self.deliver_otherwise(packet, now, network, timers);
         }
         if end.waits_at(now) {
             cold_path();
@@ -149,7 +154,9 @@ impl TcpFlow {
         let next = end.due();
         let moved = next != due[side as usize];
         due[side as usize] = next;
-        moved.then(|| self.next_timers())
+        if moved {
+            self.set_timer(side, timers);
+        }
     }
 
     /// Delivers any segment to the receiving host.
@@ -159,8 +166,9 @@ impl TcpFlow {
         packet: &SimPacket,
         now: Time,
         network: &mut Network,
-    ) -> Option<[Time; 2]> {
-        self.deliver(packet, Side::Receiving, false, now, network)
+        timers: &mut Timers,
+    ) {
+        self.deliver(packet, Side::Receiving, false, now, network, timers)
     }
 
     #[inline(always)]
@@ -171,11 +179,12 @@ impl TcpFlow {
         records: bool,
         now: Time,
         network: &mut Network,
-    ) -> Option<[Time; 2]> {
+        timers: &mut Timers,
+    ) {
         let id = Id(packet.connection);
         let Some((connection, due)) = self.connections.at(id) else {
             cold_path();
-            return None; // a late segment of a closed connection
+            return; // a late segment of a closed connection
         };
         let ecn = match packet.ecn {
             Ecn::NotEct => Arrival::NotEct,
@@ -203,9 +212,11 @@ impl TcpFlow {
         }
         let sent = egress.send(connection, due, (id, side), true, now, network);
         if sent.over || self.hears_arrivals {
-            return self.tell_application(sent.over, (id, side), now, network);
+            return self.tell_application(sent.over, (id, side), now, network, timers);
         }
-        sent.moved.then(|| self.next_timers())
+        if sent.moved {
+            self.set_timer(side, timers);
+        }
     }
 
     /// Tells the application of an arrival, or that it has closed the connection, and sends what follows.
@@ -216,7 +227,8 @@ impl TcpFlow {
         (id, side): (Id, Side),
         now: Time,
         network: &mut Network,
-    ) -> Option<[Time; 2]> {
+        timers: &mut Timers,
+    ) {
         if over {
             self.let_go(id, now);
         } else {
@@ -227,7 +239,13 @@ impl TcpFlow {
             self.ask_application();
         }
         self.send_ready(now, network);
-        Some(self.next_timers())
+        timers.set_both(self.egress.identity.flow, self.next_timers());
+    }
+
+    #[inline(always)]
+    fn set_timer(&self, side: Side, timers: &mut Timers) {
+        let due = self.next_timers()[side as usize];
+        timers.set(self.egress.identity.flow, side, due);
     }
 
     /// Handles a host timer, which may have expired.
@@ -383,7 +401,8 @@ impl Egress {
         match end.acknowledge_into(&mut packet.segment, now) {
             Some(is_capable) => {
                 let bytes = packet.segment.header_bytes() + self.identity.overhead;
-                self.launch(packet, bytes, codepoint(end, is_capable), of, now, network);
+                let ecn = codepoint(end, is_capable);
+                self.launch(packet, bytes, (ecn, Alike::NONE), of, now, network);
             }
             None => network.observer.packets.give_back(packet),
         }
@@ -412,7 +431,7 @@ impl Egress {
             let Some(is_capable) = end.poll_into(&mut packets.spare().segment, now) else {
                 return false;
             };
-            let mut packet = packets.take();
+            let packet = packets.take();
             let payload = u32::from(packet.segment.len);
             let bytes = packet.segment.header_bytes() + payload + self.identity.overhead;
             let ecn = codepoint(end, is_capable);
@@ -421,20 +440,7 @@ impl Egress {
             } else {
                 Alike::NONE
             };
-            let mut left = alike.segments;
-            let leaves = loop {
-                let next = (left > 0).then(|| {
-                    left -= 1;
-                    let mut next = network.observer.packets.take();
-                    next.segment = alike.after(&packet.segment, left);
-                    next
-                });
-                let leaves = self.launch(packet, bytes, ecn, of, now, network);
-                match next {
-                    Some(next) => packet = next,
-                    None => break leaves,
-                }
-            };
+            let leaves = self.launch(packet, bytes, (ecn, alike), of, now, network);
             if let Some(local) = &mut local {
                 local.push(payload * (1 + alike.segments), now, leaves);
             }
@@ -444,13 +450,14 @@ impl Egress {
         }
     }
 
-    /// Sends a packet that holds a segment and takes `bytes` on the link. Returns when it leaves the host.
+    /// Sends a packet that holds a segment and takes `bytes` on the link, and those of the segments that follow it. Returns when
+    /// they leave the host.
     #[inline(always)]
     fn launch(
         &mut self,
         mut packet: SimPacket,
         bytes: u32,
-        ecn: Ecn,
+        (ecn, followers): (Ecn, Alike),
         (id, side): (Id, Side),
         now: Time,
         network: &mut Network,
@@ -460,7 +467,12 @@ impl Egress {
         }
         let of = self.identity.membership(id.0, side == Side::Receiving);
         packet.address(of, packet::Kind::Segment, bytes, ecn, now);
-        network::send(network, packet, self.identity.routes[side as usize], now)
+        let route = self.identity.routes[side as usize];
+        if followers.segments > 0 {
+            packet.begin_burst(followers);
+            return network::send_burst(network, packet, route, now);
+        }
+        network::send(network, packet, route, now)
     }
 
     /// Notes when data was sent.
