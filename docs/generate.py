@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from sojourn import _core
-from sojourn.studies.recipe import json_schema
+from sojourn.studies.recipe import Recipe
 
 Schema = dict[str, Any]
 HERE = Path(__file__).parent
@@ -254,8 +256,13 @@ def _traffic(schema: Schema) -> list[str]:
 
 
 def recipe_schema() -> str:
-    """The JSON schema of a study's recipe."""
-    return json.dumps(json_schema(), indent=1) + "\n"
+    """The JSON schema of a study's recipe, for editors."""
+
+    def of_ours(kind: type) -> Schema:
+        a_text = {"type": "string"}
+        return a_text if kind is Path else {"anyOf": [a_text, {"type": "array", "items": a_text}]}
+
+    return json.dumps(msgspec.json.schema(Recipe, schema_hook=of_ours), indent=1) + "\n"
 
 
 ADVICE = HERE / "advise.md"

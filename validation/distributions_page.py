@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from comparison import JUDGED, Figures, Metric
-
-from sojourn.frame.statistics import p_value
 
 SIGNIFICANT = 0.01
 """Two samples count as different below this probability. Of a hundred pairs that are alike, one is then called so."""
@@ -23,6 +22,28 @@ STEPS = (5, 15, 30, 60)
 """Numbers of seeds that are measured on Linux."""
 SETTLED = 0.95
 """Seeds are enough if so large a share of the divisions agrees."""
+
+
+def p_value(first: Sequence[float], second: Sequence[float]) -> float:
+    """The two-sided probability of ranks as uneven as these, or more, of one distribution; exact with equal values.
+
+    The rank-sum test of Wilcoxon (1945), Mann and Whitney (1947).
+    """
+    values = sorted([*first, *second])
+    # Twice the mean rank, which is a whole number.
+    doubled = {value: 2 * values.index(value) + 1 + values.count(value) for value in set(values)}
+    # ways[taken, total]: of how many choices of so many values the doubled ranks sum up to that.
+    ways = np.zeros((len(first) + 1, 1 + sum(doubled[value] for value in values)))
+    ways[0, 0] = 1.0
+    for value in values:
+        rank = doubled[value]
+        ways[1:, rank:] += ways[:-1, :-rank]
+    totals = ways[len(first)]
+    # Twice the mean of twice the sum of the ranks, again a whole number.
+    middle = 2 * len(first) * (len(values) + 1)
+    observed = abs(2 * sum(doubled[value] for value in first) - middle)
+    uneven = np.abs(2 * np.arange(len(totals)) - middle) >= observed
+    return float(totals[uneven].sum() / totals.sum())
 
 
 @dataclass(frozen=True)

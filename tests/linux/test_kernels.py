@@ -87,9 +87,9 @@ def test_until_decided_makes_only_what_is_missing(agree, capsys: pytest.CaptureF
     made = []
     run_plan = Runner.run_plan
 
-    def noted(runner, plan, **options):
-        made.append(len(plan) - len(options["known"]))
-        return run_plan(runner, plan, **options)
+    def noted(runner, plan, finished):
+        made.append(len(plan) - len(finished.known))
+        return run_plan(runner, plan, finished)
 
     monkeypatch.setattr(Runner, "run_plan", noted)
     first = ("--set", "experiment.repeat=2", "--until", "decided", "--json")

@@ -17,9 +17,7 @@ sys.path.insert(0, str(VALIDATION))
 import distributions  # noqa: E402
 from comparison import JUDGED  # noqa: E402
 from distributions import given, keep, read  # noqa: E402
-from distributions_page import STEPS, Scenario, page, pairs, settling  # noqa: E402
-
-from sojourn.frame.statistics import p_value  # noqa: E402
+from distributions_page import STEPS, Scenario, p_value, page, pairs, settling  # noqa: E402
 
 
 def test_the_probability_is_exact():
@@ -31,6 +29,18 @@ def test_the_probability_is_exact():
     # Ranks 1, 2.5, 2.5, 4 and the sum 3.5 of {1, 2.5}: so are two of six, and two as far above.
     assert p_value([1, 2], [2, 3]) == pytest.approx(4 / 6)
     assert p_value([7, 7, 7], [7, 7]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "choices"),
+    [
+        ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], 2),  # rank sums 6 and 15
+        ([1.0, 2.0, 4.0], [3.0, 5.0, 6.0], 4),  # 7 or less, 14 or more: 1+2+3, 1+2+4 and their mirrors
+        ([1.0, 4.0, 5.0], [2.0, 3.0, 6.0], 20),  # 10 of 10.5: every choice is as uneven
+    ],
+)
+def test_the_rank_sum_test_counts_choices(first: list[float], second: list[float], choices: int):
+    assert p_value(first, second) == pytest.approx(choices / 20)
 
 
 def run(**figures: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from sojourn.linux.kernel import simulated
 from sojourn.page.sheet import as_table
 from sojourn.runs.backends import BACKENDS, Backend, Simulator, backend_of
 from sojourn.runs.plan import read_plan
-from sojourn.store.runner import Runner
+from sojourn.store.runner import Finished, Runner
 from sojourn.store.saving import files_of
 from sojourn.studies.agreement import backends as agreement
 from sojourn.studies.agreement import courses
@@ -172,9 +172,8 @@ def _run(name: str, backend: Backend, plan: _core.Plan, jobs: int | None, kept: 
     stored = {index: kept[key] for index, key in enumerate(keys) if key in kept}
     with Display(f"runs on {name}") as display:
         runner = Runner(backend, jobs=jobs, report=display)
-        results, stopped_by = runner.run_plan(
-            plan, known=stored, made=lambda index, run: kept.__setitem__(keys[index], run)
-        )
+        finished = Finished(known=stored, made=lambda index, run: kept.__setitem__(keys[index], run))
+        results, stopped_by = runner.run_plan(plan, finished)
     if stopped_by is not None:
         raise stop_reason(stopped_by, f"{len(results.runs)} of {len(plan.jobs)} runs finished on {name}")
     return results

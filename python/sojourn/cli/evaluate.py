@@ -16,6 +16,7 @@ from sojourn.cli.progress import Display
 from sojourn.files import storage
 from sojourn.page.sheet import as_table
 from sojourn.runs import user_aqm
+from sojourn.store.runner import Runner
 from sojourn.studies.suites import controls, evaluate, find, scorecard
 
 
@@ -38,12 +39,13 @@ def command(
     """Evaluate a discipline in the scenarios of RFC 7928, against drop-tail; a congestion control with --suite ccwg."""
     chosen = find(suite)
     others = _split(against)
-    kept = kept_runs(store)
-    display = Display(then=" in the store") if kept is not None else Display(keeps=False)
-    kept_in = "kept in the store" if kept is not None else "nothing kept"
+    keeps = store is not None
+    display = Display(then=" in the store") if keeps else Display(keeps=False)
+    kept_in = "kept in the store" if keeps else "nothing kept"
+    runner = Runner(jobs=jobs, store=kept_runs(store), report=display)
     if isinstance(chosen, controls.Suite):
         with storage.reserved(out, list(controls.FILES)), display:
-            judged = controls.judge([aqm, *others], chosen, quick=quick, jobs=jobs, store=kept, report=display)
+            judged = controls.judge([aqm, *others], chosen, runner, quick=quick)
             if judged.stopped_by is not None:
                 raise stop_reason(judged.stopped_by, kept_in)
             if out is not None:
@@ -62,7 +64,7 @@ def command(
     figures: list[Path] = []
     with storage.reserved(out, scorecard.files_of(chosen)):
         with display:
-            evaluation = evaluate(queue, chosen, against=others, quick=quick, jobs=jobs, store=kept, report=display)
+            evaluation = evaluate(queue, chosen, against=others, quick=quick, runner=runner)
         if evaluation.stopped_by is not None:
             finished = f"{evaluation.finished} of {evaluation.runs} runs finished, {kept_in}"
             raise stop_reason(evaluation.stopped_by, finished)

@@ -10,6 +10,7 @@ from pathlib import Path
 from sojourn._core import ExperimentError
 from sojourn.export import mahimahi
 from sojourn.export.events import tables
+from sojourn.files.typed import must_be
 from sojourn.frame.results import Results
 from sojourn.frame.swept import as_file
 
@@ -147,8 +148,7 @@ def _link(line: Line, rest: list[str]) -> list[str]:
 
 def _queue(option: str, link: _Link) -> dict[str, object]:
     """The discipline of a direction."""
-    if link.queue not in _QUEUES:
-        raise ExperimentError(f'{option}: got "{link.queue}"; must be one of {", ".join(_QUEUES)}')
+    must_be(link.queue, _QUEUES, option)
     aqm, accepted = _QUEUES[link.queue]
     given = dict(part.strip().partition("=")[::2] for part in link.args.split(",") if part.strip())
     table: dict[str, object] = {"aqm": aqm}

@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -29,7 +29,7 @@ from sojourn.runs.costs import refuse_too_large
 from sojourn.runs.executors import executor_of
 from sojourn.runs.plan import read_plan
 from sojourn.runs.precision import Precision, Rounds
-from sojourn.store.runner import Runner
+from sojourn.store.runner import AS_THEY_ARE, Finished, Runner
 from sojourn.store.saving import Saved, Unsaved, left_out_text, run_into
 
 
@@ -92,11 +92,11 @@ def run_and_show(
     if out is not None:
         outcome.announce_lacking(figures)
 
-    def make(**finished: Any) -> tuple[Results, BaseException | None]:
+    def make(finished: Finished = AS_THEY_ARE) -> tuple[Results, BaseException | None]:
         display = Display() if out is None else Display(then=f", writing {out}", again="leaves them for --resume")
         # Keep the output of a user's discipline off standard output.
         with display, redirect_stdout(sys.stderr):
-            return replace(runner, report=display).run_plan(plan, rounds=rounds, **finished)
+            return replace(runner, report=display).run_plan(plan, finished, rounds=rounds)
 
     if out is None:
         saved = Saved(*make())
@@ -157,8 +157,7 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
     most, whole = SHORT if short else SCREEN, results
     more = max(0, len(results.arms) - most)
     if more:
-        shown = [run for arm in results.arms[:most] for run in arm.runs]
-        results = Results({**results.summary, "runs": [run.summary for run in shown]}, shown)
+        results = results.of_runs([run for arm in results.arms[:most] for run in arm.runs])
     wide = width()
     tables, left_out = tables_of(results, wide, short=short)
     if baseline is not None and any(run.label == baseline for run in whole.runs):

@@ -6,7 +6,6 @@ import contextlib
 import json
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +27,7 @@ from sojourn.live.feed import Panel
 from sojourn.runs.backends import backend_of
 from sojourn.runs.execution import as_run
 from sojourn.runs.plan import overrides_for_queues
+from sojourn.store.runner import AS_THEY_ARE, Finished
 from sojourn.store.saving import Unsaved, run_into
 
 Queue = Annotated[str | None, typer.Option(metavar="LABEL", help="Which [[queue]] of FILE; default: the first.")]
@@ -95,10 +95,10 @@ def command(
         line.check_logs()
     announce_notes(shell, plan)
 
-    def runner(keep: Callable[[Run], Run] = lambda run: run, **_: object) -> tuple[Results, BaseException | None]:
+    def runner(finished: Finished = AS_THEY_ARE) -> tuple[Results, BaseException | None]:
         with shell.feed.shown() if isinstance(shell.feed, Panel) else contextlib.nullcontext():
             run = as_run(shell.run(plan[0], _core.Monitor()))
-        return results_of(plan, shell.name, keep(run)), None
+        return results_of(plan, shell.name, finished.keep(run)), None
 
     if out is None:
         results, _ = runner()

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -23,9 +24,8 @@ from sojourn.cli.progress import Display
 from sojourn.files import storage
 from sojourn.linux import Linux
 from sojourn.page.sheet import as_table
-from sojourn.runs.backends import Backend
 from sojourn.runs.executors import default_workers
-from sojourn.store import Store
+from sojourn.store.runner import Runner
 from sojourn.studies import available, find, report, run_study, runner
 from sojourn.studies.recipe import Study
 from sojourn.studies.runner import StudyResults
@@ -89,7 +89,7 @@ def run(
         raise ExperimentError(f"--variants: {named}")
     for study in studies if variants else ():
         runner.plan_variants(study, quick=quick)
-    asked = _Options(where, formats, figure, quick, variants, jobs, json)
+    asked = _Options(Runner(where, jobs=jobs), formats, figure, quick, variants, json)
     if dry_run:
         plans = []
         for study in studies:
@@ -99,7 +99,7 @@ def run(
         if json:
             print(json_.dumps(plans if several else plans[0]))
         return
-    kept = options.kept_runs(store)
+    asked = asked._replace(runner=replace(asked.runner, store=options.kept_runs(store)))
     folders = [(out / study.name if several else out) if out else Path("results") / study.name for study in studies]
     documents: list[str] = []
     invalid: list[Stopped] = []
@@ -107,7 +107,7 @@ def run(
         for study, folder in zip(studies, folders, strict=True):
             stack.enter_context(storage.reserved(folder, report.files_of(study)))
         for study, folder in zip(studies, folders, strict=True):
-            results, document = _run_one(study, folder, kept, asked)
+            results, document = _run_one(study, folder, asked)
             documents.append(document)
             try:
                 refuse_invalid(results.runs)
@@ -122,12 +122,11 @@ def run(
 class _Options(NamedTuple):
     """What is asked for, of every study."""
 
-    where: Backend
+    runner: Runner
     formats: tuple[str, ...]
     figure: str | None
     quick: bool
     variants: bool
-    jobs: int | None
     json: bool
 
 
@@ -145,21 +144,20 @@ def _studies(names: Sequence[str], *, every: bool) -> list[Study]:
     return studies
 
 
-def _run_one(study: Study, directory: Path, kept: Store | None, asked: _Options) -> tuple[StudyResults, str]:
+def _run_one(study: Study, directory: Path, asked: _Options) -> tuple[StudyResults, str]:
     """Runs a study, saves its results and prints them, or returns them also as JSON."""
-    where, formats, figure, quick, variants, jobs, json = asked
+    made, formats, figure, quick, variants, json = asked
 
     def announce(runs: int, simulated_s: float) -> None:
-        if isinstance(where, Linux):
-            minutes = ceil(where.wall_s(simulated_s, runs) / 60 / (jobs or default_workers()))
+        if isinstance(made.backend, Linux):
+            minutes = ceil(made.backend.wall_s(simulated_s, runs) / 60 / (made.jobs or default_workers()))
             about = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
             print(f"{runs} runs on linux, about {about}; --quick and --figure F run fewer", file=sys.stderr)
 
-    keeps = kept is not None
+    keeps = made.store is not None
     with Display(keeps=keeps) as display:
-        results = run_study(
-            study, figure=figure, quick=quick, backend=where, jobs=jobs, store=kept, report=display, announce=announce
-        )
+        own = replace(made, report=display)
+        results = run_study(study, figure=figure, quick=quick, runner=own, announce=announce)
     if results.stopped_by is not None:
         done = f"{results.finished} of {results.planned} runs of {study.name} finished, none of its claims judged"
         raise stop_reason(results.stopped_by, done)
@@ -167,7 +165,7 @@ def _run_one(study: Study, directory: Path, kept: Store | None, asked: _Options)
     tried: list[Tried] = []
     if variants and study.variants:
         with Display(keeps=keeps) as display:
-            tried, stopped_by = runner.run_variants(results, jobs=jobs, store=kept, report=display)
+            tried, stopped_by = runner.run_variants(results, replace(made, report=display))
         if stopped_by is not None:
             raise stop_reason(stopped_by, f"{len(tried)} of {len(study.variants)} variants finished, nothing kept")
     with writing(directory):
@@ -182,7 +180,7 @@ def _run_one(study: Study, directory: Path, kept: Store | None, asked: _Options)
 
 def _plan(study: Study, asked: _Options) -> dict[str, object]:
     """The runs of a study and their estimated duration; printed unless JSON is asked for."""
-    where, figure, quick = asked.where, asked.figure, asked.quick
+    where, figure, quick = asked.runner.backend, asked.figure, asked.quick
     runner.rehearse(study, runner.plan_study(study))
     plans = runner.plan_study(study, experiments=runner.experiments_shown(study, figure), quick=quick, backend=where)
     tried = runner.plan_variants(study, quick=quick) if asked.variants else []
@@ -193,7 +191,7 @@ def _plan(study: Study, asked: _Options) -> dict[str, object]:
     own = [plan for _, _, plan in plans]
     varied = [[plan for _, _, plan in of_one] for _, of_one in tried]
     shown = len(runner.choose_figures(study, figure))
-    found = estimate.estimate_study(own, varied, where, jobs=asked.jobs, figures=shown, formats=asked.formats)
+    found = estimate.estimate_study(own, varied, where, jobs=asked.runner.jobs, figures=shown, formats=asked.formats)
     if not asked.json:
         for kind, counts in (("experiment", experiments), ("variant", of_variants)):
             for name, count in counts.items():

@@ -12,6 +12,7 @@ from pathlib import Path
 from sojourn._core import ExperimentError
 from sojourn.export import columnar, events, flent, mahimahi
 from sojourn.files.storage import Staging
+from sojourn.files.typed import must_be
 from sojourn.frame.results import Results
 from sojourn.store.folder import load
 from sojourn.store.tablefiles import TABLE_FILES
@@ -38,8 +39,7 @@ def export(directory: str | Path, format: str) -> list[Path]:
     Raises ExperimentError if the format is unknown or the results lack what it needs, OSError if the files cannot be
     written, OutputError if a file that Sojourn did not write, or that was changed since, would be replaced.
     """
-    if format not in FORMATS:
-        raise ExperimentError(f'--format: got "{format}"; must be one of {", ".join(FORMATS)}')
+    must_be(format, FORMATS, "--format")
     folder = Path(directory)
     if not (folder / "summary.json").is_file():
         raise ExperimentError(f'export: got "{folder}"; must be a directory that sojourn run --out wrote')

@@ -26,6 +26,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from sojourn.figure.filenames import FORMATS
 from sojourn.figure.names import differing
 from sojourn.files.storage import Staging
+from sojourn.files.typed import must_be
 from sojourn.frame.groups import above_capacity
 from sojourn.frame.metrics import Metric, has_queue
 from sojourn.frame.notes import Note
@@ -249,8 +250,7 @@ def figure(width_in: float = 5.2, height_in: float = 3.4, *, width: Width | None
     """An empty figure for so many rows of axes; ``width`` takes precedence over ``width_in``."""
     if width is None:
         return StyledFigure(figsize=(width_in, height_in))
-    if width not in WIDTHS_IN:
-        raise ValueError(f'width: got "{width}"; must be one of {", ".join(WIDTHS_IN)}')
+    must_be(width, WIDTHS_IN, "width")
     fixed_in = WIDTHS_IN[width]
     drawn = StyledFigure(figsize=(fixed_in, max(2.3, min(height_in, fixed_in * 0.66 if rows == 1 else TALLEST_IN))))
     drawn.is_fixed = True

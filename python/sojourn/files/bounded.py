@@ -47,6 +47,14 @@ def read_bytes(path: Path, largest: int) -> bytes:
     return content
 
 
+def read_given(path: Path, largest: int) -> bytes:
+    """Reads a file that a user named; as ``read_bytes``, and ExperimentError in place of OSError."""
+    try:
+        return read_bytes(path, largest)
+    except OSError as error:
+        raise ExperimentError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
 def read_text(path: Path, largest: int) -> str:
     """Reads a file as UTF-8; errors as for ``read_bytes``, and ExperimentError if it is not UTF-8."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Collection, Iterable, Set
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -41,10 +41,16 @@ def texts(kind: type, value: object) -> object:
 
 
 def must_be(name: str, accepted: Collection[str], where: str) -> None:
-    """Raises ValueError unless a name is among the accepted ones."""
+    """Raises ExperimentError, which is a ValueError, unless a name is among the accepted ones."""
     if name not in accepted:
         known = sorted(accepted) if isinstance(accepted, Set) else accepted
-        raise ValueError(f'{where}: got "{name}"; must be one of {", ".join(known)}')
+        raise ExperimentError(f'{where}: got "{name}"; must be one of {", ".join(known)}')
+
+
+def all_must_be(names: Iterable[str], accepted: Collection[str], where: str) -> None:
+    """``must_be`` for each of some names."""
+    for name in names:
+        must_be(name, accepted, where)
 
 
 _STEP = re.compile(r"\.([\w-]+)|\[(\d+|\.\.\.)\]")

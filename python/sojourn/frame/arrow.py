@@ -123,11 +123,4 @@ def _number(value: float) -> str:
     if 1e-4 <= abs(value) < 1e10 or not math.isfinite(value):
         return repr(value).removesuffix(".0")
     shortest = Decimal(repr(value)).normalize()
-    sign, digits, power = shortest.as_tuple()
-    if value == 0.0:
-        return "-0" if sign else "0"
-    exponent = len(digits) - 1 + int(power)
-    if -7 < exponent < 10:
-        return format(shortest, "f")
-    whole, rest = str(digits[0]), "".join(map(str, digits[1:]))
-    return f"{'-' * sign}{whole}{'.' * bool(rest)}{rest}e{exponent:+}"
+    return format(shortest, "f" if -7 < shortest.adjusted() < 10 else "e")

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sojourn import _core
+from sojourn.files.typed import must_be
 from sojourn.frame.later import pa
 from sojourn.frame.registry import Measure, is_of_queue, measure
 from sojourn.frame.statistics import FloatArray, Intervals, median_intervals, ranges
@@ -105,8 +106,7 @@ class CellTable(ABC):
 
     def axis(self, key: str, option: str) -> Axis:
         """An axis; ``option`` is how the key was asked for. Raises ExperimentError if there is none."""
-        if key not in self.axes:
-            raise _core.ExperimentError(f'{option}: got "{key}"; must be one of {", ".join(self.axes)}')
+        must_be(key, self.axes, option)
         return self.axes[key]
 
     def indices(self, key: str) -> npt.NDArray[np.int64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -37,8 +38,40 @@ IF_ASKED_FOR = frozenset({"packets", "queue_series", "flow_series", "rtts", "med
 """Tables that exist only if the experiment records them."""
 
 
+class Recordings(ABC):
+    """The recorded tables of a run or, with the columns ``run``, ``label`` and ``seed`` first, of all runs together."""
+
+    @abstractmethod
+    def recorded(self, name: TableName) -> pa.Table | None:
+        """A recorded table, None if it was not recorded; null where only other runs have a column."""
+
+    def packets(self) -> pa.Table | None:
+        """A row per packet at the queue; None unless ``[record] packets = true``."""
+        return self.recorded("packets")
+
+    def queue_series(self) -> pa.Table | None:
+        """The queue in bins of time; None unless ``[record] series`` was set."""
+        return self.recorded("queue_series")
+
+    def flow_series(self) -> pa.Table | None:
+        """Every flow in bins of time; None unless ``[record] series`` was set."""
+        return self.recorded("flow_series")
+
+    def rtts(self) -> pa.Table | None:
+        """A row per round-trip time measured by a flow; None unless ``[record] rtt = true``."""
+        return self.recorded("rtts")
+
+    def medium(self) -> pa.Table | None:
+        """A row per transmission in a cell of Wi-Fi; None unless ``[record] medium = true``."""
+        return self.recorded("medium")
+
+    def histogram(self) -> pa.Table | None:
+        """Sojourn times after the warm-up: a row per direction and non-empty bucket, ``sojourn_ms`` its upper edge."""
+        return self.recorded("histogram")
+
+
 @dataclass(frozen=True)
-class Run:
+class Run(Recordings):
     """One run: a queue under one seed in one cell of the sweep."""
 
     summary: schema.Run
@@ -65,9 +98,9 @@ class Run:
         """Sojourn times of the packets that left a queue after the warm-up, in ms."""
         return queue_at(self.summary, queue)["sojourn_ms"]
 
-    def packets(self) -> pa.Table | None:
-        """A row per packet at the queue; None unless ``[record] packets = true``."""
-        return self.read_table("packets")
+    def recorded(self, name: TableName) -> pa.Table | None:
+        """One of its recorded tables; None if it was not recorded."""
+        return self.read_table(name)
 
     def capture(self) -> bytes | None:
         """Headers of the packets at the bottleneck, a pcapng file; None unless ``[record] pcap = true``."""
@@ -76,26 +109,6 @@ class Run:
     def qlog(self, flow: int = 0) -> bytes | None:
         """What the sender of a TCP flow did, a JSON text sequence; None unless ``[record] qlog = true``."""
         return self.read_files().get(f"qlog_*_flow_{flow}.sqlog")
-
-    def queue_series(self) -> pa.Table | None:
-        """The queue in bins of time; None unless ``[record] series`` was set."""
-        return self.read_table("queue_series")
-
-    def flow_series(self) -> pa.Table | None:
-        """Every flow in bins of time; None unless ``[record] series`` was set."""
-        return self.read_table("flow_series")
-
-    def rtts(self) -> pa.Table | None:
-        """A row per round-trip time measured by a flow; None unless ``[record] rtt = true``."""
-        return self.read_table("rtts")
-
-    def medium(self) -> pa.Table | None:
-        """A row per transmission in a cell of Wi-Fi; None unless ``[record] medium = true``."""
-        return self.read_table("medium")
-
-    def histogram(self) -> pa.Table | None:
-        """Sojourn times after the warm-up: a row per direction and non-empty bucket, ``sojourn_ms`` its upper edge."""
-        return self.read_table("histogram")
 
 
 @dataclass(frozen=True)
@@ -131,7 +144,7 @@ def arms_of(runs: Sequence[Run], named: Callable[[Run], tuple[str, dict[str, Any
     return [Arm(*named(of[0]), tuple(of)) for of in groups.values()]
 
 
-class Results:
+class Results(Recordings):
     """All runs of an experiment, with tables and figures.
 
     Examples
@@ -186,9 +199,11 @@ class Results:
         for run in self.runs:
             name = ", ".join(f"{key} {value}" for key, value in run.summary["set"].items())
             cells.setdefault(name, []).append(replace(run, summary={**run.summary, "set": {}}))
-        return {
-            name: Results({**self.summary, "runs": [run.summary for run in runs]}, runs) for name, runs in cells.items()
-        }
+        return {name: self.of_runs(runs) for name, runs in cells.items()}
+
+    def of_runs(self, runs: Sequence[Run]) -> Results:
+        """These results with other runs."""
+        return Results({**self.summary, "runs": [run.summary for run in runs]}, runs)
 
     @cached_property
     def directions(self) -> tuple[Direction, ...]:
@@ -285,32 +300,8 @@ class Results:
     def _columns(self) -> Sequence[Metric]:
         return columns(self)
 
-    def packets(self) -> pa.Table | None:
-        """The packet tables of all runs, concatenated, with the columns ``run``, ``label`` and ``seed`` first."""
-        return self.recorded("packets")
-
-    def queue_series(self) -> pa.Table | None:
-        """The queue series of all runs, as in ``packets``."""
-        return self.recorded("queue_series")
-
-    def flow_series(self) -> pa.Table | None:
-        """The flow series of all runs, as in ``packets``."""
-        return self.recorded("flow_series")
-
-    def rtts(self) -> pa.Table | None:
-        """The round-trip times of all runs, as in ``packets``."""
-        return self.recorded("rtts")
-
-    def medium(self) -> pa.Table | None:
-        """The transmissions of all runs, as in ``packets``."""
-        return self.recorded("medium")
-
-    def histogram(self) -> pa.Table | None:
-        """The histograms of sojourn times of all runs, as in ``packets``."""
-        return self.recorded("histogram")
-
     def recorded(self, name: TableName) -> pa.Table | None:
-        """A recorded table of all runs, None if it was not recorded; null where only other runs have a column."""
+        """A recorded table of all runs, concatenated."""
         tables = [(index, run, run.read_table(name)) for index, run in enumerate(self.runs)]
         parts = [with_run_columns(table, index, run) for index, run, table in tables if table is not None]
         return pa.concat_tables(parts, promote_options="default") if parts else None

@@ -1,7 +1,6 @@
 """Medians, means and shifts with their intervals, distributions, ranks, rounded numbers.
 
-- ``p_value``: the exact rank-sum test (Wilcoxon 1945; Mann and Whitney 1947)
-- ``shift``: the difference between two samples by ranks, and its interval (Hodges and Lehmann 1963; Moses 1965)
+``shift``: the difference between two samples by ranks, and its interval (Hodges and Lehmann 1963; Moses 1965).
 """
 
 from __future__ import annotations
@@ -65,17 +64,12 @@ def median_interval(values: Sequence[float]) -> Interval:
     NaN values are ignored. The interval of a single value is that value; of none, NaN. The interval is never wider than
     the range of the values, so its true coverage is at most ``coverage_limit(n)``.
     """
-    numbers = sorted(float(value) for value in values if not math.isnan(value))
-    if not numbers:
-        return Interval(math.nan, math.nan, math.nan, 0)
-    middle = (numbers[(len(numbers) - 1) // 2] + numbers[len(numbers) // 2]) / 2.0
-    if numbers[0] == numbers[-1]:
-        return Interval(middle, middle, middle, len(numbers))
-    below, above, times = median_pairs(len(numbers))
-    medians = np.repeat((np.asarray(numbers)[below] + np.asarray(numbers)[above]) / 2.0, times)
-    tail = (1.0 - CONFIDENCE) / 2.0
-    low, high = np.quantile(medians, [tail, 1.0 - tail])
-    return Interval(middle, float(low), float(high), len(numbers))
+    known = [float(value) for value in values if not math.isnan(value)]
+    if len(set(known)) < 2:
+        middle = (known[0] + known[-1]) / 2.0 if known else math.nan
+        return Interval(middle, middle, middle, len(known))
+    found = median_intervals(np.array(known), np.zeros(len(known), np.int64), 1)
+    return Interval(float(found.middle[0]), float(found.low[0]), float(found.high[0]), len(known))
 
 
 @dataclass(frozen=True)
@@ -135,7 +129,8 @@ def _at(medians: FloatArray, upto: npt.NDArray[np.int64], level: float) -> Float
     before = int(position)
     rows = np.arange(len(medians))
     ends = [medians[rows, (upto <= at).sum(axis=1)] for at in (before, before + 1)]
-    result: FloatArray = ends[0] + (ends[1] - ends[0]) * (position - before)
+    apart, share = ends[1] - ends[0], position - before
+    result: FloatArray = ends[0] + apart * share if share < 0.5 else ends[1] - apart * (1.0 - share)
     return result
 
 
@@ -239,23 +234,9 @@ def fixed(value: float, digits: int, sign: str = "") -> str:
     return f"{exact:{sign}.{digits}f}"
 
 
-def p_value(first: Sequence[float], second: Sequence[float]) -> float:
-    """The two-sided probability of ranks as uneven as these, or more, of one distribution; exact with equal values."""
-    values = sorted([*first, *second])
-    # Twice the mean rank, which is a whole number.
-    doubled = {value: 2 * values.index(value) + 1 + values.count(value) for value in set(values)}
-    # ways[taken, total]: of how many choices of so many values the doubled ranks sum up to that.
-    ways = np.zeros((len(first) + 1, 1 + sum(doubled[value] for value in values)))
-    ways[0, 0] = 1.0
-    for value in values:
-        rank = doubled[value]
-        ways[1:, rank:] += ways[:-1, :-rank]
-    totals = ways[len(first)]
-    # Twice the mean of twice the sum of the ranks, again a whole number.
-    middle = 2 * len(first) * (len(values) + 1)
-    observed = abs(2 * sum(doubled[value] for value in first) - middle)
-    uneven = np.abs(2 * np.arange(len(totals)) - middle) >= observed
-    return float(totals[uneven].sum() / totals.sum())
+def three_digits(value: float) -> str:
+    """A number with three digits, or all before the decimal point; a dash for none."""
+    return "–" if math.isnan(value) else f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def shift(first: Sequence[float], second: Sequence[float], confidence: float) -> Interval:

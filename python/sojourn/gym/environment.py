@@ -15,6 +15,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from sojourn import _core
+from sojourn.files.typed import all_must_be
 from sojourn.frame.swept import time_s
 from sojourn.runs.executors import default_workers
 from sojourn.runs.plan import arm_of, plan
@@ -228,9 +229,7 @@ class Episodes:
         first = space["observations"][0].rpartition(".")[0]
         observed = observe or [name for name in self.names if name.rpartition(".")[0] == first]
         for what, given, known in (("act", self.keys, actions), ("observe", observed, self.names)):
-            for name in given:
-                if name not in known:
-                    raise _core.ExperimentError(f'{what}: got "{name}"; must be one of {", ".join(known)}')
+            all_must_be(given, known, what)
         self.low = np.array([actions[key]["low"] for key in self.keys], np.float32)
         self.high = np.array([actions[key]["high"] for key in self.keys], np.float32)
         self.indices = np.array([self.names[name] for name in observed])

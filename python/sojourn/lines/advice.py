@@ -219,7 +219,7 @@ def advise(
         return found
     own = household.each_way(home, found.chosen.discipline)
     runs = [*found.results.runs, *made([one for one in own if one not in first]).runs]
-    results = Results({**found.results.summary, "runs": [run.summary for run in runs]}, runs)
+    results = found.results.of_runs(runs)
     # Of equally good settings the first is chosen: one of the discipline that was best at the middle share.
     every = [first[0], *own, *(one for one in first[1:] if one not in own)]
     return Advice(home, every, text(every), results)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sojourn.files import bounded
+from sojourn.frame.statistics import three_digits
 from sojourn.frame.swept import as_toml
 
 OPPORTUNITY_BITS = 1514 * 8  # what a line of a trace may send, with an Ethernet header
@@ -39,9 +40,7 @@ class Course:
         if self.up:
             found["up.rate"] = _rate(self.up)
         if self.delay_ms:
-            found["delay"] = _schedule(
-                [(at, f"{value:.3g} ms" if value < 1000 else f"{value:.0f} ms") for at, value in self.delay_ms]
-            )
+            found["delay"] = _schedule([(at, f"{three_digits(value)} ms") for at, value in self.delay_ms])
         return found
 
     def rtt_ms(self) -> int:

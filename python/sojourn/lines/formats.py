@@ -73,10 +73,7 @@ def read(
 
 def text_of(file: Path) -> str:
     """The text of a recording, which may be compressed; errors as for ``read``."""
-    try:
-        content = bounded.unzipped(bounded.read_bytes(file, LARGEST), file, LARGEST)
-    except OSError as error:
-        raise ExperimentError(f"{file}: cannot be read: {error.strerror}") from None
+    content = bounded.unzipped(bounded.read_given(file, LARGEST), file, LARGEST)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sojourn._core import ExperimentError
-from sojourn.files.typed import must_be
+from sojourn.files.typed import all_must_be, must_be
+from sojourn.frame.statistics import three_digits
 from sojourn.frame.swept import as_toml
 from sojourn.lines import course
 from sojourn.lines.course import Course, table
@@ -88,7 +89,7 @@ class Home:
     @property
     def title(self) -> str:
         """In words."""
-        rates = f"{_mbit(self.down_bps)}/{_mbit(self.up_bps)} Mbit/s"
+        rates = f"{three_digits(self.down_bps / 1e6)}/{three_digits(self.up_bps / 1e6)} Mbit/s"
         return f"{self.line.words}, {rates}{' on average' if self.recorded else ''}: {', '.join(self.doing)}"
 
     @property
@@ -116,12 +117,8 @@ def home(
     folder: Path | None = None,
 ) -> Home:
     """A home, checked; ``folder`` is that to which a recording's traces are relative."""
-    try:
-        must_be(line, LINES, "--line")
-        for one in doing:
-            must_be(one, ACTIVITIES, "--doing")
-    except ValueError as error:
-        raise ExperimentError(str(error)) from None
+    must_be(line, LINES, "--line")
+    all_must_be(doing, ACTIVITIES, "--doing")
     if not doing:
         raise ExperimentError(f"--doing: got nothing; must be some of {', '.join(ACTIVITIES)}, with commas")
     kind = LINES[line]
@@ -136,7 +133,7 @@ def home(
             other = ", or --trace-up" if recorded and way == "up" else ""
             raise ExperimentError(f"{option}: missing; must be the line's rate {way}, like 20mbit{other}")
         if not LEAST_BPS <= rate <= MOST_BPS:
-            raise ExperimentError(f"{option}: got {_mbit(rate)} Mbit/s; must be from 0.1 to 2500 Mbit/s")
+            raise ExperimentError(f"{option}: got {three_digits(rate / 1e6)} Mbit/s; must be from 0.1 to 2500 Mbit/s")
         rates.append(rate)
     if not 1 <= buffer_ms <= 10_000:
         raise ExperimentError(f"--modem-buffer: got {buffer_ms:g} ms; must be from 1 ms to 10 s")
@@ -229,7 +226,3 @@ def _changes(line: Line, setting: Setting) -> dict[str, object]:
         "link.router.up.rate": f"{htb_kbps(line, setting.up_kbps)} kbit/s",
         **{f"link.router.{key}": value for key, value in keys.items()},
     }
-
-
-def _mbit(bps: float) -> str:
-    return f"{bps / 1e6:.3g}" if bps < 1e9 else f"{bps / 1e6:.0f}"

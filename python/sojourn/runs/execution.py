@@ -120,7 +120,7 @@ def execute(
     specs: Sequence[_core.RunSpec],
     take: Callable[[int, T], None],
     *,
-    finish: Callable[[int, CoreRun], T],
+    finish: Callable[[int, Run], T],
     executor: Executor,
     report: Report | None = None,
     known: Mapping[int, T] = {},
@@ -154,7 +154,7 @@ class _List(Generic[T]):
         self,
         specs: Sequence[_core.RunSpec],
         take: Callable[[int, T], None],
-        finish: Callable[[int, CoreRun], T],
+        finish: Callable[[int, Run], T],
         known: Mapping[int, T],
     ) -> None:
         self.failed: dict[int, _core.RunError] = {}
@@ -184,7 +184,7 @@ class _List(Generic[T]):
     def end(self, index: int, outcome: Outcome) -> None:
         """Finishes a run, and passes on those that are next in order."""
         if not isinstance(outcome, BaseException):
-            self.finished[index] = self._finish(index, outcome)
+            self.finished[index] = self._finish(index, as_run(outcome))
         elif isinstance(outcome, _core.RunError):
             self.failed[index] = named(outcome, self._specs[index])
         else:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sojourn import _core
 from sojourn.files.interrupts import Presses
+from sojourn.files.typed import must_be
 from sojourn.frame.later import np, npt
 from sojourn.frame.results import RECORDED
 from sojourn.runs import user_aqm
@@ -90,8 +91,7 @@ def executor_of(executor: str | MakeExecutor) -> MakeExecutor:
     if not isinstance(executor, str):
         return executor
     known: dict[str, MakeExecutor] = {"threads": Threads, "processes": Processes}
-    if executor not in known:
-        raise _core.ExperimentError(f'executor: got "{executor}"; must be one of {", ".join(known)}')
+    must_be(executor, known, "executor")
     return known[executor]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from sojourn import _core
 from sojourn.files import bounded
+from sojourn.files.typed import must_be
 from sojourn.frame.swept import as_file, as_in_file
 from sojourn.runs.backends import Backend, backend_of
 from sojourn.runs.designs import with_points
@@ -64,8 +65,7 @@ def arm_of(plan: _core.Plan, label: str | None) -> list[int]:
         arms.setdefault(of, []).append(index)
     if label is None:
         return next(iter(arms.values()))
-    if label not in arms:
-        raise _core.ExperimentError(f'queue: got "{label}"; must be one of {", ".join(arms)}')
+    must_be(label, arms, "queue")
     return arms[label]
 
 

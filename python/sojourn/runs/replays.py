@@ -102,11 +102,8 @@ def _recording(
     if set and "aqm" in set:
         raise _core.ExperimentError(f'--set aqm: got "{set["aqm"]}"; must be given by --aqm')
     path = Path(events)
-    try:
-        content = bounded.read_bytes(path, LARGEST_EVENTS)
-        recording = _core.Recording.read(bounded.unzipped(content, path, LARGEST_EVENTS), str(events))
-    except OSError as error:
-        raise _core.ExperimentError(f"{events}: cannot be read: {error.strerror or error}") from None
+    content = bounded.unzipped(bounded.read_given(path, LARGEST_EVENTS), path, LARGEST_EVENTS)
+    recording = _core.Recording.read(content, str(events))
     try:
         yield recording, override_pairs(set or {})
     except _core.ExperimentError as error:

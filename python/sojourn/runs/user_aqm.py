@@ -174,10 +174,7 @@ def load(file: Path) -> tuple[str, ...]:
     """
     if not file.exists() and not file.is_symlink():
         raise _core.ExperimentError(f"{file}: No such file")
-    try:
-        bounded.read_bytes(file, LARGEST_TEXT)
-    except OSError as error:
-        raise _core.ExperimentError(f"{file}: cannot be read: {error.strerror or error}") from None
+    bounded.read_given(file, LARGEST_TEXT)
     before = dict(_classes)
     try:
         # Named after the file, as an import would name it, so that messages about the class show the file.

@@ -19,7 +19,7 @@ import msgspec
 from sojourn import _core
 from sojourn.files import bounded, typed, whole
 from sojourn.files.bounded import LARGEST_TEXT
-from sojourn.files.storage import unwritable, why
+from sojourn.files.storage import unwritable
 from sojourn.files.typed import Strict
 from sojourn.frame.arrow import values_as_arrow
 from sojourn.frame.later import pa, pq
@@ -240,10 +240,7 @@ class StoredPlan:
         """
         own = [(self.folder / name, planned) for name, planned in zip(self.meta.own, self.meta.own_sha256, strict=True)]
         for file, planned in own:
-            try:
-                found = hashlib.sha256(bounded.read_bytes(file, LARGEST_TEXT)).hexdigest()
-            except OSError as error:
-                raise _core.ExperimentError(f"{file}: cannot be read: {why(error)}") from None
+            found = hashlib.sha256(bounded.read_given(file, LARGEST_TEXT)).hexdigest()
             if found != planned:
                 raise _core.ExperimentError(
                     f"{file}: got SHA-256 {found[:12]}…; must be {planned[:12]}…, that of the file that was planned"

@@ -10,7 +10,7 @@ from sojourn import _core
 from sojourn.files import interrupts
 from sojourn.frame.results import Results, Run
 from sojourn.runs.backends import Backend, Simulator
-from sojourn.runs.execution import Report, as_run, execute, make_runs, named
+from sojourn.runs.execution import Report, execute, make_runs, named
 from sojourn.runs.executors import MakeExecutor, Threads, default_workers
 from sojourn.runs.precision import Rounds
 from sojourn.store import Store
@@ -21,6 +21,21 @@ from sojourn.store.stored import runs_of
 from sojourn.store.work import Batches, compact, known_runs
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What becomes of the runs of a plan as they finish."""
+
+    keep: Callable[[Run], Run] = lambda run: run
+    """Called with each run as soon as it and those before it are finished; its return value replaces the run."""
+    known: Mapping[int, Run] = field(default_factory=dict)
+    """Finished runs by index, which are not repeated."""
+    made: Callable[[int, Run], None] = lambda index, run: None
+    """Gets each other run as soon as it is finished."""
+
+
+AS_THEY_ARE = Finished()
 
 
 @dataclass(frozen=True)
@@ -37,22 +52,14 @@ class Runner:
     """Called about ten times a second with the progress so far."""
 
     def run_plan(
-        self,
-        plan: _core.Plan,
-        *,
-        rounds: Rounds | None = None,
-        keep: Callable[[Run], Run] = lambda run: run,
-        known: Mapping[int, Run] = {},
-        made: Callable[[int, Run], None] = lambda index, run: None,
+        self, plan: _core.Plan, finished: Finished = AS_THEY_ARE, *, rounds: Rounds | None = None
     ) -> tuple[Results, BaseException | None]:
         """Runs a plan. Returns its results and the reason for an early stop, if any: the results are then partial.
 
-        ``keep`` is called with each run as soon as it and those before it are finished; its return value replaces the
-        run. ``known`` are finished runs by index, which are not repeated; ``made`` gets each other run as soon as it is
-        finished. ``rounds`` is as for ``make``.
+        ``rounds`` is as for ``make``.
         """
         runs: list[Run] = []
-        planned, stopped_by = self.make(plan, lambda run: runs.append(keep(run)), rounds, known, made)
+        planned, stopped_by = self.make(plan, lambda run: runs.append(finished.keep(run)), rounds, finished)
         results = Results.of(runs, experiment=plan.name, backend=self.backend.name, resolved_json=plan.resolved_json())
         if rounds is not None:
             wanted = rounds.precision
@@ -74,8 +81,7 @@ class Runner:
         plan: _core.Plan,
         take: Callable[[Run], None],
         rounds: Rounds | None,
-        known: Mapping[int, Run] = {},
-        made: Callable[[int, Run], None] = lambda index, run: None,
+        finished: Finished = AS_THEY_ARE,
     ) -> tuple[int, BaseException | None]:
         """Passes each run of a plan to ``take``, in order. Returns how many there are to be, and why runs are missing.
 
@@ -86,7 +92,7 @@ class Runner:
         for indices in rounds or [range(len(plan))]:
 
             def finish(number: int, run: Run, indices: Sequence[int] = indices) -> Run:
-                made(indices[number], run)
+                finished.made(indices[number], run)
                 return run
 
             def taken(number: int, run: Run, indices: Sequence[int] = indices) -> None:
@@ -96,7 +102,7 @@ class Runner:
 
             planned += len(indices)
             name = plan.name if rounds is None else f"{plan.name}, round {rounds.number}"
-            there = {number: known[index] for number, index in enumerate(indices) if index in known}
+            there = {number: finished.known[at] for number, at in enumerate(indices) if at in finished.known}
             stopped_by = self.run(name, [plan[index] for index in indices], taken, finish=finish, known=there)
             if stopped_by is not None:
                 break
@@ -119,10 +125,7 @@ class Runner:
         missing = [index for index in range(len(specs)) if index not in known]
         if self.store is None:
             on = self.executor(self.backend, self.workers(len(missing)))
-            return execute(
-                specs, take, finish=lambda index, core: finish(index, as_run(core)), executor=on, report=self.report,
-                known=known,
-            )  # fmt: skip
+            return execute(specs, take, finish=finish, executor=on, report=self.report, known=known)
         runs, stopped_by = self.stored(self.store, name, [specs[index] for index in missing])
         made = {missing[number]: run for number, run in runs.items()}
         for index in sorted({**known, **made}):

@@ -16,10 +16,11 @@ from sojourn.runs.backends import Backend
 from sojourn.schema import DIRECTIONS
 from sojourn.store.folder import BY, MADE_OF_RESULTS, SMALL_FILES, load, stage_small
 from sojourn.store.journal import Header, Journal, LeftBehind, plan_key
+from sojourn.store.runner import Finished
 from sojourn.store.tablefiles import FILES, TABLE_FILES, TableFiles
 
-MakeResults = Callable[..., tuple[Results, BaseException | None]]
-"""Runs the plan, given ``keep``, ``known`` and ``made`` of ``Runner.run_plan``."""
+MakeResults = Callable[[Finished], tuple[Results, BaseException | None]]
+"""Runs the plan, as ``Runner.run_plan``."""
 
 
 @dataclass
@@ -146,7 +147,7 @@ def _run_and_save(
         ) as staging:
             # Paths are relative to the working directory, which a user's discipline may have changed.
             with TableFiles(staging) as tables, chdir("."):
-                results, stopped_by = run(keep=tables.add, known=journal.stored, made=journal.add)
+                results, stopped_by = run(Finished(tables.add, journal.stored, journal.add))
             saved = Saved(results, stopped_by)
             if results.runs:
                 _stage(saved, staging, tables, figures, baseline)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator as operators
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise, product
@@ -14,7 +14,7 @@ from typing import NamedTuple, TypedDict, Unpack
 import numpy as np
 
 from sojourn.studies import relation
-from sojourn.studies.grid import AxisValue, Grid, Point
+from sojourn.studies.grid import Grid, Point
 from sojourn.studies.measures import STATISTICS, is_statistic
 from sojourn.studies.relation import Call, Node, Reference, RelationError
 from sojourn.studies.tolerances import Tolerance
@@ -112,7 +112,7 @@ def check_names(formula: str, names: Names, derived: Mapping[str, str], *, numbe
     root = relation.parse(formula)
     for node in relation.walk(expand(root, derived)):
         match node:
-            case relation.Comparison() | relation.All() | Call("increasing" | "decreasing") if number:
+            case relation.Comparison() | Call("and" | "increasing" | "decreasing") if number:
                 raise RelationError(f"{formula!r} is true or false; must be a number")
             case Reference(parts, at):
                 _check_reference(parts, names)
@@ -201,11 +201,13 @@ class _Evaluator:
                 return value
             case Reference():
                 return self._reference(node, scheme, point)
-            case relation.Arithmetic(operator, left, right):
-                values = self._numbers((left, right), scheme, point)
+            case Call("+" | "-" | "*" | "/" as operator, arguments):
+                values = self._numbers(arguments, scheme, point)
                 if operator == "/" and values[1] == 0.0:
                     raise _NoDataError(Missing.NOT_SEEN)
                 return float(_ARITHMETIC[operator](*values))
+            case Call("and", parts):
+                return all(self._values(((part, point) for part in parts), scheme))
             case Call():
                 return self._call(node, scheme, point)
             case relation.Comparison(terms, operators):
@@ -213,14 +215,12 @@ class _Evaluator:
                 holds = all(map(self._compare, values, operators, values[1:]))
                 self._sides.append(Side(tuple(values), tuple(operators), holds))
                 return holds
-            case relation.All(parts):
-                return all(self._values(parts, scheme, point))
 
-    def _values(self, nodes: Sequence[Node], scheme: str | None, point: Point) -> list[float | bool]:
+    def _values(self, nodes: Iterable[tuple[Node, Point]], scheme: str | None) -> list[float | bool]:
         """Evaluates all of them, so that the result does not depend on the order in which a claim is written."""
         values: list[float | bool] = []
         missing = []
-        for node in nodes:
+        for node, point in nodes:
             try:
                 values.append(self._value(node, scheme, point))
             except _NoDataError as error:
@@ -230,7 +230,7 @@ class _Evaluator:
         return values
 
     def _numbers(self, nodes: Sequence[Node], scheme: str | None, point: Point) -> list[float]:
-        return [float(value) for value in self._values(nodes, scheme, point)]
+        return [float(value) for value in self._values(((node, point) for node in nodes), scheme)]
 
     def _reference(self, node: Reference, scheme: str | None, point: Point, statistic: str | None = None) -> float:
         names = node.names
@@ -311,15 +311,10 @@ class _Evaluator:
         return float(np.polyfit(positions, np.array(values), 1)[0])
 
     def _along(self, node: Node, axis: str, scheme: str | None, point: Point) -> list[float]:
-        values: list[float] = []
-        missing = []
-        for at in self._within.values(axis):
-            try:
-                values.append(float(self._value(node, scheme, {**point, axis: at})))
-            except _NoDataError as error:
-                missing.append(error.why)
-        if missing or len(values) < 2:
-            raise _NoDataError(Missing.NOT_SEEN if {*missing} == {Missing.NOT_SEEN} else Missing.NOT_RUN)
+        places: list[Point] = [{**point, axis: at} for at in self._within.values(axis)]
+        values = [float(value) for value in self._values(((node, place) for place in places), scheme)]
+        if len(values) < 2:
+            raise _NoDataError(Missing.NOT_RUN)
         return values
 
     def _compare(self, left: float, operator: str, right: float) -> bool:
@@ -333,16 +328,16 @@ class _Evaluator:
 
 def expand(node: Node, derived: Mapping[str, str]) -> Node:
     """Replaces derived metrics by their formulas."""
-    if not isinstance(node, Reference):
-        return relation.mapped(node, lambda one: expand(one, derived))
-    names = node.names
-    metric = names[0] if names[0] in derived else names[1] if len(names) > 1 and names[1] in derived else None
-    if metric is None:
-        return node
-    return _of_scheme(relation.parse(derived[metric]), "each" if metric == names[0] else names[0], node.at)
 
+    def formula(of: Reference) -> Node:
+        metric = next((name for name in of.names[:2] if name in derived), None)
+        if metric is None:
+            return of
+        scheme = "each" if metric == of.names[0] else of.names[0]
 
-def _of_scheme(node: Node, scheme: str, at: tuple[tuple[str, AxisValue], ...]) -> Node:
-    if not isinstance(node, Reference):
-        return relation.mapped(node, lambda one: _of_scheme(one, scheme, at))
-    return Reference((scheme, *node.names[1:]) if node.names[0] == "each" else node.names, (*at, *node.at))
+        def own(one: Reference) -> Node:
+            return Reference((scheme, *one.names[1:]) if one.names[0] == "each" else one.names, (*of.at, *one.at))
+
+        return relation.mapped(relation.parse(derived[metric]), own)
+
+    return relation.mapped(node, formula)

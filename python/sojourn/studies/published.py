@@ -10,7 +10,7 @@ from sojourn.studies.claims import Bound, Claim
 from sojourn.studies.evaluate import ANY, OTHER, Missing, Options, expand, instances
 from sojourn.studies.grid import AmbiguousPlaceError, Grid, Point, same
 from sojourn.studies.recipe import Study
-from sojourn.studies.relation import Arithmetic, Call, Node, Reference, RelationError, parse, walk
+from sojourn.studies.relation import Call, Node, Reference, RelationError, parse, walk
 from sojourn.studies.verdict import Case, cases, plain_measure
 
 _FLIPPED: dict[Bound, Bound] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -166,6 +166,6 @@ def _statistics(node: Node, measures: Collection[str]) -> list[tuple[Reference, 
             return [(one, metric, function) for one, metric, _ in _statistics(inner, measures)]
         case Call("mean" | "median", (inner, Reference())):
             return _statistics(inner, measures)
-        case Arithmetic(_, left, right):
+        case Call("+" | "-" | "*" | "/", (left, right)):
             return [*_statistics(left, measures), *_statistics(right, measures)]
     return []

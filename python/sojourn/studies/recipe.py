@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, structs
 
 from sojourn.files import typed
-from sojourn.files.typed import Strict, Texts, must_be
+from sojourn.files.typed import Strict, Texts, all_must_be, must_be
 from sojourn.frame.results import Run, arms_of
 from sojourn.frame.swept import quantity
 from sojourn.studies import texts
@@ -300,16 +300,6 @@ def _of_file(folder: Path, kind: type, value: object) -> object:
     return folder / value
 
 
-def json_schema() -> dict[str, Any]:
-    """The JSON schema of study.toml, for editors."""
-
-    def of_ours(kind: type) -> dict[str, Any]:
-        a_text = {"type": "string"}
-        return a_text if kind is Path else {"anyOf": [a_text, {"type": "array", "items": a_text}]}
-
-    return msgspec.json.schema(Recipe, schema_hook=of_ours)
-
-
 class RecipeText(NamedTuple):
     """A text of a recipe that may contain formulas."""
 
@@ -386,12 +376,6 @@ def _check_figure(spec: FigureSpec, where: str, study: Study) -> None:
     if spec.x or spec.kind in OVER_METRIC:
         must_be(spec.x, study.measures if spec.kind in OVER_METRIC else axes, f"{where}: x")
     all_must_be(filter(None, [spec.panels]), axes, f"{where}: panels")
-
-
-def all_must_be(names: Iterable[str], accepted: Collection[str], where: str) -> None:
-    """Raises ValueError if one of these names is not accepted."""
-    for name in names:
-        must_be(name, accepted, where)
 
 
 def _check_statistic(name: str, where: str) -> None:

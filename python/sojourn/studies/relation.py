@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 FUNCTIONS = frozenset(
     {"abs", "decreasing", "increasing", "max", "mean", "median", "min", "range", "reaching", "slope", "spread"}
@@ -56,37 +56,21 @@ class Reference:
 
 @dataclass(frozen=True)
 class Call:
-    """A function call."""
+    """A function call, or two numbers joined by +, -, * or /, or conditions that must all hold, joined by ``and``."""
 
     function: str
     arguments: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
-class Arithmetic:
-    """Two numbers joined by +, -, * or /."""
-
-    operator: str
-    left: Node
-    right: Node
-
-
-@dataclass(frozen=True)
 class Comparison:
     """Sums with comparison operators between them; all must hold: ``a > b >= c``."""
 
-    terms: tuple[Node, ...]
+    arguments: tuple[Node, ...]
     operators: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class All:
-    """Conditions that must all hold."""
-
-    parts: tuple[Node, ...]
-
-
-Node = Number | Reference | Call | Arithmetic | Comparison | All
+Node = Number | Reference | Call | Comparison
 
 
 def parse(text: str) -> Node:
@@ -97,29 +81,15 @@ def parse(text: str) -> Node:
 def walk(node: Node) -> Iterator[Node]:
     """A node and everything below it."""
     yield node
-    match node:
-        case Call(_, children) | Comparison(children, _) | All(children):
-            pass
-        case Arithmetic(_, left, right):
-            children = (left, right)
-        case _:
-            children = ()
-    for child in children:
+    for child in node.arguments if isinstance(node, Call | Comparison) else ():
         yield from walk(child)
 
 
-def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
-    """A node with what is below it changed."""
-    match node:
-        case Arithmetic(operator, left, right):
-            return Arithmetic(operator, change(left), change(right))
-        case Call(function, arguments):
-            return Call(function, tuple(map(change, arguments)))
-        case Comparison(terms, operators):
-            return Comparison(tuple(map(change, terms)), operators)
-        case All(parts):
-            return All(tuple(map(change, parts)))
-    return node
+def mapped(node: Node, change: Callable[[Reference], Node]) -> Node:
+    """A node with other nodes for its references."""
+    if isinstance(node, Call | Comparison):
+        return replace(node, arguments=tuple(mapped(one, change) for one in node.arguments))
+    return change(node) if isinstance(node, Reference) else node
 
 
 class _Parser:
@@ -149,7 +119,7 @@ class _Parser:
         except SyntaxError as error:
             at = source[: (error.offset or 1) - 1].count(" ")
             raise self._error(self._tokens[at][1] if error.end_offset else "") from None
-        return found[0] if len(found) == 1 else All(found)
+        return found[0] if len(found) == 1 else Call("and", found)
 
     def _in_python(self, match: re.Match[str]) -> str:
         if match["names"] is None:
@@ -180,7 +150,7 @@ class _Parser:
             case ast.Name(name) if name not in FUNCTIONS:
                 return self._references[int(name[1:])]
             case ast.BinOp(left, operator, right):
-                return Arithmetic(_ARITHMETIC[type(operator)], self._sum(left), self._sum(right))
+                return Call(_ARITHMETIC[type(operator)], (self._sum(left), self._sum(right)))
             case ast.Call(ast.Name(name), [_, *_] as arguments) if name in FUNCTIONS:
                 return Call(name, tuple(map(self._sum, arguments)))
             case ast.Attribute(ast.Call() as call, name):

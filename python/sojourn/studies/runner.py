@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,17 +18,15 @@ from msgspec import structs
 
 from sojourn import _core
 from sojourn.files import bounded, typed
-from sojourn.files.typed import must_be
+from sojourn.files.typed import all_must_be, must_be
 from sojourn.frame.results import Run
 from sojourn.runs.backends import Backend, backend_of
-from sojourn.runs.execution import Report
 from sojourn.runs.plan import read_plan
-from sojourn.store import Store
 from sojourn.store.runner import Runner
 from sojourn.studies import fullrun, recipe, texts
 from sojourn.studies.evaluate import Missing, Names, Outcome, check_names
 from sojourn.studies.grid import Cell, Grid
-from sojourn.studies.measures import Measure, is_statistic
+from sojourn.studies.measures import Measure
 from sojourn.studies.recipe import FigureSpec, Part, Published, Study
 from sojourn.studies.relation import RelationError
 from sojourn.studies.variants import Tried, Variant, keys_in
@@ -147,30 +145,28 @@ def run_study(
     *,
     figure: str | None = None,
     quick: bool = False,
-    backend: str | Backend = "sim",
-    jobs: int | None = None,
-    store: Store | None = None,
-    report: Report | None = None,
+    runner: Runner | None = None,
     announce: Callable[[int, float], None] | None = None,
 ) -> StudyResults:
     """Runs the experiments of a study, or only those of a ``figure``.
 
-    ``quick``: fewer or shorter runs, as in the recipe, for a quick look and not for a verdict. ``backend``, ``jobs``
-    and ``report`` are as for ``sojourn.run``. A ``store`` keeps the runs; those that it has are not made again.
-    ``announce`` is called before the first run with the number of runs and their total of simulated seconds. Raises
-    ExperimentError if there is no such figure, or an experiment file or a claim has an error.
+    ``quick``: fewer or shorter runs, as in the recipe, for a quick look and not for a verdict. ``runner``: how they are
+    made, by default on the simulator and without a store. ``announce`` is called before the first run with the number
+    of runs and their total of simulated seconds. Raises ExperimentError if there is no such figure, or an experiment
+    file or a claim has an error.
     """
     check_claims(study)
-    where = backend_of(backend)
+    runner = runner or Runner()
+    where = runner.backend.name
     rehearse(study, plan_study(study))
-    plans = plan_study(study, experiments=experiments_shown(study, figure), quick=quick, backend=where)
+    plans = plan_study(study, experiments=experiments_shown(study, figure), quick=quick, backend=runner.backend)
     batch = _specs(plans)
     if announce is not None:
         announce(len(batch), sum(spec.duration_s for spec in batch))
-    cells, finished, stopped_by = _run(study.name, plans, where, jobs, store, report)
-    grids = recipe.grids_of(study, cells, study.measures, where.name)
-    made_of = _made_of(study, plans) if where.name == "sim" else None
-    return StudyResults(study, grids, finished, len(batch), stopped_by, where.name, made_of, quick)
+    cells, finished, stopped_by = _run(study.name, plans, runner)
+    grids = recipe.grids_of(study, cells, study.measures, where)
+    made_of = _made_of(study, plans) if where == "sim" else None
+    return StudyResults(study, grids, finished, len(batch), stopped_by, where, made_of, quick)
 
 
 def _made_of(study: Study, plans: Plans) -> str:
@@ -183,20 +179,18 @@ def _made_of(study: Study, plans: Plans) -> str:
     return found.hexdigest()
 
 
-def run_variants(
-    base: StudyResults, *, jobs: int | None = None, store: Store | None = None, report: Report | None = None
-) -> tuple[list[Tried], BaseException | None]:
+def run_variants(base: StudyResults, runner: Runner | None = None) -> tuple[list[Tried], BaseException | None]:
     """Runs every variant on the simulator and judges the claims on each. Also returns what stopped it early."""
     study = base.study
-    where = backend_of("sim")
+    runner = replace(runner or Runner(), backend=backend_of("sim"))
     tried: list[Tried] = []
     for variant, plans in plan_variants(study, quick=base.quick):
         name = f"{study.name}, {variant.name}"
-        cells, _, stopped_by = _run(name, plans, where, jobs, store, report)
+        cells, _, stopped_by = _run(name, plans, runner)
         if stopped_by is not None:
             return tried, stopped_by
         changed = [structs.replace(one, constants={**one.constants, **variant.constants}) for one in study.experiments]
-        grids = recipe.grids_of(structs.replace(study, experiments=tuple(changed)), cells, study.measures, where.name)
+        grids = recipe.grids_of(structs.replace(study, experiments=tuple(changed)), cells, study.measures, "sim")
         control = judge(study, {id_: base.grids[id_].of(slice(own.repeats or None)) for id_, own in grids.items()})
         now, then = ({one.id: one for one in found} for found in (judge(study, grids), control))
         tried.append(Tried(variant, len(_specs(plans)), now, then))
@@ -207,12 +201,9 @@ def _specs(plans: Plans) -> list[_core.RunSpec]:
     return [spec for _, _, plan in plans for spec in plan]
 
 
-def _run(
-    name: str, plans: Plans, backend: Backend, jobs: int | None, store: Store | None, report: Report | None
-) -> tuple[dict[str, list[Cell]], int, BaseException | None]:
+def _run(name: str, plans: Plans, runner: Runner) -> tuple[dict[str, list[Cell]], int, BaseException | None]:
     """Makes planned runs. Returns the cells of each experiment, the number of runs, and what stopped them early."""
     runs: dict[int, Run] = {}
-    runner = Runner(backend, jobs=jobs, store=store, report=report)
     stopped_by = runner.run(name, _specs(plans), runs.__setitem__, finish=lambda _, run: run)
     cells: dict[str, list[Cell]] = {}
     first = 0
@@ -224,11 +215,9 @@ def _run(
 
 
 class _Anything:
-    """A metric with every statistic, since nothing was measured."""
+    """A metric with every statistic, since nothing was measured; ``check_names`` knows which there are."""
 
-    def of_repeats(self, runs: Sequence[Run], name: str, _place: Mapping[str, float | bool | str]) -> tuple[float, ...]:
-        if not is_statistic(name):
-            raise RelationError(f"no statistic {name!r}; must be one of mean, median, min, max, std, p90, …")
+    def of_repeats(self, runs: Sequence[Run], _name: str, _place: Mapping[str, object]) -> tuple[float, ...]:
         return (1.0,) * len(runs)
 
 
@@ -279,21 +268,21 @@ def _check_axes(study: Study, planned: Sequence[tuple[str, Mapping[str, Any]]]) 
 
 def _check_words(study: Study, grids: Mapping[str, Grid]) -> None:
     """Checks the names outside of formulas in a recipe."""
-    recipe.all_must_be(study.labels, {scheme for grid in grids.values() for scheme in grid.schemes}, "labels")
+    all_must_be(study.labels, {scheme for grid in grids.values() for scheme in grid.schemes}, "labels")
     claims = {claim.id for claim in study.claims}
-    recipe.all_must_be(study.readings, claims, "reading: claim")
+    all_must_be(study.readings, claims, "reading: claim")
     known = {name for id_ in grids for name in recipe.axes_of(study, id_) | recipe.constants_of(study, id_)}
     for metric, measure in study.measures.items():
-        recipe.all_must_be(measure.added, known, f"metrics.{metric}: plus")
+        all_must_be(measure.added, known, f"metrics.{metric}: plus")
     for variant in study.variants:
-        recipe.all_must_be(variant.claims, claims, f'variant "{variant.name}": claims')
-        recipe.all_must_be(variant.constants, known, f'variant "{variant.name}": constants')
+        all_must_be(variant.claims, claims, f'variant "{variant.name}": claims')
+        all_must_be(variant.constants, known, f'variant "{variant.name}": constants')
         files = [typed.read_toml(part.file) for experiment in study.experiments for part in experiment.parts]
         for key in variant.set:
             if not any(keys_in(file, key) for file in files):
                 raise ValueError(f'variant "{variant.name}": set: no file has an entry for "{key}"')
     for spec in (one for one in study.figures if one.experiment in grids):
-        recipe.all_must_be(spec.schemes, set(grids[spec.experiment].schemes), f"figure {spec.name}: schemes")
+        all_must_be(spec.schemes, set(grids[spec.experiment].schemes), f"figure {spec.name}: schemes")
 
 
 def _check_parts(study: Study, planned: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
@@ -307,12 +296,12 @@ def _check_parts(study: Study, planned: Sequence[tuple[str, Mapping[str, Any]]])
         if most and index is not None and not 0 <= index < most:
             raise ValueError(f"metrics.{metric}: traffic: got {index}; must be 0 to {most - 1}")
         for key, name, known in (("link", measure.link, names), ("station", measure.station, stations)):
-            recipe.all_must_be(filter(None, [name]), known, f"metrics.{metric}: {key}")
+            all_must_be(filter(None, [name]), known, f"metrics.{metric}: {key}")
 
 
 def _check_claim(case: Case, study: Study, grids: Mapping[str, Grid], names: Mapping[str, Names]) -> None:
     where = f"reading of {case.claim.id}"
-    recipe.all_must_be(case.experiments, {experiment.id for experiment in study.experiments}, f"{where}: experiments")
+    all_must_be(case.experiments, {experiment.id for experiment in study.experiments}, f"{where}: experiments")
     if case.reading.not_comparable or case.reading.not_run or case.claim.check in NO_RESULT or not case.formulas:
         return
     if any((experiment := study.experiment(id_)) is not None and experiment.unavailable for id_ in case.experiments):
@@ -327,7 +316,7 @@ def _check_claim(case: Case, study: Study, grids: Mapping[str, Grid], names: Map
 
 
 def _places(case: Case, names: Names, grid: Grid) -> Iterator[Outcome]:
-    recipe.all_must_be(case.schemes, set(grid.schemes), "schemes")
+    all_must_be(case.schemes, set(grid.schemes), "schemes")
     formulas = (*case.formulas, *map(plain_measure, case.claim.further))
     for formula in filter(None, (*formulas, case.reading.only_where)):
         check_names(formula, names, case.derived, number=False)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from sojourn.frame.statistics import three_digits
 from sojourn.page.sheet import csv_of, escaped
 from sojourn.page.sheet import markdown as table
 from sojourn.studies.evaluate import instances
@@ -15,7 +16,7 @@ from sojourn.studies.figures.words import words
 from sojourn.studies.grid import AxisValue, Grid, Point, same
 from sojourn.studies.published import Mark, entries
 from sojourn.studies.recipe import SCHEME, Study, TableSpec, Value
-from sojourn.studies.texts import plain, short
+from sojourn.studies.texts import plain
 from sojourn.studies.verdict import plain_statistic
 
 OUTSIDE = "✗"
@@ -154,5 +155,5 @@ def _published_text(entry: Entry | None) -> str:
 
 
 def _number(entry: Entry | None) -> str:
-    number = _EMPTY if entry is None or math.isnan(entry.measured) else short(entry.measured)
+    number = _EMPTY if entry is None else three_digits(entry.measured)
     return number + (f" {OUTSIDE}" if entry is not None and entry.is_outside else "")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
-from sojourn.frame.statistics import fixed
+from sojourn.frame.statistics import fixed, three_digits
 from sojourn.studies.evaluate import Missing, Names, Outcome, Side, check_names, instances
 from sojourn.studies.grid import AmbiguousPlaceError, Grid
 from sojourn.studies.relation import RelationError
@@ -74,14 +74,9 @@ def fill(
     return _PLACE.sub(number, text)
 
 
-def short(value: float) -> str:
-    """Three digits, or all before the decimal point."""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-
-
 def _shown(value: float, form: str) -> str:
     if not form:
-        return short(value)
+        return three_digits(value)
     text = fixed(value, int(form[1:-1])) if form.endswith("f") and form != "f" else format(value, form)
     return text.removeprefix("-") if not text.strip("-0.%") else text
 
@@ -135,14 +130,14 @@ def _more(count: int, what: str) -> list[str]:
 def _span(sides: Sequence[Side]) -> str:
     if len(sides) == 1:
         return _side(sides[0])
-    terms = [span([side.values[index] for side in sides], short) for index in range(len(sides[0].values))]
+    terms = [span([side.values[index] for side in sides], three_digits) for index in range(len(sides[0].values))]
     return _alternating(terms, sides[0].signs)
 
 
 def _side(side: Side) -> str:
     """The values in short, with more digits where neighbours differ and would look the same; how they really relate."""
     values = side.values
-    shown = [short(value) for value in values]
+    shown = [three_digits(value) for value in values]
     equal = [math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12) for left, right in itertools.pairwise(values)]
     alike = [left == right and not same for (left, right), same in zip(itertools.pairwise(shown), equal, strict=True)]
     terms = [f"{value:.6g}" if any(alike[max(at - 1, 0) : at + 1]) else shown[at] for at, value in enumerate(values)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import structs
 
+from sojourn.frame.statistics import three_digits
 from sojourn.studies import texts
 from sojourn.studies.claims import Claim, Verdict
 from sojourn.studies.evaluate import Missing, Outcome, Slack, outcomes
@@ -336,7 +337,7 @@ def _suffices(claim: Claim, holds: Sequence[bool]) -> bool:
 def _of_number(claim: Claim, judged: Sequence[Outcome], holds: Sequence[bool]) -> tuple[str, str]:
     """The measured result of a number, and how many values are within the tolerance."""
     values = [float(one.value) for one in judged if not isinstance(one.value, Missing)]
-    measured = texts.span(values, texts.short) + claim.unit_text if values else NOT_SEEN
+    measured = texts.span(values, three_digits) + claim.unit_text if values else NOT_SEEN
     if len(judged) == 1:
         return measured, "within the tolerance" if holds[0] else "outside the tolerance"
     return measured, f"{sum(holds)} of {len(holds)} within the tolerance{_missed(judged, holds)}"

@@ -222,8 +222,7 @@ def overlay(named: Named) -> Results:
         for name, run in zip(named, several, strict=True):
             summary = cast("schema.Run", {**run.summary, "label": f"{run.label} ({name})"})
             runs.append(replace(run, summary=summary))
-    first = next(iter(named.values()))
-    return Results({**first.summary, "runs": [run.summary for run in runs]}, runs)
+    return next(iter(named.values())).of_runs(runs)
 
 
 def _caption(named: Named) -> str:

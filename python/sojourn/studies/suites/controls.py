@@ -23,8 +23,6 @@ from sojourn.files.typed import Strict, json_text, must_be
 from sojourn.frame.results import Run
 from sojourn.frame.swept import quantity
 from sojourn.page.sheet import Sheet, markdown
-from sojourn.runs.execution import Report
-from sojourn.store import Store
 from sojourn.store.runner import Runner
 from sojourn.studies.suites.criteria import INSIDE, OUTSIDE, Answer, Seen
 from sojourn.studies.suites.suite import command
@@ -196,15 +194,7 @@ class _Job:
         return next(times, act.default_s)
 
 
-def judge(
-    controls: Sequence[str],
-    suite: Suite,
-    *,
-    quick: bool = False,
-    jobs: int | None = None,
-    store: Store | None = None,
-    report: Report | None = None,
-) -> Judged:
+def judge(controls: Sequence[str], suite: Suite, runner: Runner, *, quick: bool = False) -> Judged:
     """Runs every case for every control. Raises ExperimentError if a control or the suite's experiment is wrong."""
     judged = Judged(suite, tuple(dict.fromkeys(controls)), quick)
     more = suite.content.quick if quick else {}
@@ -230,7 +220,6 @@ def judge(
             second.extend(_Job(job.case, job.control, spec, found) for spec in plan)
 
     # A batch before the next, which the first finds.
-    runner = Runner(jobs=jobs, store=store, report=report)
     for name, batch in ((suite.name, first), (f"{suite.name}, acting", second)):
         if batch and judged.stopped_by is None:
             judged.stopped_by = runner.run(

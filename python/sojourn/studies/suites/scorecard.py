@@ -15,7 +15,7 @@ from typing import Any, Literal
 from sojourn import _core
 from sojourn.files.storage import Staging
 from sojourn.files.typed import json_text
-from sojourn.frame.statistics import Interval, mean_interval, or_none
+from sojourn.frame.statistics import Interval, mean_interval, or_none, three_digits
 from sojourn.page.sheet import Sheet, csv_of, markdown
 from sojourn.studies.suites import figures
 from sojourn.studies.suites.suite import AGAINST, Better, Evaluation, Measured, Planned, Scenario, Shown, Suite, command
@@ -240,19 +240,15 @@ def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str]) 
 
 def _short(score: Score, others: Sequence[str]) -> str:
     beside = [score.reference, *(score.against.get(name) for name in others)]
-    others_text = ", ".join("–" if one is None else _number(one.middle) for one in beside)
-    return f"{_number(score.value.middle)} ({others_text}) {MARKS[score.than_reference]}".rstrip()
+    others_text = ", ".join("–" if one is None else three_digits(one.middle) for one in beside)
+    return f"{three_digits(score.value.middle)} ({others_text}) {MARKS[score.than_reference]}".rstrip()
 
 
 def _spread(one: Interval | None) -> str:
     """A mean with its interval: ``9.2 (9.1 to 9.3)``."""
     if one is None or math.isnan(one.middle):
         return "–"
-    return f"{_number(one.middle)} ({_number(one.low)} to {_number(one.high)})"
-
-
-def _number(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{three_digits(one.middle)} ({three_digits(one.low)} to {three_digits(one.high)})"
 
 
 def files_of(suite: Suite) -> list[str]:

@@ -17,9 +17,7 @@ from sojourn.files import bounded
 from sojourn.files.typed import Strict, must_be
 from sojourn.frame.registry import declared
 from sojourn.frame.results import Run
-from sojourn.runs.execution import Report
 from sojourn.runs.plan import overrides_for_queues
-from sojourn.store import Store
 from sojourn.store.runner import Runner
 from sojourn.studies.measures import SHARES, Measure, is_statistic
 
@@ -210,15 +208,13 @@ def evaluate(
     *,
     against: Sequence[str] = (),
     quick: bool = False,
-    jobs: int | None = None,
-    store: Store | None = None,
-    report: Report | None = None,
+    runner: Runner | None = None,
 ) -> Evaluation:
     """Runs every scenario of a suite; ``quick``: with fewer repeats.
 
     ``queue`` is the discipline under test: a name, with parameters after a colon as for ``compare``. ``against`` are
-    others to show beside it and drop-tail. A ``store`` keeps the runs; those that it has are not made again. Raises
-    ExperimentError if a discipline or one of its keys is wrong, or an experiment file has an error.
+    others to show beside it and drop-tail. Raises ExperimentError if a discipline or one of its keys is wrong, or an
+    experiment file has an error.
     """
     arms = arms_of(queue, suite, against)
     planned = plan(arms, suite, quick=quick)
@@ -233,8 +229,7 @@ def evaluate(
     def take(index: int, measured: Measured) -> None:
         evaluation.measured.setdefault(owners[index], []).append(measured)
 
-    runner = Runner(jobs=jobs, store=store, report=report)
-    evaluation.stopped_by = runner.run(f"{suite.name}, {queue}", batch, take, finish=measure)
+    evaluation.stopped_by = (runner or Runner()).run(f"{suite.name}, {queue}", batch, take, finish=measure)
     return evaluation
 
 
