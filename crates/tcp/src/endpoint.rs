@@ -433,7 +433,7 @@ impl Endpoint {
     }
 
     /// Sends the segments that continue the burst of `segment`, which [`Endpoint::poll_into`] has just written, as far as they
-    /// differ from it in their places only; [`Alike::after`] makes them. They are as ECN-capable as it.
+    /// differ from it in their places only; [`Alike::advance`] makes them. They are as ECN-capable as it.
     #[inline(always)]
     pub fn continue_alike(&mut self, segment: &Segment) -> Alike {
         if self.sender.is_in_burst()
