@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -259,19 +260,41 @@ def test_the_kernels_tcp_passes_the_path(path: Path):
     assert fifo["dropped_aqm"] == 0
 
 
+TRIES = 3
+"""A busy machine delays what is on the air: one of so many runs has to agree."""
+
+
 @real
 def test_a_cell_of_wifi_carries_real_packets(path: Path):
     path.write_text(WIFI)
-    (real_run,), (simulated,) = (
-        json.loads(sojourn("run", path, "--backend", backend, "--json").stdout)["runs"]
-        for backend in ("datapath", "sim")
-    )
-    for run in (real_run, simulated):
-        stations = run["links"]["air"]["stations"]
-        # Airtime is shared, and not goodput: the modes differ by ten.
-        assert stations["near"]["airtime_share"] == pytest.approx(stations["far"]["airtime_share"], rel=0.2)
-        assert stations["near"]["goodput_bps"] > 5 * stations["far"]["goodput_bps"]
-        assert stations["near"]["aggregate_frames"] > 2
+
+    def run(backend: str) -> dict[str, Any]:
+        (found,) = json.loads(sojourn("run", path, "--backend", backend, "--json").stdout)["runs"]
+        return dict(found)
+
+    simulated = run("sim")
+    is_a_cell(simulated)
+    for left in reversed(range(TRIES)):
+        try:
+            found = run("datapath")
+            is_a_cell(found)
+            agree(found, simulated)
+        except AssertionError:
+            if not left:
+                raise
+        else:
+            break
+
+
+def is_a_cell(run: dict[str, Any]) -> None:
+    stations = run["links"]["air"]["stations"]
+    # Airtime is shared, and not goodput: the modes differ by ten.
+    assert stations["near"]["airtime_share"] == pytest.approx(stations["far"]["airtime_share"], rel=0.2)
+    assert stations["near"]["goodput_bps"] > 5 * stations["far"]["goodput_bps"]
+    assert stations["near"]["aggregate_frames"] > 2
+
+
+def agree(real_run: dict[str, Any], simulated: dict[str, Any]) -> None:
     for name in ("near", "far"):
         ours, theirs = (run["links"]["air"]["stations"][name] for run in (real_run, simulated))
         assert ours["goodput_bps"] == pytest.approx(theirs["goodput_bps"], rel=0.2)
