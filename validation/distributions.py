@@ -79,6 +79,8 @@ def main() -> int:
     asked = options.parse_args()
     if asked.seeds is not None and asked.seeds < 2:
         options.error(f"--seeds: got {asked.seeds}; must be 2 or more")
+    if asked.within is not None and (asked.measure is None or not asked.within > 0):
+        options.error(f"--within: got {asked.within:g}; must be minutes, more than 0, and needs --measure")
     scenarios = given()
     names = [name for name in scenarios if not asked.scenarios or any(part in name for part in asked.scenarios)]
     if not names:
@@ -148,9 +150,12 @@ def measure(version: str, chosen: dict[str, Given], seeds: int | None, minutes: 
     backend = Linux(kernel=release)
     took: dict[str, float] = {}
     """Seconds per run, by scenario."""
+    impossible: set[str] = set()
     for step in STEPS if seeds is None else (seeds,):
         late = 0
         for name, scenario in chosen.items():
+            if name in impossible:
+                continue
             before = read().get(release, {}).get(name, [])
             if len(before) >= step or (seeds is None and is_settled(name, scenario, release, len(before))):
                 continue
@@ -161,6 +166,7 @@ def measure(version: str, chosen: dict[str, Given], seeds: int | None, minutes: 
             began = time.monotonic()
             rows = before + measured(scenario, backend, runs, first=1 + len(before))
             if len(rows) == len(before):
+                impossible.add(name)
                 continue
             took[name] = (time.monotonic() - began) / runs
             keep(release, name, rows)

@@ -52,24 +52,27 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
         }
     }
 
-    /// Decides about a packet that arrives; returns it, with its mark, if it is to be queued.
+    /// Decides about a packet that arrives.
+    #[inline(always)]
+    fn judge(&mut self, packet: &P, now: Time, env: &mut Environment<P>) -> Verdict {
+        let backlog = self.backlog();
+        let (packets, bytes) = (backlog.packets, backlog.bytes);
+        if !self.limit.has_room(packets, bytes, packet.bytes()) {
+            self.aqm.on_overflow(backlog, now);
+            return Verdict::Drop(DropReason::Overflow);
+        }
+        self.aqm.on_enqueue(packet, backlog, now, env)
+    }
+
+    /// Returns a packet that arrives, with its mark, if it is to be queued.
     #[inline(always)]
     fn admit(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) -> Option<P> {
         packet.set_enqueued(now);
-        let backlog = self.backlog();
-        if !self
-            .limit
-            .has_room(backlog.packets, backlog.bytes, packet.bytes())
-        {
-            env.drop(packet, DropReason::Overflow);
-            self.aqm.on_overflow(backlog, now);
-            return None;
-        }
-        let verdict = self.aqm.on_enqueue(&packet, backlog, now, env);
+        let verdict = self.judge(&packet, now, env);
         env.carry_out(verdict, packet)
     }
 
-    /// Decides about a packet of a burst, and counts it if it stays; else says why not.
+    /// Counts a packet of a burst if it stays; else says why not.
     #[inline(never)]
     fn admit_next(
         &mut self,
@@ -77,17 +80,12 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
         now: Time,
         env: &mut Environment<P>,
     ) -> Option<DropReason> {
-        let (backlog, bytes) = (self.backlog(), packet.bytes());
-        if !self.limit.has_room(backlog.packets, backlog.bytes, bytes) {
-            self.aqm.on_overflow(backlog, now);
-            return Some(DropReason::Overflow);
-        }
-        let verdict = self.aqm.on_enqueue(packet, backlog, now, env);
+        let verdict = self.judge(packet, now, env);
         if let Verdict::Drop(reason) = verdict.for_packet(packet) {
             return Some(reason);
         }
         self.packets += 1;
-        self.bytes += u64::from(bytes);
+        self.bytes += u64::from(packet.bytes());
         None
     }
 
