@@ -148,14 +148,14 @@ impl Clock {
         match self {
             Self::Exact => now + span,
             Self::Jiffies => {
-                let jiffies = span.as_nanos().div_ceil(JIFFY);
-                let shift = match jiffies {
-                    0..63 => 0,
-                    63..504 => 3,
-                    _ => 6,
-                };
+                let jiffies = ticks(span);
                 let expires = now.as_nanos() / JIFFY + jiffies;
-                Time::from_nanos((((expires >> shift) + 1) << shift) * JIFFY)
+                let expires = match jiffies {
+                    0..63 => expires + 1,
+                    63..504 => ((expires >> 3) + 1) << 3,
+                    _ => ((expires >> 6) + 1) << 6,
+                };
+                Time::from_nanos(expires * JIFFY)
             }
         }
     }
@@ -181,9 +181,15 @@ impl Clock {
     pub const fn kept(self, timeout: Duration) -> Duration {
         match self {
             Self::Exact => timeout,
-            Self::Jiffies => Duration::from_nanos(timeout.as_nanos().next_multiple_of(JIFFY)),
+            Self::Jiffies => Duration::from_nanos(ticks(timeout) * JIFFY),
         }
     }
+}
+
+/// A span in ticks, rounded up. The addition costs less than the remainder at which [`u64::div_ceil`] looks.
+const fn ticks(span: Duration) -> u64 {
+    let up = span.as_nanos() + (JIFFY - 1);
+    up / JIFFY
 }
 
 #[cfg(test)]

@@ -436,10 +436,7 @@ impl Endpoint {
     /// differ from it in their places only; [`Alike::advance`] makes them. They are as ECN-capable as it.
     #[inline(always)]
     pub fn continue_alike(&mut self, segment: &Segment) -> Alike {
-        if self.sender.is_in_burst()
-            && self.phase == Phase::Established
-            && self.receiver.tells_the_same()
-        {
+        if self.sender.is_in_burst() && self.receiver.tells_the_same() {
             return self.sender.continue_alike(segment);
         }
         Alike::NONE

@@ -379,12 +379,11 @@ impl Receiver {
                 self.raise_quick(MAX_QUICK);
                 self.delay = DELAY_MIN;
             }
-            // Arrivals so close leave the least delay as it is.
-            Some(last) if self.delay == DELAY_MIN && now - last <= CLOSE => {}
+            Some(last) if now - last <= CLOSE => self.shorten_delay(),
             Some(last) => {
                 let gap = self.clock.between(last, now);
                 if gap <= DELAY_MIN / 2 {
-                    self.delay = self.clock.half(self.delay) + DELAY_MIN / 2;
+                    self.shorten_delay();
                 } else if gap < self.delay {
                     self.delay = (self.clock.half(self.delay) + gap).min(DELAY_MAX);
                 } else if gap > timeout() {
@@ -393,6 +392,14 @@ impl Receiver {
             }
         }
         self.last_arrival = Some(now);
+    }
+
+    /// Adapts the delay to an arrival at most half of the least delay after the last, which leaves the least delay as it is.
+    #[inline(always)]
+    fn shorten_delay(&mut self) {
+        if self.delay != DELAY_MIN {
+            self.delay = self.clock.half(self.delay) + DELAY_MIN / 2;
+        }
     }
 
     /// Switches to quick acknowledgements if the ECN field or the growth of the window requires it.
@@ -423,13 +430,8 @@ impl Receiver {
             return;
         }
         cold_path();
-        let joins = !is_in_order && self.out_of_order.joins_a_buffer(segment.seq);
-        let waiting = self.out_of_order.waiting();
-        if self
-            .window
-            .grow(segment, is_in_order, (waiting, joins), now)
-            && self.quickack
-        {
+        let waiting = &self.out_of_order;
+        if self.window.grow(segment, is_in_order, waiting, now) && self.quickack {
             // As Linux, set the lowest bit: while the window grows, the count hardly falls.
             self.quick |= 1;
         }

@@ -232,7 +232,7 @@ impl Scoreboard {
     }
     /// True if every segment was sent once, and none is known to have arrived or to be lost.
     pub const fn is_clean(&self) -> bool {
-        self.sacked | self.lost | self.repeated == 0 && self.highest_sacked.is_none()
+        self.sacked | self.lost | self.repeated == 0
     }
     /// True if a lost segment waits to be retransmitted.
     pub const fn has_waiting(&self) -> bool {
@@ -274,13 +274,13 @@ impl Scoreboard {
         self.at_mut(self.end.wrapping_sub(1)).pushed = true;
     }
 
-    /// Adds so many segments of `len` from `seq` on, sent at the instant of the last one, without stamps.
+    /// Adds so many segments of `len` from `seq` on, without stamps.
     #[inline(always)]
-    pub fn push_alike(&mut self, seq: Seq, len: u32, segments: u32) {
+    pub fn push_alike(&mut self, seq: Seq, len: u32, segments: u32, sent_at: Time) {
         let mut sent = Sent {
             seq,
             len,
-            sent_at: self.at(self.end.wrapping_sub(1)).sent_at,
+            sent_at,
             ..Sent::default()
         };
         while self.outstanding() as usize + segments as usize > self.ring.len() {

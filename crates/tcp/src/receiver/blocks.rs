@@ -28,13 +28,7 @@ impl Blocks {
 
     /// Puts the block that new data extends or begins first in the next report (Linux's tcp_sack_new_ofo_skb).
     pub fn report(&mut self, new: SackBlock) {
-        let at = self.number_before(new).min(REMEMBERED - 1);
-        let mut first = match self.0[at] {
-            known if known.touches(new) => known.with(new),
-            _ => new,
-        };
-        self.0.copy_within(0..at, 1);
-        self.0[0] = SackBlock::NONE;
+        let mut first = new;
         self.keep(|block| {
             let joins = first.touches(block);
             if joins {

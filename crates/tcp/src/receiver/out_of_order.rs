@@ -54,7 +54,8 @@ impl OutOfOrder {
     /// there.
     pub fn insert(&mut self, segment: SackBlock, offset: u64, mss: u32) -> bool {
         let from = match self.ranges.back() {
-            Some(last) if !last.block.end.before(segment.start) => self
+            Some(last) if last.block.end == segment.start => self.ranges.len() - 1,
+            Some(last) if last.block.end.after(segment.start) => self
                 .ranges
                 .partition_point(|range| range.block.end.before(segment.start)),
             _ => self.ranges.len(),
@@ -92,7 +93,8 @@ impl OutOfOrder {
 
     /// Merges a range with those that follow it without a hole.
     fn merge_from(&mut self, at: usize) {
-        while let (Some(range), Some(next)) = (self.ranges.get(at), self.ranges.get(at + 1)) {
+        while let Some(next) = self.ranges.get(at + 1) {
+            let range = self.ranges[at];
             if !range.block.touches(next.block) {
                 return;
             }

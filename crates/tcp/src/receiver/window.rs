@@ -4,6 +4,7 @@ use sojourn_units::{Duration, Time, cold_path};
 
 use super::DELAY_MAX;
 use super::memory::{OVERHEAD_6_3, Unread, is_more_than_a_buffer, overhead};
+use super::out_of_order::OutOfOrder;
 use crate::config::{Config, JIFFY, Kernel};
 use crate::segment::Segment;
 use crate::seq::Seq;
@@ -223,36 +224,34 @@ impl ReceiveWindow {
     }
 
     /// Takes an arriving segment; true if the window grew. Data that is `waiting` behind a hole and the segment, which may
-    /// join one of its buffers (`joins`), take memory, so that the window cannot grow to its limit (Linux's
-    /// tcp_grow_window).
+    /// join one of its buffers, take memory, so that the window cannot grow to its limit (Linux's tcp_grow_window).
     pub(super) fn grow(
         &mut self,
         segment: &Segment,
         is_in_order: bool,
-        (waiting, joins): (Unread, bool),
+        waiting: &OutOfOrder,
         now: Time,
     ) -> bool {
         if segment.len < 128 {
             return false;
         }
-        // A segment out of order that begins a buffer counts only once it is queued.
-        let joining = if is_in_order {
+        if is_in_order {
             if self.offered == self.limit_in_order {
                 return false; // the common case
             }
             let arriving = Unread::segment(u32::from(segment.len));
             self.unread = (now, self.unread_at(now) + arriving);
-            0
-        } else if joins {
-            u32::from(segment.len)
-        } else {
-            0
-        };
-        if self.offered >= self.limit {
+        }
+        let unread = waiting.waiting() + self.unread_at(now);
+        let mut memory = unread.memory(self.kernel);
+        if self.offered >= self.limit_with(memory) {
             return false;
         }
-        let unread = waiting + self.unread_at(now);
-        let limit = self.limit_with(unread.memory(self.kernel) + joining);
+        // A segment out of order that begins a buffer counts only once it is queued.
+        if !is_in_order && waiting.joins_a_buffer(segment.seq) {
+            memory += u32::from(segment.len);
+        }
+        let limit = self.limit_with(memory);
         if self.offered >= limit {
             return false;
         }
@@ -356,8 +355,7 @@ impl ReceiveWindow {
 
     /// Makes room for data behind a hole, which ends at `end` while `next` is expected, since Linux 6.16
     /// (tcp_rcvbuf_grow).
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn make_room(&mut self, next: Seq, end: Seq) {
         if self.kernel >= Kernel::V6_18 {
             self.behind = end;

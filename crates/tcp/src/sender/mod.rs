@@ -482,7 +482,7 @@ impl Sender {
             self.fin = Fin::Wanted;
             return self.poll(segment, now);
         }
-        self.settle(now);
+        self.settle(free == 0, now);
         None
     }
 
@@ -525,7 +525,8 @@ impl Sender {
         }
         let len = u32::from(last.len);
         let bytes = segments * len;
-        self.scoreboard.push_alike(self.next, len, segments);
+        let at = self.last_sent;
+        self.scoreboard.push_alike(self.next, len, segments, at);
         if self.unsent != UNLIMITED {
             self.unsent -= u64::from(bytes);
         }
@@ -548,26 +549,34 @@ impl Sender {
     #[inline(always)]
     fn count_alike(&self, last: &Segment) -> u32 {
         let len = u32::from(last.len);
-        // CWR goes with one segment; with AccECN the bit belongs to a count.
-        let told_cwr = self.feedback != Feedback::Accurate && last.flags.contains(Flags::CWR);
         if len != self.full
             || self.notes_each
             || self.state.reduces()
-            || self.confirm_reduction
-            || told_cwr
+            || self.tells_of_reduction(last)
             || !last.sack[0].is_none()
         {
             return 0;
         }
         let free = self.window.cwnd.saturating_sub(self.in_flight());
-        let mut segments = self.burst.min(self.buffer).min(free);
-        let fit = |segments: u32| {
-            self.room() >= segments * len && self.unsent > u64::from((segments + 1) * len)
-        };
-        while segments > 0 && !fit(segments) {
-            segments -= 1; // the last segment of all is another case
+        let segments = self.burst.min(self.buffer).min(free);
+        // The last segment of all is another case.
+        let rest = self.unsent.saturating_sub(u64::from(len + 1));
+        let most = u64::from(self.room()).min(rest);
+        if u64::from(segments * len) <= most {
+            segments
+        } else {
+            cold_path();
+            (most / u64::from(len)) as u32
         }
-        segments
+    }
+
+    /// True if the last segment told of a reduction or the next one does: CWR goes with one segment, while with AccECN the bit
+    /// belongs to a count.
+    #[inline(always)]
+    fn tells_of_reduction(&self, last: &Segment) -> bool {
+        self.feedback != Feedback::None
+            && (self.confirm_reduction
+                || (self.feedback != Feedback::Accurate && last.flags.contains(Flags::CWR)))
     }
 
     /// Retransmits the first lost segment.
@@ -597,11 +606,11 @@ impl Sender {
     fn next_new(&self, fill: Fill) -> Option<(u32, bool)> {
         let room = self.room();
         let len = self.unsent.min(u64::from(self.full.min(room))) as u32;
-        let fin = match self.fin {
-            Fin::Open | Fin::Sent => false,
+        let is_last = match self.fin {
             Fin::Closing => self.unsent == 0,
-            Fin::Wanted => u64::from(len) == self.unsent,
-        } && len < room;
+            _ => u64::from(len) == self.unsent,
+        };
+        let fin = self.owes_fin() && is_last && len < room;
         let silly = len < self.full && u64::from(len) < self.unsent;
         ((len > 0 || fin) && (fill == Fill::Partial || !silly)).then_some((len, fin))
     }
@@ -683,23 +692,22 @@ impl Sender {
         self.reduction.sent += u32::from(self.state.reduces());
     }
 
-    /// Ends a round of sending: sets the alarm and judges whether the window was used.
-    fn settle(&mut self, now: Time) {
+    /// Ends a round of sending: sets the alarm and judges whether the window was used. `is_full`: it has no room.
+    fn settle(&mut self, is_full: bool, now: Time) {
         self.set_alarm(now);
         if self.capabilities.samples {
             self.judge_application();
         }
         let defers = std::mem::take(&mut self.defers);
         if std::mem::take(&mut self.sent_since_judged) > 0 || defers {
-            self.judge_usage(defers, now);
+            self.judge_usage(is_full || defers, now);
         }
     }
 
     /// Congestion window validation (RFC 7661, as Linux's tcp_cwnd_validate): judges whether the window limits the
-    /// sender. A window with room limits it too if data is deferred to fill a burst (`defers`).
-    fn judge_usage(&mut self, defers: bool, now: Time) {
+    /// sender (`limiting`). A window with room limits it too if data is deferred to fill a burst.
+    fn judge_usage(&mut self, limiting: bool, now: Time) {
         let outstanding = self.scoreboard.outstanding();
-        let limiting = defers || self.in_flight() >= self.window.cwnd;
         let round_over = !self.una.before(self.usage_point);
         if round_over
             || limiting

@@ -49,10 +49,10 @@ fn begins_at_half_of_the_buffer(kernel: Kernel) {
         ts_ecr: crate::timestamp(at(1)),
         ..Segment::default()
     };
-    let none = Unread::default();
+    let none = OutOfOrder::default();
     window.measure(&segment, at(100));
     let growths = (101..1000)
-        .take_while(|growing| window.grow(&segment, true, (none, false), at(*growing)))
+        .take_while(|growing| window.grow(&segment, true, &none, at(*growing)))
         .count();
     assert_eq!(growths, 255, "737282 bytes in steps of 2896");
     assert_eq!(window.limit, 3_883_008);
@@ -69,11 +69,11 @@ fn the_window_does_not_grow_while_what_fills_a_hole_is_not_read() {
         len: MSS as u16,
         ..Segment::default()
     };
-    let none = Unread::default();
+    let none = OutOfOrder::default();
     window.offered = window.limit - 10 * MSS;
     window.note_filled(MSS, Unread::segment(20 * MSS), at(1));
-    assert!(!window.grow(&segment, true, (none, false), at(1)));
-    assert!(window.grow(&segment, true, (none, false), at(2)));
+    assert!(!window.grow(&segment, true, &none, at(1)));
+    assert!(window.grow(&segment, true, &none, at(2)));
 }
 
 /// By hand: 300 segments in a round trip after 100 are a growth by 200 %. Twice the data are 600, in 6.12 with 16 to
