@@ -75,6 +75,7 @@ impl<P: Packet> Environment<P> {
     }
 
     /// A uniform random number in [0, 1), with 53 random bits.
+    #[inline(always)]
     pub fn uniform(&mut self) -> f64 {
         // A signed number takes fewer instructions to convert.
         (self.rng.next_u64() >> 11) as i64 as f64 / (1_u64 << 53) as f64

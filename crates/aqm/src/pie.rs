@@ -237,8 +237,8 @@ impl<P: Packet> Aqm<P> for Pie {
         env: &mut Environment<P>,
     ) -> Verdict {
         let hit = match &mut self.control {
-            Control::Float(float) => float.drop_early(packet.bytes(), backlog, || env.uniform()),
-            Control::Linux(linux) => linux.drop_early(packet.bytes(), backlog, || env.random_u64()),
+            Control::Float(float) => float.drop_early(packet.bytes(), backlog, env),
+            Control::Linux(linux) => linux.drop_early(packet.bytes(), backlog, env),
         };
         if !hit {
             return Verdict::Pass;

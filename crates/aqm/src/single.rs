@@ -73,7 +73,7 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
     }
 
     /// Counts a packet of a burst if it stays; else says why not.
-    #[inline(never)]
+    #[inline(always)]
     fn admit_next(
         &mut self,
         packet: &P,
@@ -146,7 +146,7 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Single<P, A> {
         now: Time,
         env: &mut Environment<P>,
     ) -> Option<(P, u32, DropReason)> {
-        for admitted in 0..=burst.followers() {
+        for admitted in 0..1 + burst.followers() {
             if let Some(reason) = self.admit_next(&burst, now, env) {
                 return Some((burst, admitted, reason));
             }

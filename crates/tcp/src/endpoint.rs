@@ -595,7 +595,9 @@ impl Endpoint {
     /// Handles timers that have expired. Call [`Endpoint::poll`] afterwards.
     pub fn on_timer(&mut self, now: Time) {
         if self.phase == Phase::Established {
-            self.sender.on_timer(now);
+            if self.sender.due() <= now {
+                self.sender.on_timer(now);
+            }
             self.receiver.on_timer(now);
         } else if self.syn_alarm <= now {
             self.syn_alarm = Time::MAX;

@@ -72,9 +72,15 @@ impl Sent {
     }
 }
 
-/// The result of one acknowledgement.
+/// One acknowledgement: by what it is judged, and its result.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Acked {
+    /// When it arrived.
+    pub now: Time,
+    /// A retransmission that seems to be delivered sooner was not: its original was.
+    pub min_rtt: Duration,
+    /// Only segments before this count as originals for F-RTO.
+    pub recovery_point: Seq,
     /// Segments delivered by it that were not known to be delivered before.
     pub delivered: u32,
     /// Segments newly reported by SACK.
@@ -320,19 +326,10 @@ impl Scoreboard {
         }
     }
 
-    /// Processes the cumulative acknowledgement of everything before `ack`. Only segments before `recovery_point`
-    /// count as originals for F-RTO. A segment below `sacked_before`, the highest segment sacked before this
+    /// Processes the cumulative acknowledgement of everything before `ack`. A segment below `sacked_before`, the highest segment sacked before this
     /// acknowledgement, was reordered; the acknowledgement's own blocks are no evidence, since they report segments
     /// beyond `ack`.
-    pub fn acknowledge(
-        &mut self,
-        ack: Seq,
-        recovery_point: Seq,
-        sacked_before: Option<Highest>,
-        now: Time,
-        min_rtt: Duration,
-        acked: &mut Acked,
-    ) {
+    pub fn acknowledge(&mut self, ack: Seq, sacked_before: Option<Highest>, acked: &mut Acked) {
         while !self.is_empty() {
             let index = self.first;
             let segment = *self.at(index);
@@ -355,12 +352,12 @@ impl Scoreboard {
             if !segment.ever_resent {
                 let first = acked.ack_times.map_or(segment.sent_at, |(first, _)| first);
                 acked.ack_times = Some((first, segment.sent_at));
-                acked.original_delivered |= !segment.end().after(recovery_point);
+                acked.original_delivered |= !segment.end().after(acked.recovery_point);
                 if sacked_before.is_some_and(|highest| is_before(index, highest.0)) {
                     self.note_order(index, acked);
                 }
             }
-            self.deliver(index, &segment, now, min_rtt, acked);
+            self.deliver(index, &segment, acked);
         }
         self.forget_acknowledged();
         if self
@@ -430,86 +427,70 @@ impl Scoreboard {
         self.waiting -= u32::from(segment.lost && !segment.resent);
     }
 
-    /// Processes SACK blocks, all above the cumulative acknowledgement, in sequence order.
+    /// Processes SACK blocks, all above the cumulative acknowledgement: the first `count` of `blocks`.
     pub fn sack(
         &mut self,
-        blocks: &[SackBlock],
-        recovery_point: Seq,
-        now: Time,
-        min_rtt: Duration,
+        mut blocks: [SackBlock; MAX_SACK_BLOCKS],
+        count: usize,
         acked: &mut Acked,
     ) {
-        let mut sorted = [SackBlock::NONE; MAX_SACK_BLOCKS];
-        let sorted = &mut sorted[..blocks.len()];
-        sorted.copy_from_slice(blocks);
-        sorted.sort_unstable_by(|a, b| (a.start.since(b.start) as i32).cmp(&0));
-        for &block in &*sorted {
+        let blocks_used = &mut blocks[..count];
+        blocks_used.sort_unstable_by(|a, b| (a.start.since(b.start) as i32).cmp(&0));
+        for block in &*blocks_used {
             let mut start = block.start;
-            // Skip the part that the last acknowledgement already reported: typically all but the end.
-            let covering = self.known.iter().find(|known| {
-                !known.is_none() && !known.start.after(start) && known.end.after(start)
-            });
-            if let Some(known) = covering {
-                start = known.end;
-            }
-            let known_within = self
-                .known
-                .iter()
-                .find(|known| {
-                    !known.is_none() && known.start.after(start) && !known.end.after(block.end)
-                })
-                .copied();
-            match known_within {
-                Some(known) => {
-                    self.sack_range(start, known.start, recovery_point, now, min_rtt, acked);
-                    self.sack_range(known.end, block.end, recovery_point, now, min_rtt, acked);
+            // Skip what the last acknowledgement already reported: typically all but the end.
+            for known in self.known {
+                if known.is_none() {
+                    break;
                 }
-                None => self.sack_range(start, block.end, recovery_point, now, min_rtt, acked),
+                if known.end.after(start) && block.end.after(known.start) {
+                    self.sack_range(start, known.start, acked);
+                    start = known.end;
+                }
             }
+            self.sack_range(start, block.end, acked);
         }
-        self.known = [SackBlock::NONE; MAX_SACK_BLOCKS];
-        self.known[..blocks.len()].copy_from_slice(blocks);
+        self.known = blocks;
     }
 
-    fn sack_range(
-        &mut self,
-        start: Seq,
-        end: Seq,
-        recovery_point: Seq,
-        now: Time,
-        min_rtt: Duration,
-        acked: &mut Acked,
-    ) {
+    #[inline(always)]
+    fn sack_range(&mut self, start: Seq, end: Seq, acked: &mut Acked) {
         if !start.before(end) {
             return;
         }
         let mut index = self.find(start);
         while is_before(index, self.end) && !self.at(index).end().after(end) {
-            let segment = *self.at(index);
-            if !segment.sacked {
-                self.sacked += 1;
-                self.uncount(segment);
-                let marked = self.at_mut(index);
-                marked.sacked = true;
-                marked.lost = false;
-                marked.resent = false;
-                acked.sacked += 1;
-                acked.delivered += 1;
-                if !segment.ever_resent {
-                    let first = acked.sack_times.map_or(segment.sent_at, |(first, _)| first);
-                    acked.sack_times = Some((first, segment.sent_at));
-                    acked.original_delivered |= !segment.end().after(recovery_point);
-                    self.note_order(index, acked);
-                }
-                self.deliver(index, &segment, now, min_rtt, acked);
-                if self
-                    .highest_sacked
-                    .is_none_or(|highest| is_before(highest, index))
-                {
-                    self.highest_sacked = Some(index);
-                }
+            if !self.at(index).sacked {
+                self.note_sacked(index, acked);
             }
             index = index.wrapping_add(1);
+        }
+    }
+
+    /// Notes that SACK reports a segment for the first time.
+    #[inline(never)]
+    fn note_sacked(&mut self, index: u32, acked: &mut Acked) {
+        let segment = *self.at(index);
+        self.sacked += 1;
+        self.uncount(segment);
+        let marked = self.at_mut(index);
+        marked.sacked = true;
+        marked.lost = false;
+        marked.resent = false;
+        acked.sacked += 1;
+        acked.delivered += 1;
+        if !segment.ever_resent {
+            let first = acked.sack_times.map_or(segment.sent_at, |(first, _)| first);
+            acked.sack_times = Some((first, segment.sent_at));
+            acked.original_delivered |= !segment.end().after(acked.recovery_point);
+            self.note_order(index, acked);
+        }
+        self.deliver(index, &segment, acked);
+        if self
+            .highest_sacked
+            .is_none_or(|highest| is_before(highest, index))
+        {
+            self.highest_sacked = Some(index);
         }
     }
 
@@ -548,23 +529,16 @@ impl Scoreboard {
     }
 
     /// Marks a segment as delivered (RFC 8985 §6.2 step 2, RACK_update), and selects the segment of the rate sample.
-    fn deliver(
-        &mut self,
-        index: u32,
-        segment: &Sent,
-        now: Time,
-        min_rtt: Duration,
-        acked: &mut Acked,
-    ) {
+    fn deliver(&mut self, index: u32, segment: &Sent, acked: &mut Acked) {
         let sent_at = segment.sent_at;
         if acked.latest.is_none_or(|latest| sent_at >= latest.sent_at) {
             acked.latest = Some(Delivered { sent_at, index });
         }
-        let rtt = now - segment.sent_at;
-        if segment.ever_resent && rtt < min_rtt {
+        let rtt = acked.now - segment.sent_at;
+        if segment.ever_resent && rtt < acked.min_rtt {
             return; // probably the original was delivered, not the retransmission
         }
-        self.note_delivery(sent_at, segment.end(), now);
+        self.note_delivery(sent_at, segment.end(), acked.now);
     }
 
     /// RFC 8985 §6.2 step 2: RACK uses the delivered segment that was sent last.

@@ -6,7 +6,9 @@ use super::departure::DepartureRate;
 use super::{Config, HIGH_DELAY, Variant};
 use crate::aqm::Backlog;
 use crate::ce_exclude;
+use crate::environment::Environment;
 use crate::limit::Limit;
+use crate::packet::Packet;
 
 /// No drop until the probabilities of the packets passed sum to this (RFC 8033 §5.4).
 pub(crate) const ACCU_LOW: f64 = 0.85;
@@ -88,12 +90,12 @@ impl Float {
     }
 
     /// True if an arriving packet of `bytes` is to be dropped or marked.
-    #[inline(always)]
-    pub(super) fn drop_early(
+    #[inline(never)]
+    pub(super) fn drop_early<P: Packet>(
         &mut self,
         bytes: u32,
         backlog: Backlog,
-        uniform: impl FnOnce() -> f64,
+        env: &mut Environment<P>,
     ) -> bool {
         if !self.active && !self.wakes(backlog) {
             return false;
@@ -126,7 +128,7 @@ impl Float {
                 return true;
             }
         }
-        if uniform() >= p {
+        if env.uniform() >= p {
             return false;
         }
         self.accu_prob = 0.0;

@@ -9,6 +9,8 @@ use sojourn_units::{Duration, Time};
 use super::{Config, HIGH_DELAY};
 use crate::aqm::Backlog;
 use crate::ce_exclude;
+use crate::environment::Environment;
+use crate::packet::Packet;
 
 /// The probability 1. Probabilities are fractions of it.
 const MAX_PROB: u64 = u64::MAX >> 8;
@@ -113,12 +115,12 @@ impl Linux {
     }
 
     /// True if an arriving packet of `bytes` is to be dropped or marked.
-    #[inline(always)]
-    pub(super) fn drop_early(
+    #[inline(never)]
+    pub(super) fn drop_early<P: Packet>(
         &mut self,
         bytes: u32,
         backlog: Backlog,
-        random: impl FnOnce() -> u64,
+        env: &mut Environment<P>,
     ) -> bool {
         let calm = self.qdelay < self.target / 2 && self.prob < MAX_PROB / 5;
         if self.burst_time > 0 || calm || backlog.bytes < 2 * self.mtu {
@@ -141,7 +143,7 @@ impl Linux {
         if self.accu_prob >= MAX_PROB / 2 * 17 {
             return true;
         }
-        if random() >> 8 < p {
+        if env.random_u64() >> 8 < p {
             self.accu_prob = 0;
             return true;
         }

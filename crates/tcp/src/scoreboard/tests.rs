@@ -1,7 +1,6 @@
 use super::*;
 
 const MSS: u32 = 1000;
-const RTT: Duration = Duration::from_millis(100);
 
 fn sent_at(at: Time) -> Stamp {
     Stamp {
@@ -26,29 +25,25 @@ fn block(from: u32, to: u32) -> SackBlock {
     }
 }
 
+fn acked_at(now_ms: u64) -> Acked {
+    Acked {
+        now: Time::from_millis(now_ms),
+        ..Acked::default()
+    }
+}
+
 fn sack(scoreboard: &mut Scoreboard, blocks: &[SackBlock], now_ms: u64) -> Acked {
-    let mut acked = Acked::default();
-    scoreboard.sack(
-        blocks,
-        Seq(0),
-        Time::from_millis(now_ms),
-        Duration::ZERO,
-        &mut acked,
-    );
+    let mut acked = acked_at(now_ms);
+    let mut all = [SackBlock::NONE; MAX_SACK_BLOCKS];
+    all[..blocks.len()].copy_from_slice(blocks);
+    scoreboard.sack(all, blocks.len(), &mut acked);
     acked
 }
 
 fn acknowledge(scoreboard: &mut Scoreboard, upto: u32, now_ms: u64) -> Acked {
-    let mut acked = Acked::default();
+    let mut acked = acked_at(now_ms);
     let sacked_before = scoreboard.highest_sacked();
-    scoreboard.acknowledge(
-        Seq(upto * MSS),
-        Seq(0),
-        sacked_before,
-        Time::from_millis(now_ms),
-        Duration::ZERO,
-        &mut acked,
-    );
+    scoreboard.acknowledge(Seq(upto * MSS), sacked_before, &mut acked);
     acked
 }
 
@@ -122,26 +117,12 @@ fn an_ack_gives_the_first_and_last_send_times_of_originals() {
 #[test]
 fn an_ack_within_a_segment_trims_it() {
     let mut scoreboard = scoreboard(2);
-    let mut acked = Acked::default();
-    scoreboard.acknowledge(
-        Seq(400),
-        Seq(0),
-        None,
-        Time::from_millis(100),
-        RTT,
-        &mut acked,
-    );
+    let mut acked = acked_at(100);
+    scoreboard.acknowledge(Seq(400), None, &mut acked);
     assert_eq!(acked.cumulative, 0);
     assert_eq!(scoreboard.outstanding(), 2);
-    let mut acked = Acked::default();
-    scoreboard.acknowledge(
-        Seq(1000),
-        Seq(0),
-        None,
-        Time::from_millis(101),
-        RTT,
-        &mut acked,
-    );
+    let mut acked = acked_at(101);
+    scoreboard.acknowledge(Seq(1000), None, &mut acked);
     assert_eq!(acked.cumulative, 1);
 }
 
@@ -195,7 +176,6 @@ fn an_overtaken_segment_is_reordering() {
 fn a_segment_acknowledged_together_with_blocks_above_it_is_not_reordering() {
     let mut scoreboard = scoreboard(10);
     let mut acked = sack(&mut scoreboard, &[block(3, 4)], 103);
-    let now = Time::from_millis(103);
-    scoreboard.acknowledge(Seq(2 * MSS), Seq(0), None, now, Duration::ZERO, &mut acked);
+    scoreboard.acknowledge(Seq(2 * MSS), None, &mut acked);
     assert_eq!((acked.delivered, acked.reordering), (3, 0));
 }

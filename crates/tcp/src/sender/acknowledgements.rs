@@ -58,20 +58,17 @@ impl Sender {
             self.find_alarm(); // else it is set anew
         }
         let ack = segment.ack;
-        let mut acked = Acked::default();
+        let mut acked = self.acked_at(now);
         let prior_in_flight = self.in_flight();
-        let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
         let dsack_of_probe = self.is_dsack_of_probe(segment);
         let sacked_before = self.scoreboard.highest_sacked();
-        let duplicate = self.take_sacks(segment, now, min_rtt, &mut acked);
+        let duplicate = self.take_sacks(segment, &mut acked);
         // RFC 5681 §2. What raises the window or is a D-SACK is no duplicate (FLAG_NOT_DUP and FLAG_DSACKING_ACK of Linux).
         let repeats =
             ack == self.una && !advanced && segment.len == 0 && !raises_window && !duplicate;
         if advanced {
             self.una = ack;
-            let point = self.recovery_point;
-            self.scoreboard
-                .acknowledge(ack, point, sacked_before, now, min_rtt, &mut acked);
+            self.scoreboard.acknowledge(ack, sacked_before, &mut acked);
         }
         if !self.sack {
             self.count_duplicates(repeats, &mut acked);
@@ -191,9 +188,9 @@ impl Sender {
     #[cold]
     #[inline(never)]
     fn take_late_dsack(&mut self, segment: &Segment, now: Time) {
-        let mut acked = Acked::default();
+        let mut acked = self.acked_at(now);
         let dsack_of_probe = self.is_dsack_of_probe(segment);
-        if self.take_sacks(segment, now, Duration::ZERO, &mut acked) {
+        if self.take_sacks(segment, &mut acked) {
             let facts = recovery::Facts {
                 advanced: false,
                 echo: false,
@@ -205,6 +202,17 @@ impl Sender {
             };
             self.on_probe_answered(&facts);
             self.recover(&facts, now);
+        }
+    }
+
+    /// An acknowledgement at `now`, as yet without result.
+    #[inline(always)]
+    fn acked_at(&self, now: Time) -> Acked {
+        Acked {
+            now,
+            min_rtt: self.rtt.min().unwrap_or(Duration::ZERO),
+            recovery_point: self.recovery_point,
+            ..Acked::default()
         }
     }
 
@@ -277,13 +285,7 @@ impl Sender {
     }
 
     /// Passes the SACK blocks to the scoreboard. Returns true if the first is a D-SACK (RFC 2883).
-    fn take_sacks(
-        &mut self,
-        segment: &Segment,
-        now: Time,
-        min_rtt: Duration,
-        acked: &mut Acked,
-    ) -> bool {
+    fn take_sacks(&mut self, segment: &Segment, acked: &mut Acked) -> bool {
         let blocks = segment.sack_blocks();
         if blocks.is_empty() || !self.sack {
             return false;
@@ -306,8 +308,7 @@ impl Sender {
             let of_probe = self.is_dsack_of_probe(segment);
             self.undo.on_dsack(first, of_probe, self.mss);
         }
-        self.scoreboard
-            .sack(&valid[..count], self.recovery_point, now, min_rtt, acked);
+        self.scoreboard.sack(valid, count, acked);
         duplicate
     }
 

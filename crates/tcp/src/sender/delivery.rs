@@ -51,10 +51,15 @@ impl Sender {
     }
 
     /// Tells the congestion control of each segment judged lost, if it asks for them. `self.lost` counts them already.
+    #[inline(always)]
     pub(super) fn tell_losses(&mut self, now: Time) {
-        if !self.capabilities.losses {
-            return;
+        if self.capabilities.losses {
+            self.tell_each(now);
         }
+    }
+
+    #[inline(never)]
+    fn tell_each(&mut self, now: Time) {
         let untold = self.scoreboard.take_untold();
         for (later, stamp) in (0..untold.len() as u32).rev().zip(untold) {
             let segment = LostSegment {

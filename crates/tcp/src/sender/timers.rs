@@ -244,6 +244,7 @@ impl Sender {
     }
 
     /// Finds out whether the probe repaired a loss (RFC 8985 §7.4).
+    #[inline(always)]
     pub(super) fn on_probe_answered(&mut self, facts: &Facts<'_>) {
         let Some(probe) = self.probe else { return };
         if self.una.before(probe.end) {
