@@ -572,6 +572,9 @@ impl Endpoint {
     /// be called then.
     #[inline(always)]
     pub fn due(&self) -> Time {
+        if self.only_receives {
+            return self.receiver.due(); // the sending half is at rest
+        }
         if self.phase != Phase::Established {
             cold_path();
             return self.syn_alarm;

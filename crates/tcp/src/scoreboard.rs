@@ -18,7 +18,7 @@ use losses::{RackPoint, is_sent_after};
 /// Room for this many segments is made on the first send, then for twice as many.
 const FIRST_RING: usize = 16;
 
-/// The state recorded for a segment at each transmission.
+/// The state recorded for a segment at each transmission, if rate samples are taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stamp {
     /// When it was sent.
@@ -37,7 +37,7 @@ pub struct Stamp {
     pub app_limited: bool,
 }
 
-/// A segment in flight: what every acknowledgement reads, apart from the rest of its stamp.
+/// A segment in flight: what every acknowledgement reads, apart from its stamp.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     seq: Seq,
@@ -259,7 +259,7 @@ impl Scoreboard {
     }
 
     /// Adds a segment sent for the first time: `len` sequence numbers from `seq`, directly after the last segment.
-    pub fn push(&mut self, seq: Seq, len: u32, stamp: Stamp) {
+    pub fn push(&mut self, seq: Seq, len: u32, sent_at: Time, stamp: Option<Stamp>) {
         if self.outstanding() as usize == self.ring.len() {
             self.grow();
         }
@@ -267,7 +267,7 @@ impl Scoreboard {
         *self.at_mut(index) = Sent {
             seq,
             len,
-            sent_at: stamp.sent_at,
+            sent_at,
             ..Sent::default()
         };
         self.keep(index, stamp);
@@ -299,10 +299,10 @@ impl Scoreboard {
         }
     }
 
-    /// Keeps the stamp of a segment, if stamps are kept.
+    /// Keeps the stamp of a segment, if there is one.
     #[inline(always)]
-    fn keep(&mut self, index: u32, stamp: Stamp) {
-        if self.keeps_stamps {
+    fn keep(&mut self, index: u32, stamp: Option<Stamp>) {
+        if let Some(stamp) = stamp {
             let mask = self.stamps.len() - 1;
             self.stamps[index as usize & mask] = stamp;
         }
@@ -572,19 +572,19 @@ impl Scoreboard {
     }
 
     /// Notes that the segment returned by [`Scoreboard::next_lost`] was retransmitted.
-    pub fn mark_resent(&mut self, stamp: Stamp) {
+    pub fn mark_resent(&mut self, sent_at: Time, stamp: Option<Stamp>) {
         let index = self.resend_from;
-        self.stamp_resent(index, stamp);
+        self.stamp_resent(index, sent_at, stamp);
         self.resend_from = index.wrapping_add(1);
     }
 
     /// Notes that a tail loss probe retransmits the newest segment that is not known to have arrived. Returns its
     /// sequence number and length. Unless the segment was lost, it counts as in flight once, as in Linux.
-    pub fn resend_newest(&mut self, stamp: Stamp) -> Option<(Seq, u32)> {
+    pub fn resend_newest(&mut self, sent_at: Time, stamp: Option<Stamp>) -> Option<(Seq, u32)> {
         let index = (1..=self.outstanding())
             .map(|back| self.end.wrapping_sub(back))
             .find(|index| !self.at(*index).sacked)?;
-        self.stamp_resent(index, stamp);
+        self.stamp_resent(index, sent_at, stamp);
         let newest = self.at(index);
         Some((newest.seq, newest.len))
     }
@@ -594,17 +594,17 @@ impl Scoreboard {
         (self.resends.back()).is_some_and(|(index, _)| self.at(*index).pushed)
     }
 
-    fn stamp_resent(&mut self, index: u32, stamp: Stamp) {
+    fn stamp_resent(&mut self, index: u32, sent_at: Time, stamp: Option<Stamp>) {
         let segment = self.at_mut(index);
         let repairs = segment.lost && !segment.resent;
         segment.resent |= repairs;
         let is_first = !std::mem::replace(&mut segment.ever_resent, true);
-        segment.sent_at = stamp.sent_at;
+        segment.sent_at = sent_at;
         self.keep(index, stamp);
         self.repeated += u32::from(is_first);
         self.resent += u32::from(repairs);
         self.waiting -= u32::from(repairs);
-        self.resends.push_back((index, stamp.sent_at));
+        self.resends.push_back((index, sent_at));
     }
 
     /// The stamp of a segment just delivered; stamps must be kept. Call it before anything else is sent.

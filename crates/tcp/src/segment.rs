@@ -175,17 +175,11 @@ impl Segment {
     /// Bytes of IP and TCP header: 20 + 20, timestamps 12, and on a pure ACK 4 + 8 per SACK block.
     pub fn header_bytes(&self) -> u32 {
         let syn = 8 * u32::from(self.flags.contains(Flags::SYN));
-        52 + syn
-            + if self.sack[0].is_none() {
-                0
-            } else {
-                self.sack_bytes()
-            }
-    }
-    #[cold]
-    #[inline(never)]
-    fn sack_bytes(&self) -> u32 {
-        4 + 8 * self.sack_blocks().len() as u32
+        let sack = match self.sack_blocks().len() as u32 {
+            0 => 0,
+            blocks => 4 + 8 * blocks,
+        };
+        52 + syn + sack
     }
 }
 

@@ -50,6 +50,8 @@ pub(super) struct ReceiveWindow {
     /// Where and when the present measurement began.
     measured_from: Seq,
     measured_since: Time,
+    /// When that has taken a round trip; [`Time::MAX`] before one is known.
+    measured_until: Time,
     /// How much later than its end the first measurement begins anew.
     wakes: Duration,
     /// Where the data behind a hole ends, from Linux 6.16 on.
@@ -107,6 +109,7 @@ impl ReceiveWindow {
             space: at_first.min(10 * u32::from(config.mss)),
             measured_from: next,
             measured_since: Time::ZERO,
+            measured_until: Time::MAX,
             wakes: if config.kernel >= Kernel::V7_3 {
                 Duration::ZERO
             } else {
@@ -285,14 +288,14 @@ impl ReceiveWindow {
         } else {
             self.round_trip_8 += sample - (self.round_trip_8 >> 3);
         }
+        self.measured_until = self.measured_since + self.round_trip();
     }
 
     /// Notes that the bytes `from` to `next` have arrived in order. The application reads them after all that arrives at
     /// this instant.
     #[inline(always)]
     pub(super) fn delivered(&mut self, from: Seq, next: Seq, now: Time) {
-        let elapsed = now.saturating_since(self.measured_since);
-        if self.round_trip_8 == 0 || elapsed < self.round_trip() {
+        if now < self.measured_until {
             return;
         }
         cold_path();
@@ -351,6 +354,7 @@ impl ReceiveWindow {
         }
         self.measured_from = first;
         self.measured_since = now + std::mem::take(&mut self.wakes);
+        self.measured_until = self.measured_since + self.round_trip();
     }
 
     /// Makes room for data behind a hole, which ends at `end` while `next` is expected, since Linux 6.16

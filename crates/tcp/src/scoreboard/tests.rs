@@ -2,18 +2,11 @@ use super::*;
 
 const MSS: u32 = 1000;
 
-fn sent_at(at: Time) -> Stamp {
-    Stamp {
-        sent_at: at,
-        ..Stamp::default()
-    }
-}
-
 /// A scoreboard of `count` segments sent one millisecond apart.
 fn scoreboard(count: u32) -> Scoreboard {
     let mut scoreboard = Scoreboard::new(MSS as u16, false);
     for n in 0..count {
-        scoreboard.push(Seq(n * MSS), MSS, sent_at(Time::from_millis(u64::from(n))));
+        scoreboard.push(Seq(n * MSS), MSS, Time::from_millis(u64::from(n)), None);
     }
     scoreboard
 }
@@ -58,7 +51,7 @@ fn in_flight_excludes_sacked_and_lost_segments_and_counts_retransmissions() {
     assert_eq!(losses.segments, 3); // 0, 1, 2 were sent before 5
     assert_eq!(scoreboard.in_flight(), 4);
     assert_eq!(scoreboard.next_lost(), Some((Seq(0), MSS)));
-    scoreboard.mark_resent(sent_at(Time::from_millis(110)));
+    scoreboard.mark_resent(Time::from_millis(110), None);
     assert_eq!(scoreboard.in_flight(), 5);
     assert_eq!(scoreboard.next_lost(), Some((Seq(MSS), MSS)));
 }
@@ -96,9 +89,9 @@ fn a_retransmission_that_is_overdue_is_lost_again() {
         1
     );
     scoreboard.next_lost().expect("segment 0 is lost");
-    scoreboard.mark_resent(sent_at(Time::from_millis(101)));
+    scoreboard.mark_resent(Time::from_millis(101), None);
     // A segment sent after the retransmission is delivered 100 ms later.
-    scoreboard.push(Seq(6 * MSS), MSS, sent_at(Time::from_millis(102)));
+    scoreboard.push(Seq(6 * MSS), MSS, Time::from_millis(102), None);
     sack(&mut scoreboard, &[block(6, 7), block(1, 6)], 202);
     let losses = scoreboard.detect_losses(Time::from_millis(202), Duration::ZERO);
     assert_eq!((losses.segments, losses.resent), (1, true));
@@ -142,7 +135,7 @@ fn a_timeout_marks_all_but_the_sacked_segments_lost() {
     let mut resent = Vec::new();
     while let Some((seq, _)) = scoreboard.next_lost() {
         resent.push(seq.0 / MSS);
-        scoreboard.mark_resent(sent_at(Time::from_secs(1)));
+        scoreboard.mark_resent(Time::from_secs(1), None);
     }
     assert_eq!(resent, [0, 1, 3, 4]);
 }

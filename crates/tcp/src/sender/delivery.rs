@@ -11,19 +11,16 @@ use crate::scoreboard::Stamp;
 use crate::segment::Segment;
 
 impl Sender {
-    /// The state that a rate sample needs, taken when a segment is sent.
-    pub(super) fn stamp(&mut self, now: Time) -> Stamp {
+    /// The state that a rate sample needs, if samples are taken, when a segment is sent.
+    pub(super) fn stamp(&mut self, now: Time) -> Option<Stamp> {
         if !self.capabilities.samples {
-            return Stamp {
-                sent_at: now,
-                ..Stamp::default()
-            };
+            return None;
         }
         if self.scoreboard.is_empty() {
             self.first_sent_at = now;
             self.delivered_at = now;
         }
-        Stamp {
+        Some(Stamp {
             sent_at: now,
             delivered: self.delivered as u32,
             lost: self.lost,
@@ -31,7 +28,7 @@ impl Sender {
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             app_limited: self.app_limited_until > self.delivered,
-        }
+        })
     }
 
     /// Detects an application-limited sender (draft-cheng-iccrg-delivery-rate-estimation §3.4): the window has room,

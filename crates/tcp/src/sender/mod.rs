@@ -358,9 +358,10 @@ impl Sender {
             && self.arm == timers::Arm::Leave
     }
 
-    /// True if no timer runs either, and marks are not reported: an acknowledgement matters only if it says something new.
+    /// True if no timer runs either, nothing waits for the pacer, and marks are not reported: an acknowledgement matters only
+    /// if it says something new.
     pub fn is_at_rest(&self) -> bool {
-        self.alarm.is_none() && self.feedback == Feedback::None
+        self.alarm.is_none() && !self.held && self.feedback == Feedback::None
     }
 
     /// True if the application has closed and the FIN was never sent.
@@ -585,7 +586,7 @@ impl Sender {
     fn send_lost(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         let (seq, len) = self.scoreboard.next_lost()?;
         let stamp = self.stamp(now);
-        self.scoreboard.mark_resent(stamp);
+        self.scoreboard.mark_resent(now, stamp);
         self.undo.on_resend(now);
         if seq == self.una {
             self.arm = timers::Arm::Retransmit;
@@ -605,6 +606,9 @@ impl Sender {
     /// The next new data that the receive window allows: payload bytes, and whether the FIN goes with them.
     fn next_new(&self, fill: Fill) -> Option<(u32, bool)> {
         let room = self.room();
+        if room >= self.full && self.unsent > u64::from(self.full) {
+            return Some((self.full, false)); // the usual case
+        }
         let len = self.unsent.min(u64::from(self.full.min(room))) as u32;
         let is_last = match self.fin {
             Fin::Closing => self.unsent == 0,
@@ -632,7 +636,8 @@ impl Sender {
             self.fin = Fin::Sent;
             self.due.take(Due::LAST);
         }
-        if self.scoreboard.is_empty() {
+        let is_first = self.scoreboard.is_empty();
+        if is_first {
             self.restart(now);
         }
         self.use_buffer();
@@ -640,12 +645,11 @@ impl Sender {
         let space = len + u32::from(fin);
         self.next += space;
         self.sent += u64::from(len);
-        let begins = self.scoreboard.is_empty() || self.alarm.is_none();
-        if begins || self.runs(Alarm::Probe) || self.may_probe() {
+        if is_first || self.alarm.is_none() || self.runs(Alarm::Probe) || self.may_probe() {
             self.arm = timers::Arm::NewData;
         }
         let stamp = self.stamp(now);
-        self.scoreboard.push(seq, space, stamp);
+        self.scoreboard.push(seq, space, now, stamp);
         let burst = self.gso.then_some(self.burst + 1);
         self.after_sending(len, burst, now);
         let pushed = len > 0 && (self.unsent == 0 || self.ends_write());

@@ -225,7 +225,7 @@ impl Sender {
             Some(sending) => sending,
             None => {
                 let stamp = self.stamp(now);
-                let (seq, len) = self.scoreboard.resend_newest(stamp)?;
+                let (seq, len) = self.scoreboard.resend_newest(now, stamp)?;
                 self.resend(segment, seq, len, now)
             }
         };
