@@ -1,6 +1,8 @@
 //! One end of a connection: the handshake (RFC 9293 §3.5, with ECN by RFC 3168 §6.1.1), the sending and the receiving
 //! half, and the close.
 
+mod reset;
+
 use std::sync::Arc;
 
 use sojourn_units::{Duration, Time, cold_path};
@@ -13,6 +15,7 @@ use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, Segment};
 use crate::sender::{Alike, Sender, Sending};
 use crate::seq::Seq;
+use reset::Reset;
 
 /// A segment to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +39,8 @@ enum Phase {
     Answering,
     /// Data may flow.
     Established,
+    /// Aborted, here or by the peer. What arrives is answered by a reset.
+    Closed,
 }
 
 /// The initial window is kept if at most this many SYNs were lost. Linux allows one, because its first timeout is only
@@ -78,7 +83,9 @@ pub struct Endpoint {
     setup_arrived: Arrival,
     reports_setup: bool,
     failed: bool,
-    /// The connection is established, and the sending half has nothing to send and nothing in flight.
+    reset: Option<Reset>,
+    /// The connection is established, and the sending half has nothing to send and nothing in flight; or the connection is
+    /// closed, and there is no reset to send.
     is_idle: bool,
     /// As well, nothing but the next data is expected: [`Endpoint::on_segment`] takes it the short way.
     only_receives: bool,
@@ -111,6 +118,7 @@ impl Endpoint {
             setup_arrived: Arrival::NotEct,
             reports_setup: false,
             failed: false,
+            reset: None,
             is_idle: false,
             only_receives: false,
             config,
@@ -256,7 +264,13 @@ impl Endpoint {
     /// data that took the short way.
     #[inline(always)]
     fn look_at_halves(&mut self) {
-        self.is_idle = self.sender.is_idle() && self.phase == Phase::Established;
+        if self.phase != Phase::Established {
+            cold_path();
+            self.is_idle = self.phase == Phase::Closed && self.reset.is_none();
+            self.only_receives = false;
+            return;
+        }
+        self.is_idle = self.sender.is_idle();
         self.only_receives = self.is_idle && self.sender.is_at_rest() && self.receiver.is_plain();
     }
 
@@ -266,6 +280,10 @@ impl Endpoint {
     fn on_handshake(&mut self, segment: &Segment, ecn: Arrival, rtt: Option<Duration>, now: Time) {
         match self.phase {
             Phase::Answering | Phase::Established => self.on_established(segment, ecn, now),
+            Phase::Closed => self.answer_closed(segment),
+            Phase::SynSent | Phase::SynReceived if segment.flags.contains(Flags::RST) => {
+                self.on_refusal(segment)
+            }
             Phase::Listen => {
                 if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
                     self.negotiate(segment, self.wanted_feedback().accept(segment.flags));
@@ -312,8 +330,8 @@ impl Endpoint {
 
     #[inline(always)]
     fn on_established(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
-        if segment.flags.contains(Flags::SYN) {
-            self.receiver.acknowledge_now(); // our acknowledgement of the SYN-ACK was lost
+        if segment.flags.intersects(Flags::SYN.with(Flags::RST)) {
+            self.on_setup_or_reset(segment);
             return;
         }
         self.receiver.note_timestamp(segment);
@@ -484,6 +502,9 @@ impl Endpoint {
             self.phase = Phase::Established;
             self.begin_acknowledgement(segment);
             return self.complete(segment, None, now);
+        }
+        if self.phase == Phase::Closed {
+            return self.poll_reset(segment, now);
         }
         if !std::mem::take(&mut self.syn_due) {
             return None;

@@ -225,6 +225,22 @@ impl Receiver {
     pub const fn take_over(&mut self, waiting: &Self) {
         self.closed = waiting.closed;
     }
+    /// True if a reset with this sequence number is to be obeyed: it is RCV.NXT (RFC 5961 §3.2) or, as in Linux, the end of the
+    /// last data behind a hole.
+    pub fn expects_reset(&self, seq: Seq) -> bool {
+        seq == self.next
+            || (self.sack && !self.out_of_order.is_empty() && seq == self.out_of_order.end())
+    }
+    /// True if the sequence number is within the window.
+    pub fn is_in_window(&self, seq: Seq) -> bool {
+        !seq.before(self.next) && !seq.after(self.window.edge())
+    }
+    /// Gives up what is to be acknowledged.
+    pub const fn owe_nothing(&mut self) {
+        self.ack_now = false;
+        self.deadline = Time::MAX;
+        self.ack_by = Time::MAX;
+    }
     /// Requests an immediate acknowledgement.
     pub fn acknowledge_now(&mut self) {
         self.ack_now = true;

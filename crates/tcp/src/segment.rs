@@ -34,6 +34,10 @@ impl Flags {
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
+    /// True if some of `other` is set.
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
     /// This and `other`.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -172,8 +176,15 @@ impl Segment {
             .unwrap_or(MAX_SACK_BLOCKS);
         &self.sack[..used]
     }
+    /// False for a reset that answers a segment: it has no timestamps.
+    pub const fn has_timestamps(&self) -> bool {
+        !self.flags.contains(Flags::RST) || self.ts_val != 0
+    }
     /// Bytes of IP and TCP header: 20 + 20, timestamps 12, and on a pure ACK 4 + 8 per SACK block.
     pub fn header_bytes(&self) -> u32 {
+        if !self.has_timestamps() {
+            return 40;
+        }
         let syn = 8 * u32::from(self.flags.contains(Flags::SYN));
         let sack = match self.sack_blocks().len() as u32 {
             0 => 0,

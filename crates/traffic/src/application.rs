@@ -47,7 +47,8 @@ pub trait Connections {
     /// Bytes written at an end and not acknowledged; zero if the connection has ended.
     fn buffered(&mut self, id: Id, side: Side) -> u64;
 
-    /// Closes an end for writing. The other end closes when it learns of it.
+    /// Closes an end for writing. The other end closes when it learns of it. A connection with data without end is aborted:
+    /// what is not sent, and what was lost, is never sent.
     fn close(&mut self, id: Id, side: Side);
 
     /// Payload bytes that an end has received in order; zero if the connection has ended.

@@ -77,7 +77,7 @@ fn tcp(frame: &mut Vec<u8>, key: &FlowKey, segment: &Segment, length: u32, mss: 
     frame.extend([0; 4]);
     if is_syn {
         syn_options(frame, segment, mss);
-    } else {
+    } else if segment.has_timestamps() {
         frame.extend([1, 1]);
         timestamps(frame, segment);
     }

@@ -337,17 +337,19 @@ impl Sender {
         self.unsent = self.unsent.saturating_add(bytes);
     }
 
-    /// Closes for writing. Of [`UNLIMITED`] data, the part not yet sent is discarded.
+    /// Closes for writing.
     pub fn close(&mut self) {
-        if self.unsent == UNLIMITED {
-            self.unsent = 0;
-        }
         if self.fin == Fin::Open {
             self.fin = Fin::Closing;
             if self.kernel < Kernel::V6_12 {
                 self.due.add(Due::LAST);
             }
         }
+    }
+
+    /// True if the data to send has no end.
+    pub const fn is_unlimited(&self) -> bool {
+        self.unsent == UNLIMITED
     }
 
     /// True if there is nothing to send and nothing in flight: [`Sender::poll`] would do nothing.

@@ -156,7 +156,7 @@ keys! {
     struct Times {
         /// When the flows start; "0..1 s": each uniformly at random in that range.
         start: (Duration, Duration) = Starts, Is("0 s");
-        /// When the flows stop sending; at the latest when the run ends.
+        /// When the flows stop sending; at the latest when the run ends. TCP that always has data to send ends with a reset.
         stop: Option<Duration> = Maybe(Span::AboveZero), Words("the experiment's duration");
     }
     ; check check_times

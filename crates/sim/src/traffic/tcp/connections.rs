@@ -221,6 +221,11 @@ impl Connection {
         }
     }
 
+    /// True once both ends have aborted.
+    fn is_aborted(&self) -> bool {
+        self.ends.iter().all(Endpoint::is_aborted)
+    }
+
     /// True once both ends have closed, or the opener has given up.
     pub fn is_over(&self) -> bool {
         self.ends[Side::Sending as usize].is_closed()
@@ -334,6 +339,13 @@ impl Connections {
         self.open.swap_remove(slot).counts()
     }
 
+    /// A connection that both ends have aborted. It is kept for a time, because its sender answers what still arrives.
+    pub fn find_aborted(&self) -> Option<Id> {
+        let mut all = self.handles.iter().zip(&self.open);
+        all.find(|(_, connection)| connection.is_aborted())
+            .map(|(handle, _)| handle.id)
+    }
+
     /// When the connection is to be opened ahead of the flow; [`Time::MAX`]: it is not to be.
     pub const fn opens_ahead(&self) -> Time {
         match self.exchange {
@@ -406,8 +418,10 @@ impl Connections {
 
     /// The congestion state of the open connections together; `None` without one.
     pub fn sender_state(&self) -> Option<SenderState> {
-        let senders = self.open.iter().map(|connection| {
-            let sender = connection.ends[Side::Sending as usize].sender();
+        let ends = self.open.iter();
+        let ends = ends.map(|connection| &connection.ends[Side::Sending as usize]);
+        let senders = ends.filter(|end| !end.is_aborted()).map(|end| {
+            let sender = end.sender();
             SenderState {
                 cwnd: sender.cwnd(),
                 ssthresh: Some(sender.ssthresh()).filter(|known| *known != Window::INFINITE),
@@ -459,9 +473,15 @@ impl sojourn_traffic::Connections for Connections {
     }
 
     fn close(&mut self, id: Id, side: Side) {
-        self.exchange = Exchange::Over; // only the one connection of a bulk flow has one
+        // Only the one connection of a bulk flow has an exchange.
+        let exchange = std::mem::replace(&mut self.exchange, Exchange::Over);
         if let Some(at) = self.find(id) {
-            self.open[at.0].end(side).close();
+            let end = self.open[at.0].end(side);
+            if exchange != Exchange::Over || end.sender().is_unlimited() {
+                end.abort();
+            } else {
+                end.close();
+            }
             self.ready.push_back((id, side));
         }
     }

@@ -260,6 +260,9 @@ impl TcpFlow {
                     &mut self.connections,
                     &mut MeterAdapter(&mut self.meter),
                 );
+                while let Some(id) = self.connections.find_aborted() {
+                    self.let_go(id, now);
+                }
             }
             self.ask_application();
         }
