@@ -68,6 +68,11 @@ pub trait Aqm<P: Packet>: Algorithm {
         Verdict::Pass
     }
 
+    /// True if `on_enqueue` passes all packets that are not ECN-capable, and notes nothing about them.
+    fn passes_arrivals(&self) -> bool {
+        false
+    }
+
     /// Decides about a packet taken from the head. After [`Verdict::Drop`] the next packet, if any, is taken and
     /// decided about at the same time.
     fn on_dequeue(

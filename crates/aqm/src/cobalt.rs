@@ -181,6 +181,10 @@ impl Cobalt {
 }
 
 impl<P: Packet> Aqm<P> for Cobalt {
+    fn passes_arrivals(&self) -> bool {
+        true
+    }
+
     fn on_dequeue(
         &mut self,
         packet: &P,

@@ -306,6 +306,10 @@ impl MarkedService {
 }
 
 impl<P: Packet> Aqm<P> for CoDel {
+    fn passes_arrivals(&self) -> bool {
+        self.marked_service.is_none()
+    }
+
     fn on_enqueue(
         &mut self,
         _packet: &P,

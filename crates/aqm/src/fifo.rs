@@ -29,7 +29,11 @@ impl Algorithm for DropTail {
     }
 }
 
-impl<P: Packet> Aqm<P> for DropTail {}
+impl<P: Packet> Aqm<P> for DropTail {
+    fn passes_arrivals(&self) -> bool {
+        true
+    }
+}
 
 /// `pfifo`.
 pub fn pfifo<P: Packet + Send + 'static>() -> Discipline<P> {

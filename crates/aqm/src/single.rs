@@ -89,6 +89,21 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
         None
     }
 
+    /// As [`Qdisc::enqueue_burst`], if only the room for them decides about the packets.
+    #[inline(always)]
+    fn enqueue_as_fits(&mut self, burst: P, now: Time) -> Option<(P, u32, DropReason)> {
+        let (count, bytes) = (1 + burst.followers(), burst.bytes());
+        let admitted = self.limit.room(self.packets, self.bytes, bytes, count);
+        self.packets += u64::from(admitted);
+        self.bytes += u64::from(admitted) * u64::from(bytes);
+        if admitted < count {
+            self.aqm.on_overflow(self.backlog(), now);
+            return Some((burst, admitted, DropReason::Overflow));
+        }
+        self.queue.push_back(burst);
+        None
+    }
+
     /// Decides about a packet that was taken from the head; returns it, with its mark, if it is to be sent.
     #[inline(always)]
     fn release(&mut self, packet: P, now: Time, env: &mut Environment<P>) -> Option<P> {
@@ -146,6 +161,9 @@ impl<P: Packet, A: Aqm<P>> Qdisc<P> for Single<P, A> {
         now: Time,
         env: &mut Environment<P>,
     ) -> Option<(P, u32, DropReason)> {
+        if self.aqm.passes_arrivals() {
+            return self.enqueue_as_fits(burst, now);
+        }
         for admitted in 0..1 + burst.followers() {
             if let Some(reason) = self.admit_next(&burst, now, env) {
                 return Some((burst, admitted, reason));
