@@ -74,16 +74,27 @@ pub struct Sources {
 impl Sources {
     #[inline(always)]
     fn first_before(&self, at: Time) -> (Option<usize>, Time) {
-        let of_four = |first| first_of_four(&self.due, first);
-        let (source, due) = match self.count {
-            0..=4 => of_four(0),
-            5..=8 => earlier(of_four(0), of_four(4)),
-            _ => earlier(earlier(of_four(0), of_four(4)), of_four(8)),
+        // Flows with one round-trip time over one link: a line and the link.
+        let (source, due) = if self.count <= 2 {
+            earlier((0, self.due[0]), (1, self.due[1]))
+        } else {
+            self.first_of_more()
         };
         if due < at {
             (Some(source), due)
         } else {
             (None, at)
+        }
+    }
+
+    /// The first of more than two.
+    #[inline(always)]
+    fn first_of_more(&self) -> (usize, Time) {
+        let of_four = |first| first_of_four(&self.due, first);
+        match self.count {
+            0..=4 => of_four(0),
+            5..=8 => earlier(of_four(0), of_four(4)),
+            _ => earlier(earlier(of_four(0), of_four(4)), of_four(8)),
         }
     }
 }
