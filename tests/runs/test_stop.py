@@ -39,7 +39,9 @@ def test_after_the_stop_a_sender_sends_resets_only(control: str):
 
 
 def test_an_on_time_ends_with_a_reset_and_the_next_is_another_connection():
-    found = arrivals(FILE.format("onoff", 'transport = "tcp", times = "fixed", jitter = "0 s", on = "1 s", off = "1 s"'))
+    found = arrivals(
+        FILE.format("onoff", 'transport = "tcp", times = "fixed", jitter = "0 s", on = "1 s", off = "1 s"')
+    )
     for begin in (1.2, 3.2, 5.2):
         assert [size for at, size in found if begin <= at < begin + 0.8] == []
     assert [size for at, size in found if 2 < at < 3].count(SYN) == 2
