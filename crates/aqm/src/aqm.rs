@@ -68,7 +68,7 @@ pub trait Aqm<P: Packet>: Algorithm {
         Verdict::Pass
     }
 
-    /// True if `on_enqueue` passes all packets that are not ECN-capable, and notes nothing about them.
+    /// True if `on_enqueue` passes every packet and notes nothing about it, so that only the limit decides about arrivals.
     fn passes_arrivals(&self) -> bool {
         false
     }

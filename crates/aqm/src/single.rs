@@ -89,7 +89,7 @@ impl<P: Packet, A: Aqm<P>> Single<P, A> {
         None
     }
 
-    /// As [`Qdisc::enqueue_burst`], if only the room for them decides about the packets.
+    /// As [`Qdisc::enqueue_burst`], of an algorithm that passes all arrivals: the limit decides alone.
     #[inline(always)]
     fn enqueue_as_fits(&mut self, burst: P, now: Time) -> Option<(P, u32, DropReason)> {
         let (count, bytes) = (1 + burst.followers(), burst.bytes());

@@ -235,9 +235,11 @@ impl Receiver {
     pub fn is_in_window(&self, seq: Seq) -> bool {
         !seq.before(self.next) && !seq.after(self.window.edge())
     }
-    /// Gives up what is to be acknowledged.
-    pub const fn owe_nothing(&mut self) {
+    /// Gives up all acknowledgements that are due or delayed.
+    pub fn owe_nothing(&mut self) {
         self.ack_now = false;
+        self.before_block = None;
+        self.before_change = None;
         self.deadline = Time::MAX;
         self.ack_by = Time::MAX;
     }

@@ -80,7 +80,7 @@ impl Scoreboard {
         }
         while let Some(&(index, sent_at)) = self.resends.front() {
             if sent_at > self.rack.sent_at {
-                break; // and so are all others
+                break; // all after it were sent later still
             }
             let in_ring = !is_before(index, self.first) && is_before(index, self.end);
             let segment = *self.at(index);

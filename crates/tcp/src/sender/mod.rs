@@ -337,7 +337,7 @@ impl Sender {
         self.unsent = self.unsent.saturating_add(bytes);
     }
 
-    /// Closes for writing.
+    /// Closes for writing, once all data has been sent. Data without end never is.
     pub fn close(&mut self) {
         if self.fin == Fin::Open {
             self.fin = Fin::Closing;
@@ -608,15 +608,12 @@ impl Sender {
     /// The next new data that the receive window allows: payload bytes, and whether the FIN goes with them.
     fn next_new(&self, fill: Fill) -> Option<(u32, bool)> {
         let room = self.room();
-        if room >= self.full && self.unsent > u64::from(self.full) {
-            return Some((self.full, false)); // the usual case
-        }
         let len = self.unsent.min(u64::from(self.full.min(room))) as u32;
-        let is_last = match self.fin {
+        let fin = match self.fin {
+            Fin::Open | Fin::Sent => false,
             Fin::Closing => self.unsent == 0,
-            _ => u64::from(len) == self.unsent,
-        };
-        let fin = self.owes_fin() && is_last && len < room;
+            Fin::Wanted => u64::from(len) == self.unsent,
+        } && len < room;
         let silly = len < self.full && u64::from(len) < self.unsent;
         ((len > 0 || fin) && (fill == Fill::Partial || !silly)).then_some((len, fin))
     }

@@ -339,7 +339,8 @@ impl Connections {
         self.open.swap_remove(slot).counts()
     }
 
-    /// A connection that both ends have aborted. It is kept for a time, because its sender answers what still arrives.
+    /// A connection that both ends have aborted. It is kept until the application acts next, because its sender answers what
+    /// still arrives.
     pub fn find_aborted(&self) -> Option<Id> {
         let mut all = self.handles.iter().zip(&self.open);
         all.find(|(_, connection)| connection.is_aborted())
