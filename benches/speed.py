@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import re
@@ -96,6 +97,12 @@ COUNTED = ("reno10-pie", "cubic10-bdp")
 IN_A_ROW = {1: "cubic10-1link", 5: "cubic10-5links", 20: "cubic10-20links"}
 """Scenarios by their links in a row. The first link is the bottleneck."""
 MEMORY_S = (60, 600)
+MANY, MANY_FLOWS = "cubic10000-pfifo", (1_000, 10_000, 100_000, 1_000_000)
+"""A scenario, run for two seconds with so many flows; its queue holds eight packets of each."""
+MOST_PER_GROUP = 100_000
+"""Flows in one [[traffic]]."""
+BYTES_PER_FLOW = 8192
+"""What is free before so many flows are run."""
 
 
 class BenchError(Exception):
@@ -239,32 +246,57 @@ def counted_instructions() -> tuple[dict[str, float], dict[str, float]]:
     return found, instructions.count(scenarios, PROFILED) if PROFILED.exists() else {}
 
 
-def memory() -> dict[int, int]:
-    """Peak resident memory in KiB by simulated seconds; empty without /proc."""
-    scenario = next(one for one in SCENARIOS if one.name == SMALL_WINDOW)
-    peaks = {}
-    for seconds in MEMORY_S:
-        command = [str(OURS), str(scenario.file), "experiment.repeat=1", f"experiment.duration={seconds} s"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        # wait() would include the memory of this interpreter, which the process has before its exec.
-        while process.poll() is None:
-            if found := re.search(r"VmHWM:\s+(\d+) kB", status_of(process.pid)):
-                peaks[seconds] = int(found[1])
-            time.sleep(0.001)
-    return peaks
+@dataclass(frozen=True)
+class Peaks:
+    """Peak resident memory in KiB: by simulated seconds, and by flows, there with the CPU time in seconds."""
+
+    by_s: dict[int, int]
+    by_flows: dict[int, tuple[int, float]]
 
 
-def status_of(pid: int) -> str:
-    """The status of a process in /proc; empty once it has ended."""
+def memory() -> Peaks:
+    """What runs take at most; empty without /proc."""
+    small = next(one for one in SCENARIOS if one.name == SMALL_WINDOW)
+    by_s = {seconds: peak_of(small.file, f"experiment.duration={seconds} s")[0] for seconds in MEMORY_S}
+    free = int((re.search(r"MemAvailable:\s+(\d+) kB", read("/proc/meminfo")) or [0, 0])[1]) * 1024
+    head, group = (HERE / "scenarios" / f"{MANY}.toml").read_text(encoding="utf-8").split("[[traffic]]")
+    by_flows = {}
+    with tempfile.TemporaryDirectory() as directory:
+        for flows in (flows for flows in MANY_FLOWS if flows * BYTES_PER_FLOW < free):
+            groups = math.ceil(flows / MOST_PER_GROUP)
+            file = Path(directory) / f"{flows}.toml"
+            file.write_text(head + groups * f"[[traffic]]{group}", encoding="utf-8")
+            each = [f"traffic.{number}.flows={flows // groups}" for number in range(groups)]
+            by_flows[flows] = peak_of(file, *each, f"queue.0.limit={8 * flows} packets", "experiment.duration=2 s")
+            print(f"{flows:,} flows: {by_flows[flows][0] / 1024:,.0f} MiB", flush=True)
+    return Peaks({seconds: kib for seconds, kib in by_s.items() if kib}, by_flows if free else {})
+
+
+def peak_of(file: Path, *overrides: str) -> tuple[int, float]:
+    """Peak resident memory of a run in KiB, 0 without /proc, and its CPU time in seconds."""
+    command = [str(OURS), str(file), "experiment.repeat=1", *overrides]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    peak = 0
+    # The usage that wait4 tells would include the memory of this interpreter, which the process has before its exec.
+    while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+        if found := re.search(r"VmHWM:\s+(\d+) kB", read(f"/proc/{process.pid}/status")):
+            peak = int(found[1])
+        time.sleep(0.001)
+    process.returncode = os.waitstatus_to_exitcode(ended[1])
+    if process.returncode:
+        raise BenchError(f"{' '.join(command)}: exit status {process.returncode}")
+    return peak, ended[2].ru_utime
+
+
+def read(path: str) -> str:
+    """A file of /proc; empty without it, and once its process has ended."""
     try:
-        return Path(f"/proc/{pid}/status").read_text()
+        return Path(path).read_text()
     except OSError:
         return ""
 
 
-def page(
-    speeds: Sequence[Speed], counted: Mapping[str, float], profiled: Mapping[str, float], peaks: dict[int, int]
-) -> str:
+def page(speeds: Sequence[Speed], counted: Mapping[str, float], profiled: Mapping[str, float], peaks: Peaks) -> str:
     """docs/results/speed.md."""
     lines = [
         "# Speed",
@@ -310,8 +342,8 @@ def page(
 COUNTS_BEGIN = "## Instructions\n"
 
 
-def counts_sections(counted: Mapping[str, float], profiled: Mapping[str, float], peaks: dict[int, int]) -> str:
-    """The last two sections of the page."""
+def counts_sections(counted: Mapping[str, float], profiled: Mapping[str, float], peaks: Peaks) -> str:
+    """The sections that do not depend on what else the machine does."""
     lines = [
         COUNTS_BEGIN,
         *instruction_lines(counted, profiled),
@@ -320,6 +352,7 @@ def counts_sections(counted: Mapping[str, float], profiled: Mapping[str, float],
         "",
         f"Peak resident memory of 10 CUBIC flows at 10 Mbit/s: {memory_line(peaks)}.",
         "",
+        *many_flows_lines(peaks),
     ]
     return "\n".join(lines)
 
@@ -403,9 +436,27 @@ def further_link_lines(counted: Mapping[str, float]) -> list[str]:
     return lines
 
 
-def memory_line(peaks: dict[int, int]) -> str:
+def memory_line(peaks: Peaks) -> str:
     """The peaks by simulated seconds."""
-    return ", ".join(f"{kib / 1024:.1f} MiB in {seconds} s" for seconds, kib in peaks.items()) or "not told here"
+    return ", ".join(f"{kib / 1024:.1f} MiB in {seconds} s" for seconds, kib in peaks.by_s.items()) or "not told here"
+
+
+def many_flows_lines(peaks: Peaks) -> list[str]:
+    """The table of runs with many flows."""
+    if not peaks.by_flows:
+        return []
+    return [
+        f"Many flows: the first two seconds of `{MANY}` with other numbers of flows, each of which starts within the",
+        "first second, and a queue of eight packets per flow; one thread, one run.",
+        "",
+        "| flows | peak resident memory, MiB | KiB per flow | CPU time, s |",
+        "| --: | --: | --: | --: |",
+        *(
+            f"| {flows:,} | {kib / 1024:,.0f} | {kib / flows:.1f} | {user_s:.2g} |"
+            for flows, (kib, user_s) in peaks.by_flows.items()
+        ),
+        "",
+    ]
 
 
 def machine() -> str:

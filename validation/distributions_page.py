@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,8 @@ SIGNIFICANT = 0.01
 """Two samples count as different below this probability. Of a hundred pairs that are alike, one is then called so."""
 TARGET = 0.95
 """Share of the scenarios that should agree with Linux in every judged metric."""
+EXACT = 120
+"""The most values of which the probability is computed exactly, which takes time with the cube of their number."""
 DIVISIONS = 200
 """Random divisions of our seeds in two, to see how well a simulator agrees with itself."""
 STEPS = (5, 15, 30, 60)
@@ -25,11 +29,14 @@ SETTLED = 0.95
 
 
 def p_value(first: Sequence[float], second: Sequence[float]) -> float:
-    """The two-sided probability of ranks as uneven as these, or more, of one distribution; exact with equal values.
+    """The two-sided probability of ranks as uneven as these, or more, of one distribution.
 
-    The rank-sum test of Wilcoxon (1945), Mann and Whitney (1947).
+    The rank-sum test of Wilcoxon (1945), Mann and Whitney (1947): exact with equal values, up to ``EXACT`` values.
+    With more it is the normal approximation with the correction for equal values.
     """
     values = sorted([*first, *second])
+    if len(values) > EXACT:
+        return _p_of_many(first, second, values)
     # Twice the mean rank, which is a whole number.
     doubled = {value: 2 * values.index(value) + 1 + values.count(value) for value in set(values)}
     # ways[taken, total]: of how many choices of so many values the doubled ranks sum up to that.
@@ -44,6 +51,20 @@ def p_value(first: Sequence[float], second: Sequence[float]) -> float:
     observed = abs(2 * sum(doubled[value] for value in first) - middle)
     uneven = np.abs(2 * np.arange(len(totals)) - middle) >= observed
     return float(totals[uneven].sum() / totals.sum())
+
+
+def _p_of_many(first: Sequence[float], second: Sequence[float], values: Sequence[float]) -> float:
+    begin = {value: place for place, value in reversed(list(enumerate(values)))}
+    equal = Counter(values)
+    total = sum(begin[value] + (1 + equal[value]) / 2 for value in first)
+    number, chosen, others = len(values), len(first), len(second)
+    ties = sum(count**3 - count for count in equal.values())
+    variance = chosen * others / 12 * (number + 1 - ties / (number * (number - 1)))
+    if variance <= 0:
+        return 1.0
+    # Sums of ranks are half a rank apart at least from what they are compared with.
+    distance = max(abs(total - chosen * (number + 1) / 2) - 0.5, 0.0)
+    return math.erfc(distance / math.sqrt(2 * variance))
 
 
 @dataclass(frozen=True)
@@ -180,28 +201,14 @@ those that are missing.
 Figures scatter from seed to seed, in some scenarios by more than the tolerance. A scenario has as many seeds on Linux
 ({_listed(theirs)}) as make {SETTLED:.0%} of random divisions of the simulator's own seeds agree, so many against the
 others, at most {STEPS[-1]}; it may have more from earlier. In the simulator it has {_listed(ours)}. Linux's figures
-have no part in this choice.{_earlier(scenarios)}
+have no part in this choice. On both sides runs begin with a tick of the kernel's timers, and the phase of PIE's timer is
+random.
 
 Two questions are asked of every figure. Do the medians agree, within the [tolerance](fidelity.md)? And do the samples
 differ at all? *p* is the probability of ranks as uneven as these, or more, if both were samples of one distribution
-(exact rank-sum test); below {SIGNIFICANT} they count as different. A difference may be certain and yet small, or
+(rank-sum test, exact up to {EXACT} values); below {SIGNIFICANT} they count as different. A difference may be certain and yet small, or
 large and due to chance.
 """
-
-
-EARLIER = "7.3.0-rc7"
-"""A kernel whose runs began 0.14 ms behind a tick of its timers, and whose browsers asked before they connected."""
-
-
-def _earlier(scenarios: Sequence[Scenario]) -> str:
-    if not any(EARLIER in scenario.linux for scenario in scenarios):
-        return ""
-    return (
-        f" Runs begin with a tick of the kernel's timers, as in the simulator, except those of {EARLIER}, which\n"
-        "were made before: they began 0.14 ms later, and browsers asked for an object before they opened the other "
-        "connections, and PIE's timer had one phase in all; in the others, as in the simulator, each run has a random "
-        "one."
-    )
 
 
 def _tally(scenarios: Sequence[Scenario], kernels: Sequence[str], of: int) -> str:

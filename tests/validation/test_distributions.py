@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from math import comb
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ VALIDATION = ROOT / "validation"
 sys.path.insert(0, str(VALIDATION))
 
 import distributions  # noqa: E402
+import distributions_page  # noqa: E402
 from comparison import JUDGED  # noqa: E402
 from distributions import given, keep, read  # noqa: E402
 from distributions_page import STEPS, Scenario, p_value, page, pairs, settling  # noqa: E402
@@ -41,6 +43,21 @@ def test_the_probability_is_exact():
 )
 def test_the_rank_sum_test_counts_choices(first: list[float], second: list[float], choices: int):
     assert p_value(first, second) == pytest.approx(choices / 20)
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.3, 0.6])
+def test_with_many_values_the_probability_is_nearly_exact(monkeypatch: pytest.MonkeyPatch, apart: float):
+    draw = random.Random(1)
+    # Whole numbers, so that many are equal.
+    first = [float(round(draw.gauss(5 + apart, 1))) for _ in range(60)]
+    second = [float(round(draw.gauss(5, 1))) for _ in range(90)]
+    nearly = p_value(first, second)
+    monkeypatch.setattr(distributions_page, "EXACT", len(first) + len(second))
+    assert nearly == pytest.approx(p_value(first, second), rel=0.03, abs=1e-5)
+
+
+def test_many_equal_values_do_not_differ():
+    assert p_value([7.0] * 60, [7.0] * 240) == 1.0
 
 
 def run(**figures: Any) -> dict[str, Any]:
