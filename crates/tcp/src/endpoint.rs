@@ -339,7 +339,7 @@ impl Endpoint {
         if segment.sequence_len() > 0 {
             self.receiver.on_data(segment, ecn, now, &self.sender);
         } else {
-            self.receiver.on_empty(segment, ecn);
+            self.receiver.on_empty(segment, ecn, now);
         }
     }
 

@@ -101,6 +101,12 @@ pub struct Receiver {
     compressed: u32,
     compress_percent: u64,
     compress_slack: Duration,
+    /// When a segment last arrived, while an acknowledgement of out-of-order data is delayed.
+    arrived: Time,
+    /// The timer of that delay reads no clock: its acknowledgement has the timestamp of the last arrival.
+    has_old_stamps: bool,
+    /// When that timer expired last, and the last arrival before.
+    expired: (Time, Time),
     /// When an acknowledgement goes, unless one goes before: at the end of that delay, or at this instant, after all that
     /// arrives, when the application reads. [`Time::MAX`]: there is no such instant.
     ack_by: Time,
@@ -159,6 +165,9 @@ impl Receiver {
             compressed: 0,
             compress_percent,
             compress_slack,
+            arrived: Time::ZERO,
+            has_old_stamps: config.kernel < Kernel::V6_18,
+            expired: (Time::MAX, Time::ZERO),
             ack_by: Time::MAX,
             before_block: None,
             repeats: false,
@@ -263,6 +272,10 @@ impl Receiver {
     pub fn on_timer(&mut self, now: Time) {
         self.window.note_read(); // the application reads before an acknowledgement that a timer sends
         if self.ack_by <= now {
+            // The timer of delayed acknowledgements, which expires in its place, reads the clock.
+            if self.has_old_stamps && self.compressed > 0 && self.ack_by != self.running_until {
+                self.expired = (now, self.arrived);
+            }
             self.ack_by = Time::MAX;
             self.ack_now = true;
         }
@@ -286,7 +299,11 @@ impl Receiver {
     /// Processes a segment without payload or FIN. A segment from before the window is a probe and is acknowledged (RFC
     /// 9293 §3.10.7.4). With AccECN a mark is counted but triggers no acknowledgement; otherwise pure acknowledgements
     /// could trigger each other without end (RFC 9768 §3.2.2.5.1).
-    pub fn on_empty(&mut self, segment: &Segment, ecn: Arrival) {
+    pub fn on_empty(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
+        if self.compressed > 0 {
+            cold_path();
+            self.arrived = now;
+        }
         if self.feedback == Feedback::Accurate && ecn == Arrival::Ce {
             cold_path();
             self.marks = self.marks.wrapping_add(1);
@@ -315,7 +332,7 @@ impl Receiver {
     #[inline(always)]
     pub fn on_expected(&mut self, segment: &Segment, now: Time, local: &impl Estimates) {
         self.repeats = false;
-        self.adapt_delay(now, || local.timeout());
+        self.adapt_delay(segment, now, || local.timeout());
         self.take_offer(segment, true, now);
         let before = self.next;
         self.next = before + u32::from(segment.len);
@@ -344,7 +361,7 @@ impl Receiver {
             return;
         }
         if !seq.after(self.next) {
-            self.adapt_delay(now, || local.timeout());
+            self.adapt_delay(segment, now, || local.timeout());
         }
         self.on_arrival(segment, ecn, now);
         if segment.flags.contains(Flags::FIN) {
@@ -391,13 +408,18 @@ impl Receiver {
     /// Adapts the delay to the times between in-order arrivals, in ticks, as Linux's tcp_event_data_recv. After a time longer
     /// than the retransmission timeout the sender's window may be one segment, so acknowledgements are quick again.
     #[inline(always)]
-    fn adapt_delay(&mut self, now: Time, timeout: impl Fn() -> Duration) {
+    fn adapt_delay(&mut self, segment: &Segment, now: Time, timeout: impl Fn() -> Duration) {
         match self.last_arrival {
             None => {
                 self.raise_quick(MAX_QUICK);
                 self.delay = DELAY_MIN;
             }
-            Some(last) if now - last <= CLOSE => self.shorten_delay(),
+            Some(last) if now - last <= CLOSE => {
+                if last == now {
+                    self.window.note_together(u32::from(segment.len), now);
+                }
+                self.shorten_delay();
+            }
             Some(last) => {
                 let gap = self.clock.between(last, now);
                 if gap <= DELAY_MIN / 2 {
@@ -612,6 +634,7 @@ impl Receiver {
             return;
         }
         self.compressed += 1;
+        self.arrived = now;
         if self.ack_by == Time::MAX {
             let round_trip = self.window.round_trip();
             let round_trip = local
@@ -719,6 +742,10 @@ impl Receiver {
         segment.sack = [SackBlock::NONE; MAX_SACK_BLOCKS];
         if self.sack && (self.duplicate.is_some() || !self.out_of_order.is_empty()) {
             self.write_blocks(&mut segment.sack);
+            // Linux before 6.14 (tcp_compressed_ack_kick).
+            if self.expired.0 == now {
+                segment.ts_val = crate::timestamp(self.expired.1);
+            }
         }
         self.acknowledged = next;
         self.ack_now = reports_past;

@@ -47,6 +47,17 @@ impl Unread {
         Self { bytes, ..self }
     }
 
+    /// With what comes in order after it. A buffer is merged into the last of these if it has room (Linux's tcp_try_coalesce);
+    /// the first of several is full.
+    pub fn followed_by(self, others: Self, mss: u32) -> Self {
+        let both = self + others;
+        let is_merged = others.buffers == 1 && both.bytes <= self.buffers * FRAGMENTS * mss;
+        Self {
+            buffers: both.buffers - u32::from(is_merged),
+            ..both
+        }
+    }
+
     pub const fn is_none(self) -> bool {
         self.buffers == 0
     }
@@ -116,6 +127,24 @@ mod tests {
         assert_eq!([behind(0), behind(5)], [17, 17]);
         assert_eq!([behind(6), behind(17), behind(22)], [16, 16, 16]);
         assert_eq!(behind(23), 17);
+    }
+
+    /// Observed on 6.12.117: of segments that arrive together, and of 43 that fill a hole with the 42 behind it.
+    #[test]
+    fn what_follows_is_merged_if_there_is_room() {
+        let memory = |unread: Unread| unread.memory(Kernel::V6_12);
+        let one = Unread::segment(MSS);
+        let two = one.followed_by(one, MSS);
+        assert_eq!(memory(two), 2 * MSS + 896);
+        let full = (2..FRAGMENTS).fold(two, |unread, _| unread.followed_by(one, MSS));
+        assert_eq!(memory(full), 17 * MSS + 896);
+        assert_eq!(memory(full.followed_by(one, MSS)), 18 * MSS + 2 * 896);
+        let waited = Unread {
+            bytes: 42 * MSS,
+            buffers: 3,
+        };
+        let filled = one.followed_by(waited, MSS);
+        assert_eq!(memory(filled), 43 * MSS + 4 * 896);
     }
 
     #[test]

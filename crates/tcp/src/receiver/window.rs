@@ -165,27 +165,37 @@ impl ReceiveWindow {
     #[cold]
     #[inline(never)]
     pub(super) fn is_kept_with(&self, waiting: Unread, now: Time) -> bool {
-        let mut unread = self.unread_at(now);
-        if unread.is_none() {
-            unread = Unread::segment(self.mss);
-        }
+        let unread = self.unread_or(self.mss, now);
         let memory = (waiting + unread).memory(self.kernel);
         let offered = self.offered.min(self.limit_with(memory));
         offered.div_ceil(WINDOW_UNIT) >= self.advertised.div_ceil(WINDOW_UNIT)
     }
 
+    /// Notes that a segment of `bytes` arrives in order at the instant of the one before it, which is not read.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_together(&mut self, bytes: u32, now: Time) {
+        let before = self.unread_or(self.mss, now);
+        self.unread = (now, before.followed_by(Unread::segment(bytes), self.mss));
+    }
+
     /// Notes that a segment of `bytes` has put `others` in order.
     pub(super) fn note_filled(&mut self, bytes: u32, others: Unread, now: Time) {
-        let mut unread = self.unread_at(now);
-        if unread.is_none() {
-            unread = Unread::segment(bytes);
-        }
-        self.unread = (now, unread + others);
+        let unread = self.unread_or(bytes, now);
+        self.unread = (now, unread.followed_by(others, self.mss));
     }
 
     /// Notes that the application has read all.
     pub(super) fn note_read(&mut self) {
         self.unread = (Time::ZERO, Unread::default());
+    }
+
+    /// What is not read: if nothing was noted, the segment of `bytes` that has just arrived.
+    fn unread_or(&self, bytes: u32, now: Time) -> Unread {
+        match self.unread_at(now) {
+            unread if unread.is_none() => Unread::segment(bytes),
+            unread => unread,
+        }
     }
 
     fn unread_at(&self, now: Time) -> Unread {
@@ -242,8 +252,7 @@ impl ReceiveWindow {
             if self.offered == self.limit_in_order {
                 return false; // the common case
             }
-            let arriving = Unread::segment(u32::from(segment.len));
-            self.unread = (now, self.unread_at(now) + arriving);
+            self.unread = (now, self.unread_or(u32::from(segment.len), now));
         }
         let unread = waiting.waiting() + self.unread_at(now);
         let mut memory = unread.memory(self.kernel);
