@@ -42,6 +42,10 @@ impl Unread {
         Self { bytes, buffers: 0 }
     }
 
+    pub const fn bytes(self) -> u64 {
+        self.bytes as u64
+    }
+
     /// The same buffers with so many bytes.
     pub const fn of(self, bytes: u32) -> Self {
         Self { bytes, ..self }

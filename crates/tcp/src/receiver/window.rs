@@ -67,6 +67,8 @@ pub(super) struct ReceiveWindow {
 const WINDOW_UNIT: u32 = 1024;
 /// The largest window that can be scaled (RFC 7323 §2.3).
 const LARGEST: u32 = 1 << 30;
+/// Bytes that the application asks for with a call, as the agent of the Linux backend does.
+const BLOCK: u64 = 256 << 10;
 /// Half of the memory, in 256ths.
 const HALF: u32 = 128;
 /// How long after its arrival the first data is read before Linux 7, because the program sleeps; it is awake for what
@@ -183,6 +185,18 @@ impl ReceiveWindow {
     pub(super) fn note_filled(&mut self, bytes: u32, others: Unread, now: Time) {
         let unread = self.unread_or(bytes, now);
         self.unread = (now, unread.followed_by(others, self.mss));
+    }
+
+    /// True if a call of the application, with which it has read whole blocks of the bytes `received`, leaves some of what
+    /// arrives at `now`. Its memory is in use until the next call.
+    pub(super) fn keeps_a_rest(&mut self, received: u64, now: Time) -> bool {
+        let unread = self.unread_or(self.mss, now);
+        let rest = received % BLOCK;
+        let is_kept = rest > 0 && rest < unread.bytes();
+        if is_kept {
+            self.unread = (now, unread);
+        }
+        is_kept
     }
 
     /// Notes that the application has read all.
