@@ -38,7 +38,7 @@ REASONS = HERE / "reasons.toml"
 RESULTS = HERE.parent / "docs" / "results"
 MADE = HERE.parent / "target" / "distributions"
 """Our figures that were made, for the next call."""
-SEEDS = 240
+SEEDS = 120
 """Runs of a scenario in the simulator: so many that its medians scatter less than Linux's."""
 AT_ONCE = 60
 """Runs whose packets are in memory together."""
