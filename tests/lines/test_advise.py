@@ -120,6 +120,16 @@ def test_what_to_type_counts_bytes_as_the_line_does():
     assert '"link.router.up.rate" = "886 kbit/s"' in text
 
 
+def test_a_meeting_is_measured_when_its_rate_has_grown():
+    of = home("vdsl", 50e6, 10e6, doing=["meeting", "upload"])
+    found = advise(of, tried=[Setting("as it is"), household.shaped(of, "cake", 95, 95)], repeat=2)
+    rate = next(gain for gain in found.gains(found.tried[1]) if gain.measure.words == "media rate")
+    assert rate.after.low > 1.5  # Mbit/s; at most 2.5, and 0.3 at first
+    assert found.experiment.count("start = ") == found.experiment.count('start = "30..31 s"') == 1  # that of the upload
+    steps = course.Course("two rates", 20.0, [(0.0, 1e6), (10.0, 2e6)], [(0.0, 1e6)])
+    assert steps.keys(30.0) == {"rate": '[["0 s", "1000 kbit/s"], ["40 s", "2000 kbit/s"]]', "up.rate": '"1000 kbit/s"'}
+
+
 REFUSED = [
     ({"line": "cable"}, '--line: got "cable"; must be one of dsl, vdsl'),
     ({"doing": ["call"]}, '--doing: got "call"; must be one of calls, meeting, game'),

@@ -138,9 +138,11 @@ def every(found: Advice) -> Table:
 
 def where_from(found: Advice) -> str:
     """What the numbers are."""
-    settings, runs = len(found.tried), len(found.results.runs)
+    settings, runs, lead_s = len(found.tried), len(found.results.runs), found.home.lead_s
+    ahead = f"The meeting begins {lead_s:g} s before the rest, for its rate to grow.\n" if lead_s else ""
+    duration_s = lead_s + found.home.together_s
     return (
-        f"{runs} simulated runs of {found.home.duration_s:g} s: {settings} settings, {runs // settings} seeds.\n"
+        f"{runs} simulated runs of {duration_s:g} s: {settings} settings, {runs // settings} seeds.\n{ahead}"
         "Numbers are medians with 95 % intervals; differences are seed by seed, * if the interval excludes\n"
         "zero. Delay is that of the line's queues, in the direction where it is worse; the\n"
         f"modem's queue holds {found.home.buffer_ms:g} ms in each direction. Cost: a point per ms of p99 delay of\n"

@@ -34,13 +34,16 @@ class Course:
     delay_ms: Steps = ()
     """One-way delay without queues."""
 
-    def keys(self) -> dict[str, str]:
-        """The values of ``rate``, ``up.rate`` and ``delay`` in a file, as far as they are known."""
-        found = {"rate": _rate(self.down)}
+    def keys(self, later_s: float = 0.0) -> dict[str, str]:
+        """The values of ``rate``, ``up.rate`` and ``delay`` in a file, as far as they are known.
+
+        Whatever changes does so ``later_s`` later; a trace repeats, so that it needs no such time.
+        """
+        found = {"rate": _rate(self.down, later_s)}
         if self.up:
-            found["up.rate"] = _rate(self.up)
+            found["up.rate"] = _rate(self.up, later_s)
         if self.delay_ms:
-            found["delay"] = _schedule([(at, f"{three_digits(value)} ms") for at, value in self.delay_ms])
+            found["delay"] = _schedule([(at, f"{three_digits(value)} ms") for at, value in self.delay_ms], later_s)
         return found
 
     def rtt_ms(self) -> int:
@@ -107,13 +110,13 @@ def mean_bps(direction: Steps | str, seconds: float, folder: Path) -> float:
     return sum(span * rate for span, rate in spent) / total if total else direction[0][1]
 
 
-def _rate(direction: Steps | str) -> str:
+def _rate(direction: Steps | str, later_s: float) -> str:
     if isinstance(direction, str):
         return f"{{ trace = {json.dumps(direction, ensure_ascii=False)} }}"
-    return _schedule([(at, f"{max(1, round(bps / 1000))} kbit/s") for at, bps in direction])
+    return _schedule([(at, f"{max(1, round(bps / 1000))} kbit/s") for at, bps in direction], later_s)
 
 
-def _schedule(steps: Sequence[tuple[float, str]]) -> str:
+def _schedule(steps: Sequence[tuple[float, str]], later_s: float) -> str:
     if len(steps) == 1:
         return f'"{steps[0][1]}"'
-    return "[" + ", ".join(f'["{at:g} s", "{value}"]' for at, value in steps) + "]"
+    return "[" + ", ".join(f'["{at and at + later_s:g} s", "{value}"]' for at, value in steps) + "]"

@@ -52,12 +52,16 @@ ACTIVITIES: dict[str, dict[str, object]] = {
     "calls": {"kind": "voip", "direction": "both"},
     "meeting": {"kind": "call"},
     "game": {"kind": "game"},
-    "web": {"kind": "web", "start": "1 s"},
-    "video": {"kind": "video", "start": "0..1 s"},
-    "download": {"kind": "bulk", "flows": 4, "start": "0..1 s"},
-    "upload": {"kind": "bulk", "flows": 2, "direction": "up", "start": "0..1 s"},
+    "web": {"kind": "web"},
+    "video": {"kind": "video"},
+    "download": {"kind": "bulk", "flows": 4},
+    "upload": {"kind": "bulk", "flows": 2, "direction": "up"},
 }
 """What people do, as keys of ``[[traffic]]``; each on a device of its own, with a server of its own."""
+STARTS_S = {"web": (1.0, 1.0), "video": (0.0, 1.0), "download": (0.0, 1.0), "upload": (0.0, 1.0)}
+"""Between which times an activity begins, unless it is at once."""
+LEAD_S = 30.0
+"""How long a meeting has gone on when the rest begins: its rate grows by 8 % a second from 0.3 to 2.5 Mbit/s."""
 
 DISCIPLINES = {"cake": "CAKE", "fq_codel": "FQ-CoDel", "fq_pie": "FQ-PIE"}
 STEADY_SHARES, VARYING_SHARES = (85, 90, 95), (40, 60, 80)
@@ -98,8 +102,13 @@ class Home:
         return VARYING_SHARES if self.recorded else STEADY_SHARES
 
     @property
-    def duration_s(self) -> float:
-        """Of a run: twenty seconds, less on fast lines, where a few have as many packets."""
+    def lead_s(self) -> float:
+        """How long a meeting goes on alone, if there is one."""
+        return LEAD_S if "meeting" in self.doing else 0.0
+
+    @property
+    def together_s(self) -> float:
+        """The rest of a run: twenty seconds, less on fast lines, where a few have as many packets."""
         if self.recorded is not None:
             return min(max(self.recorded.seconds, 15.0), 30.0)
         return round(min(20.0, max(4.0, 3e9 / (self.down_bps + self.up_bps))), 1)
@@ -170,11 +179,12 @@ def htb_kbps(line: Line, kbps: int) -> int:
 
 def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int = SEEDS, command: str = "") -> str:
     """The experiment file: every setting is a case. The modem's queue is beyond the router in each."""
-    own = {} if of.recorded is None else of.recorded.keys()
+    own = {} if of.recorded is None else of.recorded.keys(of.lead_s)
     modem = {"aqm": "bfifo", "limit": f"{of.buffer_ms:g} ms"}
     up_rate = own.get("up.rate", as_toml(f"{of.up_bps / 1000:.0f} kbit/s"))
     down_rate = own.get("rate", as_toml(f"{of.down_bps / 1000:.0f} kbit/s"))
-    times = {"duration": f"{of.duration_s:g} s", "warmup": f"{of.duration_s / 4:.3g} s"}
+    duration_s, warmup_s = of.lead_s + of.together_s, of.lead_s + of.together_s / 4
+    times = {"duration": f"{duration_s:g} s", "warmup": f"{warmup_s:.3g} s"}
     file = [
         f"# {command or of.title}",
         *table("[experiment]", {"name": of.title, **times, "repeat": repeat, "seed": seed}),
@@ -201,8 +211,14 @@ def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int
         file += table("[[case]]", {"label": setting.label} | ({"set": changes} if changes else {}))
     for activity in of.doing:
         keys = {"name": activity, "from": f"{activity}-server", "to": activity, "rtt": f"{of.rtt_ms:g} ms"}
-        file += table("[[traffic]]", keys | ACTIVITIES[activity])
+        file += table("[[traffic]]", keys | ACTIVITIES[activity] | _start(activity, of.lead_s))
     return "\n".join([*file, "[record]", "qoo = true"]) + "\n"
+
+
+def _start(activity: str, lead_s: float) -> dict[str, str]:
+    """When it begins: a meeting at once, all else ``lead_s`` later."""
+    first, last = (0.0 if activity == "meeting" else lead_s + at for at in STARTS_S.get(activity, (0.0, 0.0)))
+    return {"start": f"{first:g} s" if first == last else f"{first:g}..{last:g} s"} if last else {}
 
 
 def _link(name: str, begin: str, end: str, more: Mapping[str, object]) -> list[str]:
