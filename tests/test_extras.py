@@ -62,6 +62,28 @@ def test_a_run_needs_no_extra_and_says_what_its_folder_lacks(experiment: Path, s
     assert len(json.loads((experiment / "bare" / "summary.json").read_text())["runs"]) == 4
 
 
+def test_only_frames_of_pandas_and_polars_need_these(experiment: Path):
+    code = """
+import sys
+sys.modules.update(pandas=None, polars=None)
+import sojourn as sj
+from sojourn.studies.suites.criteria import Seen, loss
+results = sj.run("experiment.toml", set={"record.series": "100 ms"})
+seen = Seen(results.runs[0], 10e6, 0.04, None)
+print(loss(seen, at_most=0.5, from_s=1), loss(seen, at_most=0, from_s=0))
+for make in (results.to_pandas, results.to_frame().to_pandas, results.to_frame().to_polars):
+    try:
+        make()
+    except ModuleNotFoundError as error:
+        print(error)
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=experiment, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    pandas = "needs pandas: pip install 'sojourn[pandas]'"
+    assert done.stdout.splitlines() == ["True False", pandas, pandas, "needs polars: pip install polars"]
+
+
 @pytest.mark.parametrize(
     ("command", "needed"),
     [

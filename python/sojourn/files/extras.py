@@ -18,6 +18,8 @@ EXTRA_OF = {
     "pettingzoo": "gym",
 }
 """The extra by the package that is imported, as in pyproject.toml."""
+BY_ITSELF = frozenset({"polars"})
+"""Packages that no extra brings."""
 
 
 def is_installed(package: str) -> bool:
@@ -31,6 +33,8 @@ def is_installed(package: str) -> bool:
 
 def needed(package: str, extra: str | None = None) -> str:
     """How to get a package, by default with its own extra: ``needs matplotlib: pip install 'sojourn[plots]'``."""
+    if package in BY_ITSELF:
+        return f"needs {package}: pip install {package}"
     return f"needs {package}: pip install 'sojourn[{extra or EXTRA_OF[package]}]'"
 
 
@@ -41,6 +45,6 @@ def missing(error: ModuleNotFoundError) -> ModuleNotFoundError:
 
 
 def hint(error: ModuleNotFoundError, extra: str | None = None) -> str | None:
-    """How to get the package that an import did not find, as ``needed``; None if no extra has it."""
+    """How to get the package that an import did not find, as ``needed``; None if it is none of these."""
     package = (error.name or "").partition(".")[0]
-    return needed(package, extra) if package in EXTRA_OF else None
+    return needed(package, extra) if package in EXTRA_OF.keys() | BY_ITSELF else None

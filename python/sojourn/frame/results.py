@@ -266,7 +266,7 @@ class Results(Recordings):
 
     def to_pandas(self) -> pd.DataFrame:
         """``to_arrow`` as a pandas frame; pandas must be installed."""
-        return cast("pd.DataFrame", self.to_arrow().to_pandas())
+        return _with_pandas(self.to_arrow())
 
     def to_frame(self, metrics: str | Sequence[str] | None = None) -> IntervalFrame:
         """Medians over the repeats with their 95 % intervals: a row per arm, case, cell, queue and metric.
@@ -353,12 +353,14 @@ class IntervalFrame:
 
     def to_pandas(self) -> pd.DataFrame:
         """As a pandas frame; pandas must be installed."""
-        return cast("pd.DataFrame", self._table.to_pandas())
+        return _with_pandas(self._table)
 
     def to_polars(self) -> pl.DataFrame:
         """As a polars frame; polars must be installed."""
-        import polars as pl
-
+        try:
+            import polars as pl
+        except ModuleNotFoundError as error:
+            raise missing(error) from None
         return cast("pl.DataFrame", pl.from_arrow(self._table))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -370,6 +372,14 @@ class IntervalFrame:
     def __repr__(self) -> str:
         names = ", ".join(self._table.column_names)
         return f"<{len(self)} medians with intervals; columns {names}; .to_pandas(), .to_polars(), .to_arrow()>"
+
+
+def _with_pandas(table: pa.Table) -> pd.DataFrame:
+    try:
+        import pandas  # noqa: F401, so that what lacks is said by us
+    except ModuleNotFoundError as error:
+        raise missing(error) from None
+    return cast("pd.DataFrame", table.to_pandas())
 
 
 def interval_frame(results: Results, metrics: Sequence[Metric]) -> IntervalFrame:

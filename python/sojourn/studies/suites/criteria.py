@@ -164,10 +164,10 @@ def loss(seen: Seen, at_most: float, from_s: float) -> Answer:
     """At most this share of the packets lost at the bottleneck from a time on."""
     series = seen.run.queue_series()
     assert series is not None
-    rows = series.to_pandas()
-    rows = rows[(rows["direction"] == 0) & (rows["time_s"] >= from_s)]
-    dropped = rows["dropped"].iloc[-1] - rows["dropped"].iloc[0]
-    return bool(dropped <= at_most * (dropped + rows["packets"].sum()))
+    rows = (numbers(series, "direction") == 0) & (numbers(series, "time_s") >= from_s)
+    dropped, packets = numbers(series, "dropped")[rows], numbers(series, "packets")[rows]
+    lost = int(dropped[-1]) - int(dropped[0])
+    return bool(lost <= at_most * (lost + int(packets.sum())))
 
 
 # ---- BBR's state ---------------------------------------------------------------------------------------------
