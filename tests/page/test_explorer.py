@@ -14,6 +14,7 @@ import pytest
 from browser import PHONE, titled
 from conftest import SOJOURN, SWEEP, Cli
 from sojourn.frame.registry import short
+from sojourn.frame.statistics import three_digits
 from sojourn.store.cells import Grid
 
 # Waits for the page, does what the test says, and puts what it returns into the title.
@@ -145,7 +146,10 @@ def test_the_table_sorts_and_the_csv_file_has_every_figure(explored: Path, tmp_p
     rows = list(csv.DictReader(io.StringIO(seen["csv"])))
     assert len(rows) == len(grid)
     goodput = grid.intervals(grid.measure("goodput_bps"))
-    assert sorted(float(row["goodput_bps"]) for row in rows) == pytest.approx(sorted(goodput.middle * 1e6), rel=1e-3)
+    assert sorted(float(row["goodput_bps"]) for row in rows) == pytest.approx(sorted(goodput.middle * 1e6), rel=1e-6)
+    # What people read is rounded once, as in figures and tables.
+    p95_ms = grid.intervals(grid.measure("sojourn_p95_ms")).middle
+    assert seen["values"] == sorted((float(three_digits(value)) for value in p95_ms), reverse=True)
     assert {row["goodput_bps.runs"] for row in rows} == {"3"}
     assert all(float(row["goodput_bps.low"]) <= float(row["goodput_bps.high"]) for row in rows)
     assert set(grid.metrics) <= set(rows[0])

@@ -22,7 +22,7 @@ from sojourn.frame.cells import LABEL, CellTable
 from sojourn.frame.statistics import FloatArray, Intervals
 from sojourn.page.html import template
 
-LEAST_DIGITS = 4
+DIGITS = 7  # more than are shown, so that nothing is rounded twice to what people read
 MOST_CELLS = 100_000  # most cells of a page; a browser would become slow
 _SYMBOLS = {
     "o": "circle", "s": "square", "D": "diamond", "^": "triangle-up", "v": "triangle-down", "P": "cross", "*": "star",
@@ -103,7 +103,7 @@ def _figures(found: Intervals) -> dict[str, Any]:
     return figures
 
 
-def _rounded(values: FloatArray, digits: int = LEAST_DIGITS) -> list[float | int | None]:
+def _rounded(values: FloatArray, digits: int = DIGITS) -> list[float | int | None]:
     """Numbers with some significant digits; None if there is none."""
     # Whole numbers without a decimal point: there are many, and they are shorter.
     texts = np.char.mod(f"%.{digits}g", values)

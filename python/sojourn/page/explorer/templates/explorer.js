@@ -381,7 +381,7 @@ function table(cells) {
 function csv(cells) {
   const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
   const name = (metric) => [metric.name, `${metric.name}.low`, `${metric.name}.high`, `${metric.name}.runs`];
-  const value = (metric, list, cell) => (list && list[cell] !== null ? String(Number((list[cell] * metric.per).toPrecision(4))) : "");
+  const value = (metric, list, cell) => (list && list[cell] !== null ? String(Number((list[cell] * metric.per).toPrecision(7))) : "");
   const rows = [[...keys.map((key) => key.key), ...metrics.flatMap(name)]];
   for (const cell of cells) {
     rows.push([...keys.map((key) => key.texts[key.indices[cell]]), ...metrics.flatMap((metric) => [
