@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,9 @@ def test_misses_are_grouped_by_cause_and_claims_by_figure():
     assert [line for line in lines if line.startswith("### ")] == ["### Fig 3", "### sec 9", "### Fig 7"]
     assert "picture of Fig 7" in lines
     assert report.summary(judgements)[0] == "1 of the 3 claims that could be compared are reproduced."
+    once = [replace(one, judged=1, runs_per_place=1) for one in judgements]
+    assert report.summary(once)[1] == "3 rest on one place that was run once, as in the paper."
+    assert report.summary(once, quick=True)[1] == "3 rest on one place that was run once."
 
 
 def test_repeats_in_which_nothing_is_random_are_told():

@@ -68,7 +68,7 @@ def closing(results: StudyResults, judgements: Sequence[Judgement]) -> list[str]
     """The last lines on the terminal: counts, and the misses by cause."""
     return [
         f"{len(judgements)} claims: {tally(judgements)}",
-        *summary(judgements)[1:],
+        *summary(judgements, quick=results.quick)[1:],
         *(
             f"not reproduced, {cause}: {', '.join(one.id for one in own)}"
             for cause, own in by_cause(judgements).items()
@@ -90,7 +90,7 @@ def as_json(
         "claims": [judgement.as_json() for judgement in judgements],
         "questions": [asdict(answer) for answer in results.answers()],
         "figures": [str(figure) for figure in figures],
-        "summary": summary(judgements),
+        "summary": summary(judgements, quick=results.quick),
         **({"variants": variants.as_document(judgements, tried)["variants"]} if tried else {}),
     }
     return json_text(document)
@@ -177,8 +177,8 @@ def by_cause(judgements: Iterable[Judgement]) -> dict[str, list[Judgement]]:
     return {cause: own for cause, own in found.items() if own}
 
 
-def summary(judgements: Sequence[Judgement]) -> list[str]:
-    """A summary of the verdicts in a few sentences."""
+def summary(judgements: Sequence[Judgement], *, quick: bool = False) -> list[str]:
+    """A summary of the verdicts in a few sentences; a ``quick`` run may have fewer runs than the paper."""
     compared = [one for one in judgements if one.verdict in COMPARED]
     held = [one for one in compared if one.verdict == Verdict.REPRODUCED]
     lines = [f"{len(held)} of the {len(compared)} claims that could be compared are reproduced."]
@@ -186,7 +186,7 @@ def summary(judgements: Sequence[Judgement]) -> list[str]:
         lines.append(f"{len(by_tolerance)} of them only by their tolerance: {_ids(by_tolerance)}.")
     if once := [one for one in compared if one.judged == one.runs_per_place == 1]:
         rest = "rests" if len(once) == 1 else "rest"
-        lines.append(f"{len(once)} {rest} on one place that was run once, as in the paper.")
+        lines.append(f"{len(once)} {rest} on one place that was run once{'' if quick else ', as in the paper'}.")
     lines += [
         f"Single runs go either way, and the mean decides, for {len(split)} {verdict}: {_ids(split)}."
         for verdict in COMPARED
@@ -343,7 +343,7 @@ def markdown(
         "## Summary",
         "",
         *([OF_QUICK, ""] if results.quick else [results.summary(), ""] if study.summary else []),
-        " ".join([*summary(judgements), *alike(grids)]),
+        " ".join([*summary(judgements, quick=results.quick), *alike(grids)]),
         "",
         *(table(["cause", "misses", "meaning", "claims"], causes) if causes else []),
         "",
