@@ -66,6 +66,27 @@ def test_names_are_reduced_to_what_differs():
     assert differing(["a x", "a x x"]) == ["a x", "a x x"], "they would be equal"
 
 
+def test_cases_have_whole_names_and_no_lines_between_them():
+    cases = ["as it is", *(f"CAKE at {down} % down, {up} % up" for down in (85, 90, 95) for up in (85, 90, 95))]
+    text = f'repeat = 2\n[link]\nrate = "10 Mbit/s"\n[[queue]]\naqm = "cake"\n[[traffic]]\nkind = "bulk"\nrtt = "20 ms"'
+    text = f'[experiment]\nduration = "1 s"\n{text}\n' + "".join(f'[[case]]\nlabel = "{case}"\n' for case in cases)
+    axes = sj.run_text(text).plot.over("case").axes[0]
+    assert [label.get_text().replace("\n", " ") for label in axes.get_xticklabels()] == cases
+    assert {line.get_linestyle() for line in axes.get_lines()} == {"None"}
+
+
+def test_the_label_of_the_vertical_axis_is_within_the_figure():
+    traffic = 'traffic = [{ kind = "bulk", rtt = "20 ms", direction = "both", from = "a", to = "c" }]'
+    ends = ("a", "b"), ("b", "c")
+    rates = 'rate = "9 Mbit/s", up = { rate = "9 Mbit/s" }'
+    links = ", ".join(f'{{ name = "{one}{two}", from = "{one}", to = "{two}", {rates} }}' for one, two in ends)
+    text = f'experiment = {{ duration = "1 s" }}\nlink = [{links}]\nqueue = [{{ aqm = "pfifo" }}]\n{traffic}\n'
+    drawn = sj.run_text(text).plot.scatter("ab/down")
+    settle(drawn)
+    extent = drawn.axes[0].yaxis.label.get_window_extent()
+    assert 0 <= extent.y0 < extent.y1 <= drawn.bbox.height
+
+
 def test_names_that_are_cut_differ():
     assert cut(["queue_protection=true", "queue_protection=false"], 16) == ["queue_pr…on=true", "queue_pr…n=false"]
     assert cut(["a very long name", "b"], 8) == ["a very …", "b"]

@@ -135,6 +135,22 @@ def test_it_shows_what_a_case_sets(tmp_path: Path):
     assert shown["case: fast, where it differs from slow"] == {"link.rate": "50 Mbit/s", "queue.1.target": "9 ms"}
 
 
+def test_it_counts_cases_and_the_queues_of_one_of_them(tmp_path: Path):
+    text = """
+experiment = { duration = "1 s", repeat = 2 }
+link = { rate = "10 Mbit/s" }
+queue = [{ aqm = "pfifo" }]
+traffic = [{ kind = "bulk", rtt = "20 ms" }]
+case = [{ label = "as it is" }, { label = "shaped", set = { "queue.0.aqm" = "codel" } }]
+"""
+    for more, counted in (
+        ("", "4: 1 queue × 2 cases"),
+        ('sweep = { "link.rate" = ["5 Mbit/s", "9 Mbit/s"] }', "8: 1 queue × 2 cases × 2 combinations of swept values"),
+    ):
+        sj.run_text(text + more).save(tmp_path / counted, plots=False)
+        assert context(tmp_path / counted)["facts"]["runs"] == f"{counted}, 2 repeats each"
+
+
 def test_the_same_results_give_the_same_page(sojourn: Cli, page: Path):
     first = page.read_bytes()
     sojourn("report", page.parent)

@@ -130,7 +130,10 @@ class Sweep(OfResults):
     def over(
         self, key: str, metric: str = "sojourn_p95_ms", queue: str = "down", *, width: Width | None = None
     ) -> Figure:
-        """A metric (as for ``bars``) over a swept key, ``"link.rate"``: a line per queue and cell of the other keys."""
+        """A metric (as for ``bars``) over a swept key, ``"link.rate"``: a line per queue and cell of the other keys.
+
+        Values without an order, such as names of cases, have marks instead.
+        """
         results = self._results
         swept = dict.fromkeys(key for arm in results.arms for key in arm.set)
         if key not in swept:
@@ -165,12 +168,13 @@ class Sweep(OfResults):
                     rows_of = np.array([[at[str(arm.set[key])], one.low, one.middle, one.high] for arm, one in line])
                     x, *ends = rows_of[np.argsort(rows_of[:, 0], kind="stable")].T
                     several = any(one.n > 1 for _, one in line)
-                    style.draw_line(axes, x, ends, looks[name], name, band=several, size=4)
+                    joined = across.numbers is not None
+                    style.draw_line(axes, x, ends, looks[name], name, band=several, size=4, joined=joined)
                 if len(panels) > 1:
                     style.title(axes, rest, drawn.get_size_inches()[0] / columns)
             first = all_axes[0]
             if across.numbers is None:
-                name_arms([first], across.texts, drawn.get_figwidth() / columns - 0.7)
+                name_arms([first], across.texts, drawn.get_figwidth() / columns - 0.7, whole=True)
             elif x_log:
                 style.log_axis(first, "x")
             if shown.declared.scale is None and style.wants_log(interval.middle for interval in intervals):
@@ -180,7 +184,8 @@ class Sweep(OfResults):
             else:
                 style.from_zero(first)
             repeated = any(interval.n > 1 for interval in intervals)
-            spread = f"median of the repeats, band: its {CONFIDENCE:.0%} confidence interval" if repeated else ""
+            shape = "bar" if across.numbers is None else "band"
+            spread = f"median of the repeats, {shape}: its {CONFIDENCE:.0%} confidence interval" if repeated else ""
             explained = [style.where(results, shown, queue), samples_note(results, shown), spread]
             explained.append(style.own_times(results, shown, queue))
             if len(panels) == 1:

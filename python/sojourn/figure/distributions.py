@@ -276,7 +276,8 @@ def _figure(
         widen(axes)
         of = f" of {style.of_network(results, queue)}" if results.has_several_links else ""
         named = {"p50": "median"}.get(statistic, statistic.replace("_", "."))
-        axes.set(xlabel=f"{named} sojourn time [ms], less to the right", ylabel=f"goodput{of} [Mbit/s]")
+        axes.set_xlabel(f"{named} sojourn time [ms], less to the right")
+        style.name_y(axes, f"goodput{of} [Mbit/s]")
         flows = queue.rpartition("/")[2]
         style.note(axes, style.way(results, queue), style.own_times(results, metric_called("goodput_bps"), flows))
         style.legend(drawn, axes)

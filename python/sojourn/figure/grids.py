@@ -281,7 +281,10 @@ class OfGrid:
         pool: bool = False,
         width: Width | None = None,
     ) -> Figure:
-        """The median of a metric over the key ``x`` with its confidence interval, a line for each value of ``y``."""
+        """The median of a metric over the key ``x`` with its confidence interval, a line for each value of ``y``.
+
+        Marks without a line where the values of ``x`` have no order.
+        """
         whole = self._grid
         across, each = whole.axis(x, "--x"), whole.axis(y, "--y")
         if len(each.texts) > MOST_LINES:
@@ -304,7 +307,8 @@ class OfGrid:
                     # Drawn even if there are none: the legend is that of the first panel.
                     ends = [one[members] for one in (medians.low, medians.middle, medians.high)]
                     several = members.size and medians.n[members].max() > 1
-                    style.draw_line(plot, at, ends, look, text, band=bool(several), size=3.5)
+                    joined = across.numbers is not None
+                    style.draw_line(plot, at, ends, look, text, band=bool(several), size=3.5, joined=joined)
                 if across.numbers is None:
                     name_places(plot, "x", across.texts, page.panel_in - 0.6)
                 elif x_log:

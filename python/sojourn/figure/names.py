@@ -52,12 +52,17 @@ def name_places(axes: Axes, name: Literal["x", "y"], texts: Sequence[str], room_
     _turn(axes, range(0, len(shown), step), shown[::step], 0 if not slanted else 40 if longest < 9 else 90)
 
 
-def name_arms(all_axes: Sequence[Axes], names: Sequence[str], room_in: float, rows: int = 1) -> None:
-    """Names at 0, 1, … of horizontal axes, each ``room_in`` wide; the figure grows by ``rows`` of them."""
+def name_arms(
+    all_axes: Sequence[Axes], names: Sequence[str], room_in: float, rows: int = 1, *, whole: bool = False
+) -> None:
+    """Names at 0, 1, … of horizontal axes, each ``room_in`` wide; the figure grows by ``rows`` of them.
+
+    Names of arms are reduced to what differs if they are long, others stay ``whole``.
+    """
     each_in = room_in / max(1, len(names))
     letters = max(1, int(each_in / _LETTER_IN))
     found = _in_lines(names, letters, 2)
-    if found is None and max(map(len, names), default=0) > LONGEST:
+    if found is None and not whole and max(map(len, names), default=0) > LONGEST:
         names = differing(names)
         found = _in_lines(names, letters, 3)
     rotation, scale, step = 0, 1.0, 1

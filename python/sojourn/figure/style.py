@@ -319,10 +319,25 @@ def legend(drawn: Figure, axes: Axes) -> None:
 
 
 def draw_line(
-    axes: Axes, x: FloatArray, ends: Sequence[FloatArray], look: Look, label: str, *, band: bool, size: float = 0.0
+    axes: Axes,
+    x: FloatArray,
+    ends: Sequence[FloatArray],
+    look: Look,
+    label: str,
+    *,
+    band: bool,
+    size: float = 0.0,
+    joined: bool = True,
 ) -> None:
-    """A line, with marks of a size, between its lower and its upper end, which are drawn as a band."""
+    """A line, with marks of a size, between its lower and its upper end, which are drawn as a band.
+
+    Unless ``joined``, where the places have no order, marks with bars.
+    """
     low, middle, high = ends
+    if not joined:
+        reach = [middle - low, high - middle] if band else None
+        axes.errorbar(x, middle, reach, color=look.color, fmt=look.marker, markersize=size, capsize=3, label=label)
+        return
     marks: dict[str, Any] = {"marker": look.marker, "markersize": size} if size else {}
     axes.plot(x, middle, color=look.color, linestyle=look.dashes, label=label, **marks)
     if band:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -98,9 +99,13 @@ def _facts(results: Results) -> dict[str, str]:
 def _runs(results: Results) -> str:
     """The number of runs, and what they are the product of."""
     arms, (_, repeats) = len(results.arms), repeats_of(results)
-    queues = len({arm.label for arm in results.arms})
-    cells = len(swept_keys(results)) and len({str(arm.set) for arm in results.arms})
+    # A case may have queues of its own.
+    queues = max(Counter(str(arm.set) for arm in results.arms).values(), default=0)
+    keys = swept_keys(results)
+    cases = len({arm.set["case"] for arm in results.arms}) if "case" in keys else 0
+    cells = len({str(arm.set | {"case": ""}) for arm in results.arms}) if len(keys) > bool(cases) else 0
     parts = [f"{queues} queue{'s' if queues > 1 else ''}"]
+    parts += [f"{cases} cases"] if cases else []
     parts += [f"{cells} combinations of swept values"] if cells else []
     times = f"{repeats} repeats" if len(results.runs) == arms * repeats else f"up to {repeats} repeats"
     text = f"{len(results.runs)}: {' × '.join(parts)}"
