@@ -15,8 +15,14 @@ impl<P: Packet> Link<P> {
 
     /// True if [`Link::enqueue_burst`] may be called with this burst, provided that the observer allows it.
     #[inline(always)]
-    pub(crate) fn takes(&self, burst: &P) -> bool {
-        self.takes_bursts && !self.is_idle() && !burst.ecn().is_capable()
+    pub(crate) fn takes(&mut self, burst: &P, now: Time) -> bool {
+        self.takes_bursts && !self.may_send(now) && !burst.ecn().is_capable()
+    }
+
+    /// True if a packet that arrives now may leave at once. If others of this instant wait to be served, only the shaper decides.
+    #[inline(always)]
+    fn may_send(&mut self, now: Time) -> bool {
+        self.is_idle() && (self.departed.is_empty() || self.shaper.is_free(now))
     }
 
     /// The packets of a burst arrive, in their order.

@@ -14,7 +14,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
             if let Hop::Link(number) = self.hops[route.0 as usize] {
                 let number = number as usize;
                 let link = &mut self.links[number];
-                if link.takes(&burst) && self.observer.takes_bursts(number) {
+                if link.takes(&burst, now) && self.observer.takes_bursts(number) {
                     burst.set_hop(route.0 + 1);
                     link.enqueue_burst(burst, now, number, &mut self.observer);
                     return now;
