@@ -34,6 +34,7 @@ impl Shaper {
                 current: 0,
                 burst,
                 full_at: Time::ZERO,
+                free_at: Time::ZERO,
                 carried: Carried::new(steps, steady.0, steady.1),
             }),
             Capacity::Trace(trace) => {
@@ -45,7 +46,7 @@ impl Shaper {
     /// The first instant, `now` or later, at which a packet may leave.
     pub fn free_at(&mut self, now: Time) -> Time {
         match self {
-            Self::Bucket(bucket) => bucket.next_free().max(now),
+            Self::Bucket(bucket) => bucket.free_at.max(now),
             Self::Opportunities(opportunities) => opportunities.free_at(now),
         }
     }
@@ -127,6 +128,8 @@ pub struct Bucket {
     pace: Pace,
     /// When it is full again if nothing is sent. It is full at the start, as HTB's.
     full_at: Time,
+    /// When it is next not empty.
+    free_at: Time,
     carried: Carried,
 }
 
@@ -161,21 +164,13 @@ impl Bucket {
         self.full_at = begin + self.pace.tx_time;
         // What the first bucket holds counts as sent before the run.
         let ahead = self.pace.ahead;
-        self.carried.send(
-            begin.saturating_sub(ahead),
-            self.full_at.saturating_sub(ahead),
-        );
-    }
-
-    /// When it is next not empty.
-    #[inline(always)]
-    fn next_free(&self) -> Time {
-        self.full_at.saturating_sub(self.pace.ahead)
+        self.free_at = self.full_at.saturating_sub(ahead);
+        (self.carried).send(begin.saturating_sub(ahead), self.free_at);
     }
 
     #[inline(always)]
     fn is_free(&self, now: Time) -> bool {
-        self.full_at <= now.saturating_add(self.pace.ahead)
+        self.free_at <= now
     }
 
     fn set_rate(&mut self, rate: Rate, now: Time) {
@@ -197,6 +192,7 @@ impl Bucket {
             .full_at
             .saturating_add(self.pace.ahead)
             .saturating_sub(before);
+        self.free_at = self.full_at.saturating_sub(self.pace.ahead);
     }
 
     /// Moves to the rate in force at `now`.

@@ -292,11 +292,13 @@ impl Scoreboard {
         while self.outstanding() as usize + segments as usize > self.ring.len() {
             self.grow();
         }
-        for _ in 0..segments {
-            *self.at_mut(self.end) = sent;
+        let (end, mask) = (self.end, self.ring.len() - 1);
+        let ring = self.ring.as_mut_slice();
+        for ahead in 0..segments {
+            ring[end.wrapping_add(ahead) as usize & mask] = sent;
             sent.seq += len;
-            self.end = self.end.wrapping_add(1);
         }
+        self.end = end.wrapping_add(segments);
     }
 
     /// Keeps the stamp of a segment, if there is one.

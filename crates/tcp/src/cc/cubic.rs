@@ -57,6 +57,9 @@ enum Version {
 /// CUBIC's state, with the names of RFC 9438 §4.1.
 pub struct Cubic {
     backoff: Backoff,
+    /// Acknowledged segments per segment of growth for a Reno with this beta (RFC 9438 §4.3), times 8: 8 / alpha with
+    /// alpha = 3(1 − beta)/(1 + beta).
+    reno_acks_per_segment_8: u32,
     /// Decides the growth.
     version: Version,
     exit: SlowStartExit,
@@ -85,8 +88,10 @@ impl Cubic {
     }
 
     const fn keeping(backoff: Backoff) -> Self {
+        let beta = beta_of(backoff);
         Self {
             backoff,
+            reno_acks_per_segment_8: 8 * (BETA_SCALE + beta) / 3 / (BETA_SCALE - beta),
             version: Version::Rfc9438,
             exit: SlowStartExit::HyStart(HyStart::new()),
             w_max: 0,
@@ -123,26 +128,13 @@ impl Cubic {
     pub fn of_2005(config: &Config) -> Self {
         Self {
             version: Version::Of2005,
-            backoff: Backoff::new(config, BETA_2005, BETA_ECN),
-            ..Self::without_hystart(config)
+            exit: SlowStartExit::Congestion,
+            ..Self::keeping(Backoff::new(config, BETA_2005, BETA_ECN))
         }
     }
 
-    /// The decrease factor on a loss, in 1024ths.
-    const fn beta(&self) -> u32 {
-        let Share {
-            numerator,
-            denominator,
-        } = self.backoff.on_loss;
-        numerator / (denominator / BETA_SCALE)
-    }
-
-    /// Acknowledged segments per segment of growth for a Reno with this beta (RFC 9438 §4.3), times 8: 8 / alpha with
-    /// alpha = 3(1 − beta)/(1 + beta).
-    const fn reno_acks_per_segment_8(&self) -> u32 {
-        8 * (BETA_SCALE + self.beta()) / 3 / (BETA_SCALE - self.beta())
-    }
-
+    #[cold]
+    #[inline(never)]
     fn start_epoch(&mut self, now: u64, cwnd: u32, acked: u32) {
         self.epoch_start = Some(now);
         self.acked = acked;
@@ -182,6 +174,7 @@ impl Cubic {
         self.acks_per_segment = self.acks_per_segment.max(fewest);
     }
 
+    #[inline(never)]
     fn follow_cubic(&mut self, ticks: u64, cwnd: u32) {
         let lead = self
             .min_rtt
@@ -218,7 +211,7 @@ impl Cubic {
     /// RFC 9438 §4.3: do not grow more slowly than Reno would.
     fn follow_reno(&mut self, cwnd: u32) {
         let per_segment =
-            ((u64::from(cwnd) * u64::from(self.reno_acks_per_segment_8())) >> 3).max(1) as u32;
+            ((u64::from(cwnd) * u64::from(self.reno_acks_per_segment_8)) >> 3).max(1) as u32;
         if self.acked > per_segment {
             let segments = (self.acked - 1) / per_segment;
             self.acked -= segments * per_segment;
@@ -228,6 +221,15 @@ impl Cubic {
             self.acks_per_segment = self.acks_per_segment.min(cwnd / (self.w_est - cwnd));
         }
     }
+}
+
+/// The decrease factor on a loss, in 1024ths.
+const fn beta_of(backoff: Backoff) -> u32 {
+    let Share {
+        numerator,
+        denominator,
+    } = backoff.on_loss;
+    numerator / (denominator / BETA_SCALE)
 }
 
 impl CongestionControl for Cubic {
@@ -280,7 +282,7 @@ impl CongestionControl for Cubic {
         self.epoch_start = None;
         // Fast convergence (RFC 9438 §4.7).
         self.w_max = if window.cwnd < self.w_max {
-            (u64::from(window.cwnd) * u64::from(BETA_SCALE + self.beta())
+            (u64::from(window.cwnd) * u64::from(BETA_SCALE + beta_of(self.backoff))
                 / u64::from(2 * BETA_SCALE)) as u32
         } else {
             window.cwnd
@@ -379,7 +381,7 @@ mod tests {
         assert_eq!(cubic.on_congestion(Signal::Loss, &used(2000, 2000)), 1000);
         assert_eq!(cubic.on_congestion(Signal::Loss, &used(1000, 1000)), 500);
         assert_eq!(cubic.w_max, 750);
-        assert_eq!(cubic.reno_acks_per_segment_8(), 8);
+        assert_eq!(cubic.reno_acks_per_segment_8, 8);
         cubic.on_timeout(Time::ZERO, Seq(0));
         assert_eq!(cubic.on_congestion(Signal::Loss, &used(1000, 1000)), 500);
     }
