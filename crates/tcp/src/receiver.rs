@@ -472,11 +472,13 @@ impl Receiver {
         self.window.measure(segment, now);
         // Without SACK the window does not grow for data behind a hole: a raised window would be no duplicate (tcp_data_queue_ofo).
         let may_grow = is_in_order || self.sack;
-        if !may_grow || (is_in_order && self.window.is_settled()) {
+        let waiting = &self.out_of_order;
+        if !may_grow
+            || (self.window.is_settled() && (is_in_order || waiting.waiting().bytes() >= u64::from(self.mss)))
+        {
             return;
         }
         cold_path();
-        let waiting = &self.out_of_order;
         if self.window.grow(segment, is_in_order, waiting, now) && self.quickack {
             // As Linux, set the lowest bit: while the window grows, the count hardly falls.
             self.quick |= 1;
@@ -554,7 +556,7 @@ impl Receiver {
         self.end_delay_before(block);
         let offset = self.received + u64::from(block.start.since(self.next));
         let is_new = self.out_of_order.insert(block, offset, self.mss);
-        self.window.make_room(self.next, self.out_of_order.end());
+        self.window.make_room(self.next, &self.out_of_order);
         self.recent.report(block);
         if !is_new {
             self.on_duplicate(block);

@@ -28,6 +28,15 @@ impl Blocks {
 
     /// Puts the block that new data extends or begins first in the next report (Linux's tcp_sack_new_ofo_skb).
     pub fn report(&mut self, new: SackBlock) {
+        let [latest, others @ ..] = &mut self.0;
+        if latest.end == new.start && !latest.is_none() {
+            // Usually data goes on behind the latest block, and there is a hole behind it.
+            let longer = latest.with(new);
+            if !others.iter().any(|block| longer.touches(*block)) {
+                *latest = longer;
+                return;
+            }
+        }
         let mut first = new;
         self.keep(|block| {
             let joins = first.touches(block);
@@ -92,6 +101,15 @@ mod tests {
     fn data_between_two_blocks_joins_them() {
         let (_, list) = reported(&[(10, 20), (70, 80), (30, 40), (50, 60), (20, 30)]);
         assert_eq!(list, [(10, 40), (50, 60), (70, 80)]);
+    }
+
+    /// What goes on behind the latest block joins it with the block behind the hole, though that is not the next in the list.
+    #[test]
+    fn the_latest_block_that_grows_is_joined_with_what_it_reaches() {
+        let (_, list) = reported(&[(30, 40), (50, 60), (10, 20), (20, 25)]);
+        assert_eq!(list, [(10, 25), (50, 60), (30, 40)]);
+        let (_, list) = reported(&[(30, 40), (50, 60), (10, 20), (20, 25), (25, 30)]);
+        assert_eq!(list, [(10, 40), (50, 60)]);
     }
 
     /// Observed on kernel 6.1: a retransmission between the fifth and the sixth block.

@@ -53,40 +53,26 @@ impl OutOfOrder {
     /// Adds a segment, which begins `offset` bytes behind the beginning of the connection. Returns false if all of it was
     /// there.
     pub fn insert(&mut self, segment: SackBlock, offset: u64, mss: u32) -> bool {
+        if let Some(last) = self.ranges.back_mut().filter(|last| last.ends_at(segment)) {
+            self.waiting = self.waiting + last.extend(segment, offset, mss);
+            return true; // the usual case
+        }
         let from = match self.ranges.back() {
-            Some(last) if last.block.end == segment.start => self.ranges.len() - 1,
             Some(last) if last.block.end.after(segment.start) => self
                 .ranges
                 .partition_point(|range| range.block.end.before(segment.start)),
             _ => self.ranges.len(),
         };
-        let is_known = |range: &Range| range.block.covers(segment);
-        if self.ranges.get(from).is_some_and(is_known) {
-            return false;
-        }
-        let room = || segment.start + segments_in_a_buffer(offset, mss) * mss;
-        match self.ranges.get_mut(from) {
-            Some(range) if range.block.end == segment.start => {
-                let mut takes = Unread::joined(segment.bytes());
-                if !range.has_room(segment.start) {
-                    takes = Unread::segment(segment.bytes());
-                    range.room = room();
-                }
-                range.block.end = segment.end;
-                range.takes = range.takes + takes;
-                self.waiting = self.waiting + takes;
-            }
+        let takes = match self.ranges.get_mut(from) {
+            Some(range) if range.block.covers(segment) => return false,
+            Some(range) if range.ends_at(segment) => range.extend(segment, offset, mss),
             _ => {
-                let takes = Unread::segment(segment.bytes());
-                let range = Range {
-                    block: segment,
-                    takes,
-                    room: room(),
-                };
+                let range = Range::begin(segment, offset, mss);
                 self.ranges.insert(from, range);
-                self.waiting = self.waiting + takes;
+                range.takes
             }
-        }
+        };
+        self.waiting = self.waiting + takes;
         self.merge_from(from);
         true
     }
@@ -121,6 +107,33 @@ impl OutOfOrder {
 }
 
 impl Range {
+    /// A range that begins with a segment.
+    fn begin(segment: SackBlock, offset: u64, mss: u32) -> Self {
+        Self {
+            block: segment,
+            takes: Unread::segment(segment.bytes()),
+            room: room_behind(segment, offset, mss),
+        }
+    }
+
+    /// True if it ends where a segment begins.
+    fn ends_at(&self, segment: SackBlock) -> bool {
+        self.block.end == segment.start
+    }
+
+    /// Goes on with a segment. Returns what that takes.
+    fn extend(&mut self, segment: SackBlock, offset: u64, mss: u32) -> Unread {
+        let takes = if self.has_room(segment.start) {
+            Unread::joined(segment.bytes())
+        } else {
+            self.room = room_behind(segment, offset, mss);
+            Unread::segment(segment.bytes())
+        };
+        self.block.end = segment.end;
+        self.takes = self.takes + takes;
+        takes
+    }
+
     fn has_room(&self, seq: Seq) -> bool {
         self.block.end == seq && seq.before(self.room)
     }
@@ -140,6 +153,11 @@ impl Range {
             room: last.room,
         }
     }
+}
+
+/// The buffer that begins with a segment has room for those that begin before this.
+fn room_behind(segment: SackBlock, offset: u64, mss: u32) -> Seq {
+    segment.start + segments_in_a_buffer(offset, mss) * mss
 }
 
 #[cfg(test)]

@@ -219,8 +219,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// True if [`ReceiveWindow::grow`] would do nothing with a segment that arrives in order: the usual case once the
-    /// window has its size.
+    /// True if [`ReceiveWindow::grow`] would do nothing with a segment that arrives in order, or behind a hole where a full
+    /// segment waits already and takes as much memory: the usual case once the window has its size.
     #[inline(always)]
     pub(super) fn is_settled(&self) -> bool {
         self.offered == self.limit_in_order
@@ -380,11 +380,12 @@ impl ReceiveWindow {
         self.measured_until = self.measured_since + self.round_trip();
     }
 
-    /// Makes room for data behind a hole, which ends at `end` while `next` is expected, since Linux 6.16
+    /// Makes room for the data that is `waiting` behind a hole while `next` is expected, since Linux 6.16
     /// (tcp_rcvbuf_grow).
     #[inline(always)]
-    pub(super) fn make_room(&mut self, next: Seq, end: Seq) {
+    pub(super) fn make_room(&mut self, next: Seq, waiting: &OutOfOrder) {
         if self.kernel >= Kernel::V6_18 {
+            let end = waiting.end();
             self.behind = end;
             self.raise_limit(2 * u64::from(self.space) + u64::from(end.since(next)));
         }

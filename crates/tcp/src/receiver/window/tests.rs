@@ -1,6 +1,7 @@
 //! The receive window by hand, and as observed on kernels.
 
 use super::*;
+use crate::segment::SackBlock;
 
 const MSS: u32 = 1448;
 
@@ -192,6 +193,12 @@ fn the_first_round_trip_has_the_segment_that_comes_at_its_end_before_7() {
 /// the next round trip is read, which has 200, and the hole is 2900 long, its growth by 100 % counts, too.
 #[test]
 fn since_6_16_there_is_room_for_what_is_behind_a_hole() {
+    let mut waiting = OutOfOrder::default();
+    let last = SackBlock {
+        start: Seq(3099 * MSS),
+        end: Seq(3100 * MSS),
+    };
+    waiting.insert(last, 0, MSS);
     for (kernel, segments, later) in [
         (Kernel::V6_12, 1000, 416 + 2 * 416),
         (Kernel::V6_18, 3200, 400 + 2 * 400 + 2900),
@@ -200,7 +207,7 @@ fn since_6_16_there_is_room_for_what_is_behind_a_hole() {
         window.take_round_trip(100);
         window.space = 100 * MSS;
         window.measured_since = at(100);
-        window.make_room(Seq(100 * MSS), Seq(3100 * MSS));
+        window.make_room(Seq(100 * MSS), &waiting);
         assert_eq!(window.limit, segments * MSS);
         window.delivered(Seq(199 * MSS), Seq(200 * MSS), at(200));
         window.read_before(at(201));
