@@ -215,6 +215,15 @@ impl Endpoint {
     pub(crate) const fn take_no_short_way(&mut self) {
         self.only_receives = false;
     }
+    /// True while the window is reduced after a loss or a mark.
+    #[inline(always)]
+    pub const fn is_reducing(&self) -> bool {
+        self.sender.is_reducing()
+    }
+    /// Payload bytes of the segment just sent and of those that follow in its burst, at most.
+    pub const fn burst_bytes(&self) -> u64 {
+        self.sender.burst_bytes()
+    }
     /// Payload bytes up to which the host's own queue accepts another burst (TCP small queues).
     pub fn small_queue(&self) -> u64 {
         self.sender.small_queue()
@@ -438,6 +447,21 @@ impl Endpoint {
         }
         self.receiver.note_sent(segment, now);
         self.complete(segment, sending, now)
+    }
+
+    /// True if nothing left when [`Endpoint::poll`] last returned `None` because data waits to fill a burst.
+    #[inline(always)]
+    pub const fn has_deferred(&self) -> bool {
+        self.sender.has_deferred()
+    }
+
+    /// True if that is so again, after [`Endpoint::has_deferred`], and no acknowledgement is to be sent. Then
+    /// [`Endpoint::poll`] need not be called, which would return `None`. False: nothing has happened.
+    #[inline(always)]
+    pub fn defer_again(&mut self, now: Time) -> bool {
+        self.phase == Phase::Established
+            && !self.receiver.wants_ack()
+            && self.sender.defer_again(now)
     }
 
     /// As [`Endpoint::poll_into`], if the sending half has nothing to send.

@@ -357,7 +357,8 @@ mod tests {
     type Fate = (Option<u64>, bool);
 
     /// The segments that both ends of a connection send in ten seconds, with their times. `shortcuts`: with the fast path
-    /// of acknowledgements, and with segments that continue a burst like the last.
+    /// of acknowledgements, with segments that continue a burst like the last, and with
+    /// bursts that still wait.
     fn sent(
         algorithm: &Algorithm,
         (ecn, kernel, bytes): (bool, Kernel, u64),
@@ -422,6 +423,9 @@ mod tests {
 
     /// The next segment, and with `shortcuts` those that continue its burst alike.
     fn burst(end: &mut Endpoint, now: Time, shortcuts: bool) -> Option<Vec<Transmit>> {
+        if shortcuts && end.has_deferred() && end.defer_again(now) {
+            return None;
+        }
         let mut last = end.poll(now)?;
         let mut alike = if shortcuts {
             end.continue_alike(&last.segment)

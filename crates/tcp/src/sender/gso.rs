@@ -17,6 +17,8 @@ const LEAST: u32 = 2;
 const SLOW_START_PERCENT: u64 = 200;
 /// The same in congestion avoidance (tcp_pacing_ca_ratio).
 const AVOIDANCE_PERCENT: u64 = 120;
+/// Hundredths in nanoseconds are this many times as many in seconds.
+const RATE_UNIT: u64 = 10_000_000;
 /// On short paths bursts are larger by `limit >> (min_rtt / 512 µs)` bytes (Linux's tcp_tso_rtt_log).
 const RTT_PER_SHIFT: Duration = Duration::from_micros(512);
 /// From this minimum RTT on, bursts are not enlarged.
@@ -45,30 +47,30 @@ impl Sender {
         if self.buffer == 0 {
             self.begin_buffer();
         }
-        let most = free.min((self.window.cwnd / 2).max(1));
         let whole = self.full_burst();
-        let waiting = self.unsent.min(u64::from(u32::MAX)) as u32;
+        if free < whole && self.may_defer_partial(free, now) {
+            return Burst::Deferred;
+        }
+        let most = free.min((self.window.cwnd / 2).max(1));
+        let segments = most.min(whole);
         // Since Linux 6.10 a burst that is longer than its buffer continues with the next one (tcp_grow_skb).
         let buffer = if self.kernel >= Kernel::V6_12 {
-            self.buffer.max(most.min(whole))
+            self.buffer.max(segments)
         } else {
             self.buffer
         };
-        let ready = waiting.min(self.room()).min(buffer * self.mss);
-        // More than `enough` makes no difference. Stopping there avoids a division in the common case.
-        let enough = free.max(whole) + 1;
-        let sendable = if u64::from(ready) >= u64::from(enough) * u64::from(self.mss) {
-            enough
+        let ready = self.waiting().min(self.room()).min(buffer * self.mss);
+        // This avoids a division in the common case.
+        if u64::from(ready) >= u64::from(segments) * u64::from(self.mss) {
+            Burst::Segments(segments)
         } else {
-            ready.div_ceil(self.mss)
-        };
-        // A burst that carries the FIN cannot grow, so it is never deferred.
-        let grows = self.fin != Fin::Wanted || u64::from(waiting) > MAX_BURST_BYTES;
-        if free < whole && free < sendable && grows && self.may_defer(free, now) {
-            Burst::Deferred
-        } else {
-            Burst::Segments(most.min(whole).min(sendable.max(1)))
+            Burst::Segments(ready.div_ceil(self.mss).max(1))
         }
+    }
+
+    /// Bytes that were never sent, as far as they count.
+    fn waiting(&self) -> u32 {
+        self.unsent.min(u64::from(u32::MAX)) as u32
     }
 
     /// Notes that a segment of new data was cut from the buffer, or from the next one.
@@ -90,10 +92,35 @@ impl Sender {
         self.buffer = self.buffers.begin(whole, self.mss, at_once);
     }
 
-    /// True if data may be deferred with `free` segments of room in the window (Linux's tcp_tso_should_defer).
+    /// True if what fits in the window is deferred again, as [`Sender::next_burst`] would find out by a division. There is room
+    /// for `free` segments, at least one.
+    #[inline(always)]
+    pub(super) fn defers_burst(&self, free: u32, now: Time) -> bool {
+        self.burst_exceeds(free) && self.may_defer(free, now)
+    }
+
+    /// True if what fits in the window, `free` segments, is deferred unless it is a full burst (Linux's tcp_tso_should_defer):
+    /// it is less than what is there to be sent, and an acknowledgement is near.
+    #[inline(always)]
+    fn may_defer(&self, free: u32, now: Time) -> bool {
+        let bytes = u64::from(free) * u64::from(self.mss);
+        let (waiting, room) = (self.waiting(), self.room());
+        let is_partial = self.buffer > free && u64::from(waiting.min(room)) > bytes;
+        // A burst that carries the FIN cannot grow, so it is never deferred.
+        let grows = self.fin != Fin::Wanted || u64::from(waiting) > MAX_BURST_BYTES;
+        is_partial && grows && self.expects_ack(free, now)
+    }
+
+    /// As [`Sender::may_defer`], where few bursts are partial.
     #[cold]
     #[inline(never)]
-    fn may_defer(&self, free: u32, now: Time) -> bool {
+    fn may_defer_partial(&self, free: u32, now: Time) -> bool {
+        self.may_defer(free, now)
+    }
+
+    /// True if data with which `free` segments of the window would be filled may wait for the next acknowledgement.
+    #[inline(always)]
+    fn expects_ack(&self, free: u32, now: Time) -> bool {
         let is_repairing = matches!(self.state, State::Recovery | State::Loss);
         let is_recent = now <= self.last_sent.max(self.pacer.paced_until()) + RECENT;
         let is_ack_near = self.scoreboard.oldest_sent_at().is_some_and(|sent| {
@@ -126,39 +153,63 @@ impl Sender {
         if let Some(segments) = self.pacer.burst_segments(u64::from(self.mss)) {
             return segments;
         }
-        let Some(smoothed) = self.rtt.smoothed() else {
-            return LEAST;
+        if !self.burst_exceeds(LEAST) {
+            return LEAST; // the common case needs no division
+        }
+        let (window, nanos) = self.assumed_rate();
+        let bytes_per_second = match window.checked_mul(RATE_UNIT) {
+            Some(scaled) => scaled / nanos,
+            None => (u128::from(window) * u128::from(RATE_UNIT) / u128::from(nanos)) as u64,
         };
+        let bytes = (bytes_per_second >> BURST_SHIFT) + self.enlarged_by();
+        (bytes.min(MAX_BURST_BYTES) / u64::from(self.mss)) as u32
+    }
+
+    /// True if a full burst has more than so many segments, which is found out without a division.
+    #[inline(always)]
+    fn burst_exceeds(&self, segments: u32) -> bool {
+        if let Some(full) = self.pacer.burst_segments(u64::from(self.mss)) {
+            return full > segments;
+        }
+        if segments < LEAST {
+            return true;
+        }
+        let bytes = (u64::from(segments) + 1) * u64::from(self.mss);
+        if bytes > MAX_BURST_BYTES || self.rtt.smoothed().is_none() {
+            return false;
+        }
+        let (window, nanos) = self.assumed_rate();
+        let paced = bytes.saturating_sub(self.enlarged_by()) << BURST_SHIFT;
+        window.saturating_mul(RATE_UNIT) >= paced.saturating_mul(nanos)
+    }
+
+    /// The rate that Linux assumes without pacing: so many hundredths of a byte, in so many nanoseconds.
+    #[inline(always)]
+    fn assumed_rate(&self) -> (u64, u64) {
         let percent = if self.window.cwnd < self.window.ssthresh / 2 {
             SLOW_START_PERCENT
         } else {
             AVOIDANCE_PERCENT
         };
         let segments = u64::from(self.window.cwnd.max(self.scoreboard.outstanding())) * percent;
-        let nanos = smoothed.as_nanos().max(1);
+        let smoothed = self.rtt.smoothed().unwrap_or(Duration::ZERO);
+        (segments * u64::from(self.mss), smoothed.as_nanos().max(1))
+    }
+
+    /// Bytes by which bursts are larger on a short path.
+    #[inline(always)]
+    fn enlarged_by(&self) -> u64 {
         let short = self.rtt.min().filter(|least| *least < SHORT);
-        // The common case is less than three segments in a 1024th of a second on a path that is not short. It needs no
-        // division.
-        let of_three = (3_u64 << BURST_SHIFT).saturating_mul(nanos);
-        if short.is_none() && segments * 10_000_000 < of_three {
-            return LEAST;
-        }
-        let on_short_paths = short.map_or(0, |least| {
+        short.map_or(0, |least| {
             MAX_BURST_BYTES >> (least.as_nanos() / RTT_PER_SHIFT.as_nanos())
-        });
-        let mss = u64::from(self.mss);
-        let window = segments * mss;
-        let bytes_per_second = match window.checked_mul(10_000_000) {
-            Some(scaled) => scaled / nanos,
-            None => (u128::from(window) * 10_000_000 / u128::from(nanos)) as u64,
-        };
-        let bytes = ((bytes_per_second >> BURST_SHIFT) + on_short_paths).min(MAX_BURST_BYTES);
-        ((bytes / mss) as u32).max(LEAST)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::cc::by_name;
     use crate::config::{Clock, Config};
@@ -220,6 +271,49 @@ mod tests {
         slow_start.window.ssthresh = 5000;
         assert_eq!(slow_start.full_burst(), 19);
         assert_eq!(of(1, 20), 56);
+    }
+
+    proptest! {
+        /// As the kernel computes it (tcp_update_pacing_rate, tcp_tso_autosize), with the divisions that are avoided here.
+        #[test]
+        fn a_burst_is_as_long_as_by_divisions(
+            rtt_us in prop_oneof![20_u64..20_000, 20_u64..2_000_000],
+            cwnd in prop_oneof![1_u32..100, 1_u32..200_000],
+            ssthresh in prop_oneof![1_u32..100, 1_u32..400_000],
+            mss in prop_oneof![Just(1448_u32), 1_u32..65_000],
+        ) {
+            let rtt = Duration::from_micros(rtt_us);
+            let mut sender = sender(rtt, cwnd);
+            sender.window.ssthresh = ssthresh;
+            sender.mss = mss;
+            let percent = if cwnd < ssthresh / 2 { 200 } else { 120 };
+            let window = u128::from(cwnd) * percent * u128::from(mss);
+            let per_second = (window * 10_000_000 / u128::from(rtt.as_nanos())) as u64;
+            let short = if rtt_us < 16_384 { 65_536_u64 >> (rtt_us / 512) } else { 0 };
+            let bytes = ((per_second >> 10) + short).min(65_536);
+            let segments = ((bytes / u64::from(mss)) as u32).max(2);
+            prop_assert_eq!(sender.full_burst(), segments);
+            for least in (0..5).chain(segments.saturating_sub(2)..segments + 3) {
+                prop_assert_eq!(sender.burst_exceeds(least), segments > least, "{}", least);
+            }
+        }
+    }
+
+    /// Without a sample, and with a control that paces: the same size by both.
+    #[test]
+    fn a_burst_without_a_round_trip_or_with_pacing_exceeds_what_it_is_longer_than() {
+        let rtt = Duration::from_millis(100);
+        let exceeded = |sender: &Sender| (0..100).filter(|n| sender.burst_exceeds(*n)).count();
+        let mut unknown = sender(rtt, 5000);
+        unknown.rtt = crate::rtt::RttEstimator::new(Duration::from_millis(200), Clock::Exact);
+        assert_eq!((unknown.full_burst(), exceeded(&unknown)), (2, 2));
+        for (mbps, segments) in [(1, 1), (10, 2), (160, 19), (1000, 65)] {
+            let mut paced = sender(rtt, 5000);
+            let rate = Some(sojourn_units::Rate::from_mbps(mbps));
+            paced.pacer.set_rate(rate, START);
+            let found = (paced.full_burst(), exceeded(&paced));
+            assert_eq!(found, (segments, segments as usize), "{mbps} Mbit/s");
+        }
     }
 
     #[test]
@@ -311,6 +405,40 @@ mod tests {
                 "the window limits the sender even if data is deferred"
             );
         }
+    }
+
+    /// The second acknowledgement of two segments of a burst of eleven, with the short way and without.
+    #[test]
+    fn a_burst_that_still_waits_has_the_same_effect_as_one_that_begins_to() {
+        let at = |us| Time::ZERO + Duration::from_micros(us);
+        let left_behind = |short_way: bool| {
+            let mut sender = sender(Duration::from_millis(100), 1000);
+            assert_eq!(sent(&mut sender, START).len(), 1000);
+            (sender.buffer, sender.last_sent) = (40, at(200_400));
+            acknowledge(&mut sender, 2, at(200_500));
+            assert!(!sender.has_deferred());
+            assert!(sent(&mut sender, at(200_500)).is_empty());
+            assert!(sender.has_deferred());
+            acknowledge(&mut sender, 4, at(200_600));
+            if short_way {
+                assert!(sender.defer_again(at(200_600)));
+            } else {
+                assert!(sent(&mut sender, at(200_600)).is_empty());
+            }
+            let alarm = (sender.due(), sender.find_due(), sender.arm);
+            let usage = (sender.usage_point, sender.sent_since_judged);
+            let unused = (sender.peak_unfilled, sender.filled_at);
+            let window = format!("{:?}", sender.window);
+            (
+                alarm,
+                usage,
+                unused,
+                window,
+                sender.held,
+                sender.has_deferred(),
+            )
+        };
+        assert_eq!(left_behind(true), left_behind(false));
     }
 
     /// One segment is less than a third of a window of four, but not of a window of three.

@@ -135,6 +135,8 @@ pub struct Sender {
     buffers: Buffers,
     /// Data that fits in the window is deferred until it fills a burst.
     defers: bool,
+    /// So it was at the end of the last round of sending.
+    has_deferred: bool,
     rtt: RttEstimator,
     state: State,
     /// SND.NXT when the current state was entered (RFC 6675's RecoveryPoint).
@@ -242,6 +244,7 @@ impl Sender {
             buffer: 0,
             buffers: Buffers::default(),
             defers: false,
+            has_deferred: false,
             rtt: match config.recovery {
                 Recovery::Rack => RttEstimator::new(config.rto_min, config.clock),
                 Recovery::Rfc6675 => RttEstimator::rfc6298(config.rto_min, config.clock),
@@ -489,6 +492,35 @@ impl Sender {
         None
     }
 
+    /// Ends a round of sending as [`Sender::poll`] does if nothing leaves because data waits to fill a burst, as it did at the end
+    /// of the last round. False: nothing has happened.
+    #[inline(never)]
+    pub(crate) fn defer_again(&mut self, now: Time) -> bool {
+        let free = self.window.cwnd.saturating_sub(self.in_flight());
+        let defers = free > 0
+            && !self.state.resends()
+            && self.defers_burst(free, now)
+            && !self.due.any()
+            && !self.pacer.holds(now)
+            && self.fin != Fin::Closing
+            && self.burst == 0;
+        debug_assert!(self.has_deferred, "so it was");
+        if defers {
+            self.held = false;
+            self.new_data_first = false;
+            self.set_alarm(now); // there is data, so that the application does not limit the flow
+            self.sent_since_judged = 0;
+            self.judge_usage(true, now);
+        }
+        defers
+    }
+
+    /// True if the last round of sending ended so.
+    #[inline(always)]
+    pub(crate) const fn has_deferred(&self) -> bool {
+        self.has_deferred
+    }
+
     /// Sends the first segment of the next burst of new data; without GSO, a single segment. The window has room for `free`
     /// segments.
     fn begin_burst(&mut self, segment: &mut Segment, free: u32, now: Time) -> Option<Sending> {
@@ -518,6 +550,17 @@ impl Sender {
         self.burst > 0
     }
 
+    /// True while the window is reduced.
+    #[inline(always)]
+    pub(crate) const fn is_reducing(&self) -> bool {
+        self.state.reduces()
+    }
+
+    /// Payload bytes of the segment last sent and of those left in its burst, at most.
+    pub(crate) const fn burst_bytes(&self) -> u64 {
+        (self.burst as u64 + 1) * self.mss as u64
+    }
+
     /// Sends the segments that continue the burst of `last`, the last one sent, alike, as [`Sender::poll`] would at the same
     /// instant.
     #[inline(always)]
@@ -541,6 +584,9 @@ impl Sender {
         self.next += bytes;
         self.sent += u64::from(bytes);
         self.sent_since_judged += segments;
+        if self.state.reduces() {
+            self.reduction.sent += segments;
+        }
         Alike {
             segments,
             end_burst: self.burst == 0,
@@ -554,7 +600,6 @@ impl Sender {
         let len = u32::from(last.len);
         if len != self.full
             || self.notes_each
-            || self.state.reduces()
             || self.tells_of_reduction(last)
             || !last.sack[0].is_none()
         {
@@ -696,12 +741,14 @@ impl Sender {
     }
 
     /// Ends a round of sending: sets the alarm and judges whether the window was used. `is_full`: it has no room.
+    #[inline(always)]
     fn settle(&mut self, is_full: bool, now: Time) {
         self.set_alarm(now);
         if self.capabilities.samples {
             self.judge_application();
         }
         let defers = std::mem::take(&mut self.defers);
+        self.has_deferred = defers;
         if std::mem::take(&mut self.sent_since_judged) > 0 || defers {
             self.judge_usage(is_full || defers, now);
         }
@@ -709,6 +756,7 @@ impl Sender {
 
     /// Congestion window validation (RFC 7661, as Linux's tcp_cwnd_validate): judges whether the window limits the
     /// sender (`limiting`). A window with room limits it too if data is deferred to fill a burst.
+    #[inline(always)]
     fn judge_usage(&mut self, limiting: bool, now: Time) {
         let outstanding = self.scoreboard.outstanding();
         let round_over = !self.una.before(self.usage_point);

@@ -268,6 +268,8 @@ impl Sender {
         self.alarm.is_some_and(|timer| timer.alarm == alarm)
     }
 
+    /// Sets the alarm as an acknowledgement or a transmission requires it.
+    #[inline(always)]
     pub(super) fn set_alarm(&mut self, now: Time) {
         let arm = std::mem::replace(&mut self.arm, Arm::Leave);
         if self.scoreboard.is_empty() {
@@ -277,9 +279,15 @@ impl Sender {
             self.arm_persist(now);
             return;
         }
-        if matches!(arm, Arm::Acknowledged | Arm::NewData) && self.arm_probe(arm, now) {
-            return;
+        let is_probed = matches!(arm, Arm::Acknowledged | Arm::NewData) && self.arm_probe(arm, now);
+        if !is_probed && arm != Arm::Leave {
+            self.arm_otherwise(arm, now);
         }
+    }
+
+    /// Sets the alarm where no probe may be sent.
+    #[inline(never)]
+    fn arm_otherwise(&mut self, arm: Arm, now: Time) {
         match arm {
             Arm::Leave => {}
             Arm::Acknowledged => {

@@ -51,6 +51,12 @@ impl LocalQueue {
         }
     }
 
+    /// True if nothing in it keeps the host from sending at `now`.
+    #[inline(always)]
+    pub fn is_quiet(&self, now: Time) -> bool {
+        matches!(self, Self::Instant { at, .. } if *at != now)
+    }
+
     /// Payload that waits at `now` for the end of this instant.
     #[inline(always)]
     pub fn waiting(&self, now: Time) -> u64 {

@@ -382,6 +382,13 @@ impl Egress {
     ) -> bool {
         let (end, local) = connection.sending_end(of.1);
         if local.is_some() || !end.is_idle() {
+            // Between the bursts of a fast flow most acknowledgements let nothing leave.
+            if end.has_deferred()
+                && local.as_ref().is_none_or(|local| local.is_quiet(now))
+                && end.defer_again(now)
+            {
+                return false;
+            }
             return self.send_all(end, local, of, in_batch, now, network);
         }
         // Two, if the marking has changed.
@@ -438,7 +445,7 @@ impl Egress {
             let payload = u32::from(packet.segment.len);
             let bytes = packet.segment.header_bytes() + payload + self.identity.overhead;
             let ecn = codepoint(end, is_capable);
-            let alike = if alike_leave_together {
+            let alike = if alike_leave_together && !(in_batch && may_break(end, &local, now)) {
                 end.continue_alike(&packet.segment)
             } else {
                 Alike::NONE
@@ -550,6 +557,18 @@ fn codepoint(end: &Endpoint, is_capable: bool) -> Ecn {
 #[cold]
 fn hold_back(end: &mut Endpoint, link: &mut LinkQueue, now: Time) {
     end.hold_back(link.short_at(end.small_queue(), now));
+}
+
+/// True if what follows in a burst may have to wait for what else arrives at this instant. While the window is reduced, that
+/// is found out before each segment.
+#[inline(always)]
+fn may_break(end: &Endpoint, local: &Option<&mut LocalQueue>, now: Time) -> bool {
+    end.is_reducing() && {
+        cold_path();
+        let waiting = local.as_ref().map_or(0, |local| local.waiting(now));
+        let bytes = waiting + end.burst_bytes();
+        bytes > end.least_small_queue() && bytes > end.small_queue()
+    }
 }
 
 /// The same without a link: what was sent at this instant leaves after all that arrives at it.
