@@ -243,6 +243,23 @@ impl Endpoint {
         self.sender.take_rtt_sample()
     }
 
+    /// As [`Endpoint::take_expected`], of data behind a hole.
+    #[inline(never)]
+    pub fn take_behind_hole(&mut self, segment: &Segment, now: Time) -> bool {
+        let takes = self.phase == Phase::Established
+            && self.is_idle
+            && self.sender.is_at_rest()
+            && self.receiver.expects_behind_hole(segment)
+            && self.sender.knows(segment)
+            && !self.sender.is_offered_more(segment);
+        if takes {
+            self.receiver
+                .on_data(segment, Arrival::NotEct, now, &self.sender);
+            self.only_receives = false;
+        }
+        takes
+    }
+
     /// Takes a segment that arrives at `now`.
     #[inline(always)]
     pub fn on_segment(&mut self, segment: &Segment, ecn: Arrival, now: Time) {

@@ -319,19 +319,28 @@ impl Receiver {
 
     /// True if no ECN signal is exchanged, nothing waits behind a hole and no FIN has arrived.
     pub fn is_plain(&self) -> bool {
-        self.feedback == Feedback::None
-            && self.out_of_order.is_empty()
-            && self.before_block.is_none()
-            && self.fin_end.is_none()
+        self.out_of_order.is_empty() && self.is_plain_behind_hole()
+    }
+
+    /// As [`Receiver::is_plain`], also if something waits behind a hole.
+    fn is_plain_behind_hole(&self) -> bool {
+        self.feedback == Feedback::None && self.before_block.is_none() && self.fin_end.is_none()
+    }
+
+    /// True if there is no ECN signal to exchange, and the segment is data behind a hole, within the window, that says nothing
+    /// else.
+    #[inline(always)]
+    pub fn expects_behind_hole(&self, segment: &Segment) -> bool {
+        segment.seq.after(self.next)
+            && !segment.seq.after(self.window.edge())
+            && is_only_data(segment)
+            && self.is_plain_behind_hole()
     }
 
     /// True if the segment is the next data, within the window, and says nothing else.
     #[inline(always)]
     pub fn expects(&self, segment: &Segment) -> bool {
-        segment.seq == self.next
-            && segment.len > 0
-            && segment.flags.with(Flags::PSH) == Flags::ACK.with(Flags::PSH)
-            && !segment.seq.after(self.window.edge())
+        segment.seq == self.next && is_only_data(segment) && !segment.seq.after(self.window.edge())
     }
 
     /// The short way of [`Receiver::on_data`], if [`Receiver::is_plain`] and [`Receiver::expects`] hold.
@@ -785,4 +794,10 @@ impl Receiver {
             *entry = block;
         }
     }
+}
+
+/// True if a segment carries data and no flag that says something else.
+#[inline(always)]
+fn is_only_data(segment: &Segment) -> bool {
+    segment.len > 0 && segment.flags.with(Flags::PSH) == Flags::ACK.with(Flags::PSH)
 }

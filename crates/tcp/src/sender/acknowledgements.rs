@@ -21,7 +21,7 @@ impl Sender {
             return; // RFC 9293 §3.10.7.4: it acknowledges data not yet sent
         }
         let advanced = ack.after(self.una);
-        let raises_window = segment.window > self.offer;
+        let raises_window = self.is_offered_more(segment);
         if advanced || ack == self.una {
             if advanced || raises_window {
                 self.offer = segment.window;
@@ -49,6 +49,12 @@ impl Sender {
             && segment.window <= self.largest_offer
             && !(segment.ack + segment.window).after(self.edge)
             && segment.sack[0].is_none()
+    }
+
+    /// True if this acknowledgement of nothing new raises the window.
+    #[inline(always)]
+    pub fn is_offered_more(&self, segment: &Segment) -> bool {
+        segment.window > self.offer
     }
 
     /// Processes an acknowledgement that does not take the fast path, while data is in flight.
@@ -357,7 +363,7 @@ mod tests {
     type Fate = (Option<u64>, bool);
 
     /// The segments that both ends of a connection send in ten seconds, with their times. `shortcuts`: with the fast path
-    /// of acknowledgements, with segments that continue a burst like the last, and with
+    /// of acknowledgements and that of data behind a hole, with segments that continue a burst like the last, and with
     /// bursts that still wait.
     fn sent(
         algorithm: &Algorithm,
@@ -410,7 +416,9 @@ mod tests {
             now = next;
             let arrived = arrivals.first_entry().filter(|first| first.key().0 == now);
             if let Some((to, segment, ecn)) = arrived.map(OccupiedEntry::remove) {
-                ends[to].on_segment(&segment, ecn, now);
+                if !(shortcuts && ends[to].take_behind_hole(&segment, now)) {
+                    ends[to].on_segment(&segment, ecn, now);
+                }
                 if ends[to].is_established() && !shortcuts {
                     ends[to].sender_mut().has_fast_path = false;
                 }

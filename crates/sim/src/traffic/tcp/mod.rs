@@ -140,7 +140,7 @@ impl TcpFlow {
             return; // a late segment of a closed connection
         };
         let (end, _) = connection.sending_end(side);
-        if !end.take_expected(&packet.segment, now) {
+        if !end.take_expected(&packet.segment, now) && !end.take_behind_hole(&packet.segment, now) {
             return self.deliver_otherwise(packet, now, network, timers);
         }
         if end.waits_at(now) {
@@ -186,13 +186,10 @@ impl TcpFlow {
             cold_path();
             return; // a late segment of a closed connection
         };
-        let ecn = match packet.ecn {
-            Ecn::NotEct => Arrival::NotEct,
-            Ecn::Ect0 | Ecn::Ect1 => {
-                cold_path();
-                Arrival::Ect
-            }
-            Ecn::Ce => Arrival::Ce,
+        let ecn = if packet.ecn == Ecn::NotEct {
+            Arrival::NotEct
+        } else {
+            arrival(packet.ecn)
         };
         let (egress, meter) = (&mut self.egress, &mut self.meter);
         if records {
@@ -540,6 +537,16 @@ impl Egress {
         if let (Some(qlog), Side::Sending) = (&mut self.qlog, side) {
             qlog.updated(id, connection.sending_end(side).0, None, now);
         }
+    }
+}
+
+/// How a packet with this ECN field arrives.
+#[inline(never)]
+const fn arrival(ecn: Ecn) -> Arrival {
+    match ecn {
+        Ecn::NotEct => Arrival::NotEct,
+        Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
+        Ecn::Ce => Arrival::Ce,
     }
 }
 
