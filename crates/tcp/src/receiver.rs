@@ -483,7 +483,8 @@ impl Receiver {
         let may_grow = is_in_order || self.sack;
         let waiting = &self.out_of_order;
         if !may_grow
-            || (self.window.is_settled() && (is_in_order || waiting.waiting().bytes() >= u64::from(self.mss)))
+            || (self.window.is_settled()
+                && (is_in_order || waiting.waiting().bytes() >= u64::from(self.mss)))
         {
             return;
         }
