@@ -236,11 +236,11 @@ def _tally(scenarios: Sequence[Scenario], kernels: Sequence[str], of: int) -> st
         itself = [one for one in (scenario.by_chance(kernel) for scenario in measured) if one is not None]
         unsettled = [one.name for one in measured if one.is_unsettled(kernel)]
         if unsettled:
-            lines.append(f"- Fewer seeds than settle it, for want of time: {len(unsettled)} scenarios.")
+            lines.append(f"- Fewer seeds than settle it, for want of time: {len(unsettled)} of {len(measured)}.")
         if itself:
             lines.append(
-                f"- As few seeds scatter: divided at random, as many as Linux's against the others, the simulator's "
-                f"own seeds agree in {statistics.fmean(itself):.0%} of the scenarios."
+                "- A simulator without fault would agree in so many: divided at random, as many as Linux's against the "
+                f"others, its own seeds agree in {statistics.fmean(itself):.0%} of the scenarios."
             )
         lines.append("")
     return "\n".join(lines)
