@@ -7,6 +7,7 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -84,6 +85,29 @@ def test_a_long_run_is_given_up_in_the_middle(tmp_path: Path):
     assert stderr.splitlines()[-1] == "sojourn: interrupted; 0 of 2 runs finished"
     assert stdout == ""
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("waits_s", [5, 0], ids=["comes again", "at the end"])
+def test_an_interruption_in_a_destructor_is_not_lost(waits_s: int):
+    code = f"""
+import signal, time
+from sojourn.cli import app, main
+
+class Late:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def status():
+    Late()
+    for _ in range({waits_s} * 100):
+        time.sleep(0.01)
+    return 0
+
+app.status = status
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (130, "sojourn: interrupted\n")
 
 
 def limited(size: int) -> Callable[[], None]:

@@ -68,7 +68,7 @@ def test_names_are_reduced_to_what_differs():
 
 def test_cases_have_whole_names_and_no_lines_between_them():
     cases = ["as it is", *(f"CAKE at {down} % down, {up} % up" for down in (85, 90, 95) for up in (85, 90, 95))]
-    text = f'repeat = 2\n[link]\nrate = "10 Mbit/s"\n[[queue]]\naqm = "cake"\n[[traffic]]\nkind = "bulk"\nrtt = "20 ms"'
+    text = 'repeat = 2\n[link]\nrate = "10 Mbit/s"\n[[queue]]\naqm = "cake"\n[[traffic]]\nkind = "bulk"\nrtt = "20 ms"'
     text = f'[experiment]\nduration = "1 s"\n{text}\n' + "".join(f'[[case]]\nlabel = "{case}"\n' for case in cases)
     axes = sj.run_text(text).plot.over("case").axes[0]
     assert [label.get_text().replace("\n", " ") for label in axes.get_xticklabels()] == cases

@@ -23,6 +23,7 @@ from sojourn.files import interrupts
 def main() -> NoReturn:
     """Runs the command line and exits with its status."""
     try:
+        sys.unraisablehook = interrupts.again
         for number in interrupts.SIGNALS:
             # A program started by nohup ignores SIGHUP.
             if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN:
@@ -49,7 +50,10 @@ def main() -> NoReturn:
         # Import here: loading the commands takes so long that a Ctrl-C may arrive meanwhile.
         from sojourn.cli.app import status
 
-        _leave(status())
+        code = status()
+        if interrupts.is_lost():
+            raise KeyboardInterrupt
+        _leave(code)
     except KeyboardInterrupt:
         complain("sojourn: interrupted")
         _leave(INTERRUPTED)

@@ -5,20 +5,48 @@ So no file is left half-written.
 
 from __future__ import annotations
 
+import _thread
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name))
 """The signals that ask a command to stop: of the user, a supervisor, a terminal that is closed."""
 
+AGAIN_S = 0.05
+"""After this time an interruption that had no effect comes again."""
+
 _received: list[int] = []
+_lost = threading.Event()
 
 
 def received(number: int) -> None:
     """Remembers a signal that asked to stop."""
     _received.append(number)
+    _lost.clear()
+
+
+def again(unraisable: UnraisableHookArgs) -> None:
+    """For ``sys.unraisablehook``: a KeyboardInterrupt in a destructor ends nothing, so it comes again."""
+    if unraisable.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(unraisable)
+        return
+    _lost.set()
+    timer = threading.Timer(AGAIN_S, _thread.interrupt_main, _received[-1:])
+    timer.daemon = True
+    with suppress(RuntimeError):  # at the end of the program, which starts no threads
+        timer.start()
+
+
+def is_lost() -> bool:
+    """True if an interruption had no effect yet."""
+    return _lost.is_set()
 
 
 def exit_status() -> int:
