@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -269,6 +270,11 @@ def test_doctor_tells_what_is_there(sojourn: Cli):
     assert all(check["found"] or check["remedy"] for check in report["linux"])
     assert report["packages"]["numpy"]["version"]
     assert "sim" in sojourn("doctor").stdout
+
+
+def test_doctor_says_what_is_missing(sojourn: Cli):
+    told = sojourn("doctor", env={**os.environ, "SOJOURN_AGENT": "nowhere"}).stdout
+    assert re.search(r"^datapath    not available: the agent is not built; ", told, re.M)
 
 
 @pytest.mark.parametrize("command", ["link", "study", "kernel"])

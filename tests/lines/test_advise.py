@@ -138,6 +138,8 @@ REFUSED = [
     ({"down": None}, "--down: missing"),
     ({"up": 5e9}, "--up: got 5000 Mbit/s; must be from 0.1 to 2500 Mbit/s"),
     ({"buffer_ms": 0.5}, "--modem-buffer: got 0.5 ms"),
+    ({"rtt_ms": 1e6}, "--rtt: got 1000 s; must be from 1 ms to 10 s"),
+    ({"doing": ["calls", "calls"]}, '--doing: got "calls" twice'),
 ]
 
 
@@ -173,6 +175,7 @@ def test_the_command_keeps_the_experiment_and_a_picture(sojourn, tmp_path):
     assert (tmp_path / "home.toml").read_text().startswith("# sojourn advise --line dsl")
     again = json.loads(sojourn("run", "home.toml", "--set", "experiment.repeat=1", "--json").stdout)
     assert again["runs"][0]["set"] == {"case": "as it is"}
+    wrong(sojourn("advise", *options), '--out: got "home.toml"; must be a new file: home.toml exists')
 
 
 def test_the_example_of_the_page_is_what_the_command_prints():

@@ -175,7 +175,7 @@ def test_mistakes_are_told_in_a_line(sojourn: Cli, explored: Path):
         (["--out", "page.pdf"], '--out: got "page.pdf"; must end with .html\n'),
         (
             ["--out", "a.html", "--metrics", "goodput_bp"],
-            '--metrics: got "goodput_bp"; must be one of the store\'s columns: ',
+            '--metrics: got "goodput_bp"; must be one of the store\'s columns, such as ',
         ),
         (["--out", "a.html", "--where", "seed = 0"], f"{explored / 'store'} has no such runs\n"),
     ):

@@ -24,11 +24,13 @@ from sojourn.lines import formats, household, typed
 from sojourn.lines.advice import MEASURES, Advice, advise
 from sojourn.page.sheet import listing
 
+_ACTIVITIES = ", ".join(household.ACTIVITIES).replace("meeting", "meeting (a video call)")
+
 
 def command(
     line: Annotated[str, typer.Option("--line", metavar="KIND", help=f"One of {', '.join(household.LINES)}.")],
     doing: Annotated[
-        str, typer.Option("--doing", metavar="WHAT,…", help=f"At the same time: {', '.join(household.ACTIVITIES)}.")
+        str, typer.Option("--doing", metavar="WHAT,…", help=f"At the same time: {_ACTIVITIES}.")
     ] = "calls,game,download,upload",
     down: Annotated[str | None, typer.Option("--down", metavar="RATE", help="Rate of the line: 300mbit.")] = None,
     up: Annotated[str | None, typer.Option("--up", metavar="RATE", help="Rate of the line upward: 20mbit.")] = None,
@@ -55,6 +57,9 @@ def command(
         raise _core.ExperimentError(f'--out: got "{out}"; must end with .toml')
     if out is not None and not extras.is_installed("matplotlib"):
         raise _core.ExperimentError(f"--out: {extras.needed('matplotlib')}")
+    for file in () if out is None else (out, out.with_suffix(".png")):
+        if file.exists():
+            raise _core.ExperimentError(f'--out: got "{out}"; must be a new file: {file} exists')
     if trace_up is not None and trace is None:
         raise _core.ExperimentError("--trace-up: needs --trace, the direction down")
     folder = None if out is None else out.parent

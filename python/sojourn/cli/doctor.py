@@ -43,6 +43,7 @@ def command(on: On = None, json: Json = False) -> None:
     # The first is the one that is imported.
     found = ((name, next(iter(metadata.distributions(name=name)), None)) for name in _PACKAGES)
     versions = {name: one.version for name, one in found if one is not None}
+    lacking = datapath.missing()
     report: dict[str, Any] = {
         "sojourn": _core.version,
         "python": platform.python_version(),
@@ -52,8 +53,9 @@ def command(on: On = None, json: Json = False) -> None:
             "sim": {"available": True, "needs": "nothing beyond this package"},
             "linux": {"available": linux.is_available(), "needs": "the programs listed below"},
             "datapath": {
-                "available": datapath.missing() is None,
-                "needs": datapath.missing() or "a TUN device; without root, user namespaces too",
+                "available": lacking is None,
+                "needs": "the agent, a TUN device; without root, user namespaces too",
+                **({} if lacking is None else {"missing": lacking}),
             },
         },
         "linux": [asdict(check) for check in linux.checks()],
@@ -65,7 +67,9 @@ def command(on: On = None, json: Json = False) -> None:
     print(f"sojourn     {report['sojourn']}")
     print(f"python      {report['python']} on {report['platform']}, {report['processors']} processors")
     for name, backend in report["backends"].items():
-        print(f"{name:<11} {'available' if backend['available'] else 'not available'}: needs {backend['needs']}")
+        state = "available" if backend["available"] else "not available"
+        why = backend.get("missing") or f"needs {backend['needs']}"
+        print(f"{name:<11} {state}: {why}")
     for check in linux.checks():
         state = check.found or f"missing: {check.remedy}"
         print(f"  {check.name:<19} {state} (for {check.needed_for})")

@@ -143,10 +143,9 @@ class CellTable(ABC):
             owned = [known for known in self.metrics if known.endswith(f".{name}")]
             if len(owned) == 1:
                 return measure(owned[0])
-            near = owned or get_close_matches(name, self.metrics, 6, 0.5) or self.metrics
-            raise _core.ExperimentError(
-                f'{option}: got "{name}"; must be one of the store\'s columns: {", ".join(near)}'
-            )
+            near = owned or get_close_matches(name, self.metrics, 6, 0.5)
+            some = f", such as {', '.join(near)}" if near else f": {', '.join(self.metrics)}"
+            raise _core.ExperimentError(f'{option}: got "{name}"; must be one of the store\'s columns{some}')
         return measure(name)
 
     def intervals(self, shown: Measure) -> Intervals:

@@ -130,6 +130,8 @@ def home(
     all_must_be(doing, ACTIVITIES, "--doing")
     if not doing:
         raise ExperimentError(f"--doing: got nothing; must be some of {', '.join(ACTIVITIES)}, with commas")
+    if twice := [one for index, one in enumerate(doing) if one in doing[:index]]:
+        raise ExperimentError(f'--doing: got "{twice[0]}" twice; must be different activities')
     kind = LINES[line]
     if kind.varies and recorded is None:
         raise ExperimentError(f"--trace: missing; the rate of {line} varies: give a recording that link import reads")
@@ -144,13 +146,13 @@ def home(
         if not LEAST_BPS <= rate <= MOST_BPS:
             raise ExperimentError(f"{option}: got {three_digits(rate / 1e6)} Mbit/s; must be from 0.1 to 2500 Mbit/s")
         rates.append(rate)
-    if not 1 <= buffer_ms <= 10_000:
-        raise ExperimentError(f"--modem-buffer: got {buffer_ms:g} ms; must be from 1 ms to 10 s")
-    if not 1 <= rtt_ms <= 10_000:
-        raise ExperimentError(f"--rtt: got {rtt_ms:g} ms; must be from 1 ms to 10 s")
+    for option, ms in (("--modem-buffer", buffer_ms), ("--rtt", rtt_ms)):
+        if not 1 <= ms <= 10_000:
+            given = f"{ms:g} ms" if ms < 1000 else f"{ms / 1000:.12g} s"
+            raise ExperimentError(f"{option}: got {given}; must be from 1 ms to 10 s")
     if recorded is not None:
         rtt_ms = max(rtt_ms, recorded.rtt_ms())
-    return Home(kind, rates[0], rates[1], tuple(dict.fromkeys(doing)), buffer_ms, rtt_ms, recorded)
+    return Home(kind, rates[0], rates[1], tuple(doing), buffer_ms, rtt_ms, recorded)
 
 
 def settings(of: Home) -> list[Setting]:
