@@ -272,6 +272,12 @@ def test_doctor_tells_what_is_there(sojourn: Cli):
     assert "sim" in sojourn("doctor").stdout
 
 
+def test_nothing_runs_on_linux_without_the_agent(sojourn: Cli, experiment: Path):
+    without = {"env": {**os.environ, "SOJOURN_AGENT": "nowhere"}}
+    for command in (("run", experiment, "--backend", "linux"), ("agree", experiment)):
+        wrong(sojourn(*command, **without), 'backend: got "linux"; the agent is not built; ')
+
+
 def test_doctor_says_what_is_missing(sojourn: Cli):
     told = sojourn("doctor", env={**os.environ, "SOJOURN_AGENT": "nowhere"}).stdout
     assert re.search(r"^datapath    not available: the agent is not built; ", told, re.M)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import ClassVar, Literal
 
 from sojourn import _core
-from sojourn.linux import host, lab, machine
+from sojourn.linux import host, lab, machine, programs
 from sojourn.linux.kernel import Kernel, is_user_mode, locate
 from sojourn.linux.lab import Lab
 
@@ -64,8 +64,11 @@ class Linux:
     def check(self, plan: _core.Plan) -> None:
         """Checks before a run, as far as possible, that Linux can run every job of a plan.
 
-        Raises ExperimentError if it lacks an option, and LinuxError if there is no kernel, or it lacks a module.
+        Raises ExperimentError if the agent is not built or lacks an option, and LinuxError if there is no kernel, or it
+        lacks a module.
         """
+        if programs.agent() is None:
+            raise _core.ExperimentError(f'backend: got "linux"; {programs.NO_AGENT}')
         modules = _core.linux_modules(plan, isinstance(self.on, Lab))
         if self.on == "vm":
             self._kernel.in_order(modules)

@@ -34,7 +34,7 @@ TUN = Path("/dev/net/tun")
 def missing() -> str | None:
     """What real packets lack on this machine, with the remedy; None if nothing is known to be missing."""
     if programs.agent() is None:
-        return "the agent is not built; in the source tree: make install, or name it in SOJOURN_AGENT"
+        return programs.NO_AGENT
     if not TUN.exists():
         return f"{TUN} is missing; as root: modprobe tun"
     if not os.access(TUN, os.R_OK | os.W_OK):

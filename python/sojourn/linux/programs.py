@@ -47,11 +47,14 @@ def agent() -> Path | None:
     return path if path.is_file() else None
 
 
+NO_AGENT = "the agent is not built; in the source tree: make install, or name it in SOJOURN_AGENT"
+
+
 def require_agent() -> Path:
     """The agent. Raises LinuxError if it was not built."""
     path = agent()
     if path is None:
-        raise LinuxError("the agent is not built; in the source tree: make install, or name it in SOJOURN_AGENT")
+        raise LinuxError(NO_AGENT)
     return path
 
 
