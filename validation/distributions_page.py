@@ -201,13 +201,13 @@ those that are missing.
 Figures scatter from seed to seed, in some scenarios by more than the tolerance. A scenario has as many seeds on Linux
 ({_listed(theirs)}) as make {SETTLED:.0%} of random divisions of the simulator's own seeds agree, so many against the
 others, at most {STEPS[-1]}; it may have more from earlier. In the simulator it has {_listed(ours)}. Linux's figures
-have no part in this choice. On both sides runs begin with a tick of the kernel's timers, and the phase of PIE's timer is
-random.
+have no part in this choice. On both sides runs begin with a tick of the kernel's timers, and the phase of PIE's timer
+is random.
 
 Two questions are asked of every figure. Do the medians agree, within the [tolerance](fidelity.md)? And do the samples
 differ at all? *p* is the probability of ranks as uneven as these, or more, if both were samples of one distribution
-(rank-sum test, exact up to {EXACT} values); below {SIGNIFICANT} they count as different. A difference may be certain and yet small, or
-large and due to chance.
+(rank-sum test, exact up to {EXACT} values); below {SIGNIFICANT} they count as different. A difference may be certain
+and yet small, or large and due to chance.
 """
 
 
