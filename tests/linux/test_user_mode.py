@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.linux import kernel, programs
+from sojourn import ExperimentError
+from sojourn.linux import build, kernel, programs
+from sojourn.linux.programs import LinuxError
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -81,6 +84,19 @@ def test_what_cannot_be_built_is_told_in_one_line(
     assert ended.stderr.splitlines()[-1] == line
     left = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
     assert left == []
+
+
+def test_a_version_that_debian_lacks_is_wrong_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def call(command: list[str], _: Path) -> str:
+        if "download" in command:
+            raise LinuxError(f"{' '.join(command)}: E: Unable to locate package linux-source-9.9")
+        return ""
+
+    monkeypatch.setattr(programs, "call", call)
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    with pytest.raises(ExperimentError) as refused:
+        build._download("9.9", tmp_path)
+    assert str(refused.value) == 'kernel build: got "9.9"; Debian has no linux-source-9.9: use --source'
 
 
 def test_a_kernel_that_was_not_built_is_told_how_to_build(sojourn: Cli, no_kernels: dict[str, str], short: Path):

@@ -67,6 +67,7 @@ class Linux:
         Raises ExperimentError if the agent is not built or lacks an option, and LinuxError if there is no kernel, or it
         lacks a module.
         """
+        is_user_mode(self.kernel)  # Refuses one that is not there; nothing is downloaded yet.
         if programs.agent() is None:
             raise _core.ExperimentError(f'backend: got "linux"; {programs.NO_AGENT}')
         modules = _core.linux_modules(plan, isinstance(self.on, Lab))

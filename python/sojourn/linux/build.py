@@ -154,8 +154,8 @@ def _download(version: str, temporary: Path) -> Path:
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
     if apt is None or dpkg is None:
         raise LinuxError("this system is not Debian: name the kernel's source with --source")
-    # As root, apt would drop its rights and then miss those to this directory.
-    command = [apt, "-q", "-o", "APT::Sandbox::User=root"]
+    # As root, apt would drop its rights and then miss those to this directory; its errors are read in English.
+    command = ["env", "LC_ALL=C", apt, "-q", "-o", "APT::Sandbox::User=root"]
     package = f"linux-source-{version}"
     try:
         programs.call([*command, "download", package], temporary)
@@ -165,6 +165,8 @@ def _download(version: str, temporary: Path) -> Path:
         try:
             programs.call([*command, "download", package], temporary)
         except LinuxError as error:
+            if "Unable to locate package" in str(error):
+                raise ExperimentError(f'kernel build: got "{version}"; Debian has no {package}: use --source') from None
             raise LinuxError(f"{error}; another source of a kernel: --source") from None
     (found,) = temporary.glob("*.deb")
     programs.call([dpkg, "-x", found.name, "package"], temporary)
