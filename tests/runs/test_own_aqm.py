@@ -219,7 +219,7 @@ def test_an_exception_ends_the_run_and_names_the_place():
             return 1 / (1 if now < 1 else 0)
 
     sj.register_aqm("broken", Broken)
-    with pytest.raises(sj.RunError, match=r"must be \"pass\", \"mark\", \"drop\" or None"):
+    with pytest.raises(sj.RunError, match=r"Broken.enqueue returned 1.0; must be \"pass\", \"mark\", \"drop\" or None"):
         down("broken")
     Broken.enqueue = lambda self, packet, queue, now: "pass" if now < 1 else str(1 // 0)
     with pytest.raises(sj.RunError, match=r"ZeroDivisionError.*test_own_aqm\.py:\d+") as caught:
@@ -279,6 +279,12 @@ def test_a_failed_run_is_one_line_on_the_command_line(sojourn: Cli, tmp_path: Pa
     assert result.returncode == 1
     assert result.stderr.count("\n") == 1
     assert "NameError" in result.stderr and "own.py:5" in result.stderr
+    # Whoever mends the class has another experiment then, so --resume is not promised; of a sweep the cell is named.
+    swept = EXPERIMENT.format(aqm="own", keys="") + '[[queue]]\naqm = "pfifo"\n[sweep]\n"link.rate" = ["9 Mbit/s"]\n'
+    (tmp_path / "own.toml").write_text(swept)
+    told = sojourn("--load", "own.py", "run", "own.toml", "--out", "out", "--figures", "none").stderr
+    assert ": own, link.rate 9 Mbit/s, seed 1: an algorithm in Python raised NameError: " in told
+    assert told.endswith("kept in out/summary.json\n")
 
 
 def test_an_own_discipline_replays_a_recording(sojourn: Cli, tmp_path: Path):

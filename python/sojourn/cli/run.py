@@ -117,7 +117,8 @@ def run_and_show(
     kept = f"{len(finished.runs)} of {planned} runs finished"
     if out is not None and finished.runs:
         kept += f", kept in {out / 'summary.json'}"
-        if saved.stopped_by is not None:
+        # The cause of a RunError is an exception in a user's algorithm, whose file must change; then the runs are others.
+        if saved.stopped_by is not None and saved.stopped_by.__cause__ is None:
             kept += "; --resume continues from there"
     if finished.runs:
         _print(finished, baseline=baseline, json=json, out=out, short=saved.stopped_by is not None)

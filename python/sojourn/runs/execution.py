@@ -141,8 +141,9 @@ def execute(
 
 
 def named(error: _core.RunError, spec: _core.RunSpec) -> _core.RunError:
-    """The error of a failed run with its arm and seed."""
-    found = _core.RunError(f"{spec.name}: {spec.label}, seed {spec.seed}: {error}")
+    """The error of a failed run with its arm, the values of its swept keys and its seed."""
+    arm = ", ".join([spec.label, *(f"{key} {value}" for key, value in msgspec.json.decode(spec.set_json).items())])
+    found = _core.RunError(f"{spec.name}: {arm}, seed {spec.seed}: {error}")
     found.__cause__ = error.__cause__
     return found
 
