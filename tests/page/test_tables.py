@@ -434,6 +434,18 @@ def test_a_row_names_the_discipline_that_stands_there():
     assert names(alone) == names(results)[: len(both)]
 
 
+def test_an_inner_queue_without_packets_has_no_row_though_another_discipline_has_one_of_its_name():
+    text = """
+        experiment = { duration = "1 s" }
+        link = { rate = "9 Mbit/s" }
+        queue = [{ aqm = "fq_codel" }, { aqm = "cake" }]
+        traffic = [{ kind = "bulk", rtt = "20 ms" }]
+    """
+    inner = inner_sheet(sj.run_text(text))
+    assert inner is not None
+    assert [row[:2] for row in inner.rows] == [("fq_codel", "bulk"), ("fq_codel", "sparse"), ("cake", "besteffort")]
+
+
 def test_halves_are_rounded_away_from_zero():
     one = Interval(132.5, -132.5, 0.5, 3)
     assert interval_text(one, 0) == "133\n-133–1"

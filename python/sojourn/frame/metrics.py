@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.frame.registry import Declared, declared
-from sojourn.schema import DIRECTIONS, Bottleneck, Run, Station
+from sojourn.schema import DIRECTIONS, Bottleneck, InnerQueue, Run, Station
 
 if TYPE_CHECKING:
     from sojourn.frame.results import Results
@@ -142,9 +142,14 @@ def inner_queues(results: Results) -> list[str]:
         for run in results.runs
         for way in queues(run.summary).values()
         for name, inner in way.get("queues", {}).items()
-        if inner["delivered_packets"] + inner["dropped_packets"] > 0
+        if had_packets(inner)
     )
     return list(dict.fromkeys(named))
+
+
+def had_packets(inner: InnerQueue) -> bool:
+    """Whether a packet came to an inner queue."""
+    return inner["delivered_packets"] + inner["dropped_packets"] > 0
 
 
 def inner_metrics(name: str) -> list[Metric]:

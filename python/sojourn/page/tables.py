@@ -203,7 +203,10 @@ def inner_sheet(results: Results) -> Sheet | None:
         for queue in results.queues
         if has_queue(arm.runs[0].summary, queue)
         for name in frame.inner_queues(results)
-        if name in queue_at(arm.runs[0].summary, queue).get("queues", {})
+        if any(
+            name in inner and frame.had_packets(inner[name])
+            for inner in (queue_at(run.summary, queue).get("queues", {}) for run in arm.runs)
+        )
     ]
     if not found:
         return None
