@@ -117,7 +117,7 @@ def run_and_show(
     kept = f"{len(finished.runs)} of {planned} runs finished"
     if out is not None and finished.runs:
         kept += f", kept in {out / 'summary.json'}"
-        # The cause of a RunError is an exception in a user's algorithm, whose file must change; then the runs are others.
+        # The cause of a RunError is an exception in a user's algorithm: once its file is mended, the runs are others.
         if saved.stopped_by is not None and saved.stopped_by.__cause__ is None:
             kept += "; --resume continues from there"
     if finished.runs:
