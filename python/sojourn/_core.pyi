@@ -368,7 +368,8 @@ class Path:
     aqm, keys
         The discipline and its keys, as in an experiment file: ``aqm="codel", keys={"target": "5 ms", "ecn": True}``.
     up, up_aqm, up_keys
-        The rate of a link for packets up, its discipline and keys. Without ``up``, packets up cross no queue.
+        The rate of a link for packets up, its discipline (default: pfifo) and keys. Without ``up``, packets up cross no
+        queue.
     impair, up_impair
         What propagation does to packets down and up: ``loss``, ``duplicate`` and ``corrupt`` (probabilities),
         ``jitter`` (the standard deviation as text, ``"3 ms"``).
@@ -389,7 +390,7 @@ class Path:
         aqm: str = "pfifo",
         keys: dict[str, str | float] | None = None,
         up: str | None = None,
-        up_aqm: str = "pfifo",
+        up_aqm: str | None = None,
         up_keys: dict[str, str | float] | None = None,
         impair: dict[str, str | float] | None = None,
         up_impair: dict[str, str | float] | None = None,

@@ -136,9 +136,9 @@ def test_signals_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("members", "message"),
     [({"ack": lambda *_: 1 // 0}, r"ZeroDivisionError.*test_own_cc\.py:\d+"),
-     ({"congestion": lambda *_: 1}, "congestion returned 1; must be a whole number of segments, at least 2"),
+     ({"congestion": lambda *_: 1}, "Broken.congestion returned 1; must be a whole number of segments, at least 2"),
      ({"ack": lambda _, ack, window: setattr(window, "cwnd", 0.5)}, "cwnd: got 0.5; must be a whole number"),
-     ({"sample": lambda *_: None, "pacing_rate": lambda _: -1}, "pacing_rate returned -1; must be in bit/s"),
+     ({"sample": lambda *_: None, "pacing_rate": lambda _: -1}, "Broken.pacing_rate returned -1; must be in bit/s"),
      ({"__init__": lambda _: 1 // 0}, "ZeroDivisionError"), ({"governs_window": True}, "needs the method sample")],
     ids=["raises", "no threshold", "no window", "no rate", "constructor raises", "governs without sample"],
 )  # fmt: skip

@@ -65,6 +65,13 @@ def test_the_link_may_change() -> None:
     assert [packet.at_s for packet in drain(path)] == [1.001]
 
 
+@pytest.mark.parametrize("key", ["up_aqm", "up_keys"])
+def test_what_is_of_the_queue_up_needs_a_link_up(key: str) -> None:
+    given: dict[str, object] = {"up_aqm": "codel", "up_keys": {"target": "10 ms"}}
+    with pytest.raises(sj.ExperimentError, match=f"Path: {key}: needs up"):
+        sj.Path("8 Mbit/s", "20 ms", **{key: given[key]})  # type: ignore[arg-type]
+
+
 def test_the_same_calls_have_the_same_result() -> None:
     def arrivals(seed: int) -> list[tuple[int, float]]:
         impair = {"loss": 0.1, "jitter": "3 ms", "duplicate": 0.1, "corrupt": 0.1}

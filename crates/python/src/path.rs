@@ -120,7 +120,7 @@ fn impaired(
 impl Path {
     #[new]
     #[pyo3(signature = (
-        rate, rtt, *, aqm = "pfifo", keys = None, up = None, up_aqm = "pfifo", up_keys = None, impair = None,
+        rate, rtt, *, aqm = "pfifo", keys = None, up = None, up_aqm = None, up_keys = None, impair = None,
         up_impair = None, seed = 1
     ))]
     #[expect(clippy::too_many_arguments, reason = "named arguments of Python")]
@@ -130,7 +130,7 @@ impl Path {
         aqm: &str,
         keys: Option<Keys<'_>>,
         up: Option<&str>,
-        up_aqm: &str,
+        up_aqm: Option<&str>,
         up_keys: Option<Keys<'_>>,
         impair: Option<Keys<'_>>,
         up_impair: Option<Keys<'_>>,
@@ -145,7 +145,15 @@ impl Path {
         if let Some(rate) = up {
             let keys = texts(&up_keys.unwrap_or_default())?;
             let keys = keys.iter().map(|(key, value)| (&**key, &**value));
-            builder = builder.up_with(rate, up_aqm, keys).map_err(told)?;
+            let aqm = up_aqm.unwrap_or("pfifo");
+            builder = builder.up_with(rate, aqm, keys).map_err(told)?;
+        } else if up_aqm.is_some() || up_keys.is_some() {
+            let given = if up_aqm.is_some() {
+                "up_aqm"
+            } else {
+                "up_keys"
+            };
+            return Err(refuse(&format!("{given}: needs up")));
         }
         builder = impaired(builder, Way::Down, &impair.unwrap_or_default())?;
         builder = impaired(builder, Way::Up, &up_impair.unwrap_or_default())?;

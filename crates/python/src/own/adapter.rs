@@ -132,7 +132,7 @@ impl PythonAqm {
 
     fn decide<P: Packet>(
         &self,
-        method: Option<&Py<PyAny>>,
+        (name, method): (&str, Option<&Py<PyAny>>),
         packet: &P,
         backlog: Backlog,
         now: Time,
@@ -146,7 +146,7 @@ impl PythonAqm {
             let queue = self.queue(py, backlog);
             let answer = method.call1(py, (PacketView::of(packet), queue, now.as_secs_f64()));
             self.chance.get().environment().swap_random(env);
-            verdict(answer?.bind(py))
+            verdict(answer?.bind(py), method.bind(py), name)
         });
         match verdict {
             Ok(Verdict::Mark) if !(self.marks && packet.ecn().is_capable()) => Verdict::DROP,
@@ -169,7 +169,15 @@ impl PythonAqm {
     }
 }
 
-fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<Verdict> {
+/// A method with its class, for messages: `MyAqm.enqueue`.
+pub fn in_words(method: &Bound<'_, PyAny>, name: &str) -> String {
+    let of = method
+        .getattr("__self__")
+        .and_then(|of| of.get_type().name());
+    of.map_or(name.into(), |class| format!("{class}.{name}"))
+}
+
+fn verdict(answer: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>, name: &str) -> PyResult<Verdict> {
     if answer.is_none() {
         return Ok(Verdict::Pass);
     }
@@ -178,7 +186,8 @@ fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<Verdict> {
         Ok("mark") => Ok(Verdict::Mark),
         Ok("drop") => Ok(Verdict::DROP),
         _ => Err(PyValueError::new_err(format!(
-            "enqueue or dequeue returned {answer:?}; must be \"pass\", \"mark\", \"drop\" or None"
+            "{} returned {answer:?}; must be \"pass\", \"mark\", \"drop\" or None",
+            in_words(method, name)
         ))),
     }
 }
@@ -191,7 +200,13 @@ impl<P: Packet> Aqm<P> for PythonAqm {
         now: Time,
         env: &mut Environment<P>,
     ) -> Verdict {
-        self.decide(self.methods.enqueue.as_ref(), packet, backlog, now, env)
+        self.decide(
+            ("enqueue", self.methods.enqueue.as_ref()),
+            packet,
+            backlog,
+            now,
+            env,
+        )
     }
 
     fn on_dequeue(
@@ -201,7 +216,13 @@ impl<P: Packet> Aqm<P> for PythonAqm {
         now: Time,
         env: &mut Environment<P>,
     ) -> Verdict {
-        self.decide(self.methods.dequeue.as_ref(), packet, backlog, now, env)
+        self.decide(
+            ("dequeue", self.methods.dequeue.as_ref()),
+            packet,
+            backlog,
+            now,
+            env,
+        )
     }
 }
 

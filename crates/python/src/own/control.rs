@@ -10,7 +10,7 @@ use sojourn_tcp::cc::{
 use sojourn_tcp::seq::Seq;
 use sojourn_units::{Duration, Rate, Time};
 
-use super::adapter::Failure;
+use super::adapter::{Failure, in_words};
 
 /// A parameter of the constructor without a default: the connection gives it.
 #[derive(Clone, Copy)]
@@ -209,12 +209,18 @@ fn call_if<'py>(
 }
 
 /// A number of segments that a method returns.
-fn segments(answer: &Bound<'_, PyAny>, method: &str, least: u32) -> PyResult<u32> {
+fn segments(
+    answer: &Bound<'_, PyAny>,
+    method: &Bound<'_, PyAny>,
+    name: &str,
+    least: u32,
+) -> PyResult<u32> {
     let number = answer.extract::<u32>().ok();
     let number = number.filter(|number| (least..=Window::INFINITE).contains(number));
     number.ok_or_else(|| {
         PyValueError::new_err(format!(
-            "{method} returned {answer:?}; must be a whole number of segments, at least {least}"
+            "{} returned {answer:?}; must be a whole number of segments, at least {least}",
+            in_words(method, name)
         ))
     })
 }
@@ -242,15 +248,17 @@ impl CongestionControl for PythonControl {
                 return Ok(None);
             };
             let answer = method.bind(py).call0()?;
-            let rate: Option<f64> = answer.extract()?;
-            rate.map_or(Ok(None), |bps| {
-                let bps = Some(bps).filter(|bps| (1.0..1e15).contains(bps));
-                let rate = bps.and_then(|bps| Rate::from_bps(bps as u64));
-                rate.map(Some).ok_or_else(|| {
-                    PyValueError::new_err(format!(
-                        "pacing_rate returned {answer:?}; must be in bit/s, at least 1, or None"
-                    ))
-                })
+            if answer.is_none() {
+                return Ok(None);
+            }
+            let bps = answer.extract::<f64>().ok();
+            let bps = bps.filter(|bps| (1.0..1e15).contains(bps));
+            let rate = bps.and_then(|bps| Rate::from_bps(bps as u64));
+            rate.map(Some).ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "{} returned {answer:?}; must be in bit/s, at least 1, or None",
+                    in_words(method.bind(py), "pacing_rate")
+                ))
             })
         });
         self.rate = rate.flatten();
@@ -289,7 +297,7 @@ impl CongestionControl for PythonControl {
                 .congestion
                 .bind(py)
                 .call1((signal, WindowView(window.clone())))?;
-            segments(&answer, "congestion", 2)
+            segments(&answer, methods.congestion.bind(py), "congestion", 2)
         });
         threshold.unwrap_or(window.cwnd.max(2))
     }
@@ -312,7 +320,7 @@ impl CongestionControl for PythonControl {
                 let answer = undo
                     .bind(py)
                     .call1((WindowView(window.clone()), prior_cwnd))?;
-                segments(&answer, "undo", 1)
+                segments(&answer, undo.bind(py), "undo", 1)
             })
         });
         answer.unwrap_or(restored)
