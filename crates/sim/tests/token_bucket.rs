@@ -70,28 +70,26 @@ fn a_policer_lets_through_what_linux_lets_through() {
     }
 }
 
-/// The same with CUBIC, on the mean of paths of about 100 ms, 30 s of which the first 5 do not count: 13.9 on Linux 7.3.
-/// Its bursts arrive at once, and its sender handles the acknowledgements of an instant before what it sends leaves.
+/// The same with CUBIC, on the mean of paths of about 100 ms, 30 s of which the first 5 do not count: 13.9 on Linux 6.12 and 7.3,
+/// and 12.2 on 6.12 where a read of the clock takes no time, as here. Its bursts arrive at once, and one acknowledgement
+/// goes when they are read. With one for each two segments the mean is 14.9.
 #[test]
-fn a_policed_sender_reduces_its_window_before_it_sends_again() {
-    let mean = |small_queues| {
-        let runs = text(&format!(
-            "experiment = {{ duration = '30 s', warmup = '5 s', kernel = '7.3' }}
-            link = {{ rate = '100 Mbit/s', burst = '100 kB', buffer = '1 packets' }}
-            queue = [{{ aqm = 'pfifo' }}]
-            sweep = {{ 'traffic.0.rtt' = ['90 ms', '92.5 ms', '95 ms', '97.5 ms', '100 ms', '102.5 ms', '105 ms', '107.5 ms', '110 ms'] }}
-            [[traffic]]
-            kind = 'bulk'
-            tcp = 'cubic'
-            rtt = '100 ms'
-            small_queues = {small_queues}"
-        ));
-        let sum: f64 = runs.iter().map(|run| flow(run, 0).goodput_bps).sum();
-        sum / runs.len() as f64 / 1e6
-    };
-    let (ours, at_once) = (mean(true), mean(false));
-    assert!((ours / 13.9 - 1.0).abs() < 0.15, "{ours} Mbit/s");
-    assert!(at_once < 12.0, "{at_once} Mbit/s");
+fn what_a_policer_lets_through_at_once_is_acknowledged_at_once() {
+    let runs = text(
+        "experiment = { duration = '30 s', warmup = '5 s', kernel = '6.12' }
+        link = { rate = '100 Mbit/s', burst = '100 kB', buffer = '1 packets' }
+        queue = [{ aqm = 'pfifo' }]
+        sweep = { 'traffic.0.rtt' = ['90 ms', '92.5 ms', '95 ms', '97.5 ms', '100 ms', '102.5 ms', '105 ms', '107.5 ms', '110 ms'] }
+        [[traffic]]
+        kind = 'bulk'
+        tcp = 'cubic'
+        rtt = '100 ms'",
+    );
+    let sum: f64 = runs.iter().map(|run| flow(run, 0).goodput_bps).sum();
+    let ours = sum / runs.len() as f64 / 1e6;
+    for linux in [12.2, 13.9] {
+        assert!((ours / linux - 1.0).abs() < 0.15, "{ours} Mbit/s");
+    }
 }
 
 /// At about 40 ms, of which the link has 10, so that what is sent at one instant also arrives at one: 31.0 on Linux 7.3, and
