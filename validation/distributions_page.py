@@ -239,8 +239,9 @@ def _tally(scenarios: Sequence[Scenario], kernels: Sequence[str], of: int) -> st
             lines.append(f"- Fewer seeds than settle it, for want of time: {len(unsettled)} of {len(measured)}.")
         if itself:
             lines.append(
-                "- A simulator without fault would agree in so many: divided at random, as many as Linux's against the "
-                f"others, its own seeds agree in {statistics.fmean(itself):.0%} of the scenarios."
+                "- As few seeds scatter: divided at random, as many as Linux's against the others, the simulator's own "
+                f"seeds agree in {statistics.fmean(itself):.0%} of the scenarios. Against all of its seeds it would be "
+                "some more."
             )
         lines.append("")
     return "\n".join(lines)

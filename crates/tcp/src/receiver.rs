@@ -105,8 +105,8 @@ pub struct Receiver {
     arrived: Time,
     /// The timer of that delay reads no clock: its acknowledgement has the timestamp of the last arrival.
     has_old_stamps: bool,
-    /// When that timer expired last, and the last arrival before.
-    expired: (Time, Time),
+    /// When that timer last expired.
+    expired: Time,
     /// When an acknowledgement goes, unless one goes before: at the end of that delay, or at this instant, after all that
     /// arrives, when the application reads. [`Time::MAX`]: there is no such instant.
     ack_by: Time,
@@ -167,7 +167,7 @@ impl Receiver {
             compress_slack,
             arrived: Time::ZERO,
             has_old_stamps: config.kernel < Kernel::V6_18,
-            expired: (Time::MAX, Time::ZERO),
+            expired: Time::MAX,
             ack_by: Time::MAX,
             before_block: None,
             repeats: false,
@@ -280,7 +280,7 @@ impl Receiver {
         if self.ack_by <= now {
             // The timer of delayed acknowledgements, which expires in its place, reads the clock.
             if self.has_old_stamps && self.compressed > 0 && self.ack_by != self.running_until {
-                self.expired = (now, self.arrived);
+                self.expired = now;
             }
             self.ack_by = Time::MAX;
             self.ack_now = true;
@@ -761,8 +761,8 @@ impl Receiver {
         if self.sack && (self.duplicate.is_some() || !self.out_of_order.is_empty()) {
             self.write_blocks(&mut segment.sack);
             // Linux before 6.14 (tcp_compressed_ack_kick).
-            if self.expired.0 == now {
-                segment.ts_val = crate::timestamp(self.expired.1);
+            if self.expired == now {
+                segment.ts_val = crate::timestamp(self.arrived);
             }
         }
         self.acknowledged = next;

@@ -392,7 +392,9 @@ def from_zero(axes: Axes) -> None:
     shared = axes.get_shared_y_axes().get_siblings(axes)
     ends = [end for one in shared for end in one.dataLim.intervaly if math.isfinite(end)]
     if min(ends, default=0.0) >= 0.0:
-        axes.set_ylim(0.0, axes.get_ylim()[1] if max(ends, default=0.0) > 0.0 else 1.0)
+        # Values that are nearly equal leave hardly a margin above them.
+        top = max(ends, default=0.0)
+        axes.set_ylim(0.0, max(axes.get_ylim()[1], 1.05 * top) if top > 0.0 else 1.0)
 
 
 def plain_number(value: float, _known: int | None = None) -> str:

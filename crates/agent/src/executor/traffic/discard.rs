@@ -13,7 +13,7 @@ use std::thread::{Builder, JoinHandle};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
 
-/// Bytes per call. They are not copied to this memory.
+/// Bytes per call, as receivers of the simulator read (`BLOCK` of crates/tcp). They are not copied to this memory.
 const BLOCK: usize = 256 << 10;
 /// The thread's stack. The thread only calls the kernel, so little is enough.
 const STACK: usize = 64 << 10;
