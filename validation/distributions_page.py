@@ -22,7 +22,7 @@ EXACT = 120
 """The most values of which the probability is computed exactly, which takes time with the cube of their number."""
 DIVISIONS = 200
 """Random divisions of our seeds in two, to see how well a simulator agrees with itself."""
-STEPS = (5, 15, 30, 60)
+STEPS = (5, 15, 30, 60, 120)
 """Numbers of seeds that are measured on Linux."""
 SETTLED = 0.95
 """Seeds are enough if so large a share of the divisions agrees."""

@@ -86,6 +86,16 @@ def test_figures_that_scatter_more_need_more_seeds():
     assert settling("in two", [run(goodput_mbps=9.0 + seed % 2) for seed in range(120)]) == STEPS[-1]
 
 
+@pytest.mark.parametrize(("settled_by", "runs"), [(60, 120), (120, 240)])
+def test_the_simulator_has_twice_the_runs_where_half_do_not_settle_it(
+    monkeypatch: pytest.MonkeyPatch, settled_by: int, runs: int
+):
+    monkeypatch.setattr(distributions, "simulate", lambda _scenario, _version, seeds: [run()] * seeds)
+    monkeypatch.setattr(distributions, "settling", lambda _name, _ours: settled_by)
+    assert len(distributions.beside("any", None, "6.12", None)) == runs  # type: ignore[arg-type]
+    assert len(distributions.beside("any", None, "6.12", 7)) == 7  # type: ignore[arg-type]
+
+
 def test_every_scenario_has_its_first_seeds_before_one_has_more(monkeypatch: pytest.MonkeyPatch):
     kept: dict[str, list[dict[str, Any]]] = {}
     done: list[tuple[str, int]] = []

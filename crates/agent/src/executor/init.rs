@@ -36,6 +36,10 @@ const DISCARD: u16 = 9;
 /// boot if that is longer.
 const RESEED: Duration = Duration::from_secs(5);
 
+/// Pages of 4 KiB that TCP may have: below pressure, at it, and at most. The hosts of a network share this machine's
+/// gibibyte, of which a kernel gives TCP a sixteenth until it limits windows; each would have a machine of its own.
+const TCP_PAGES: &str = "131072 131072 196608";
+
 /// The job of a run on Wi-Fi queues, in place of `/job.json`.
 const WIFI_JOB: &str = "/wifi.json";
 
@@ -117,6 +121,8 @@ fn run(console: &mut File) -> Result<(usize, bool), Failure> {
         false => Told::Run(serde_json::from_slice(&job).context(reading)?),
     };
     let over = watch_over(job.duration_ns());
+    fs::write("/proc/sys/net/ipv4/tcp_mem", TCP_PAGES)
+        .context(|| "giving TCP half of the memory".into())?;
     seed_randomness(job.seed())?;
     connect_once()?;
     let mut progress = |seconds: u64| {
