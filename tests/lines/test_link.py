@@ -153,9 +153,9 @@ def test_the_file_says_where_its_rtt_is_from(sojourn):
     assert 'rtt   = "25 ms"   # twice the recorded delay, at least 10 ms: yours to change' in known
 
 
-def test_a_recording_is_not_replaced_by_its_experiment(sojourn: Cli, tmp_path: Path):
+def test_a_file_that_is_there_is_not_replaced(sojourn: Cli, tmp_path: Path):
     (tmp_path / "line.trace").write_text("1\n2\n3\n")
     done = sojourn("link", "import", "line.trace", "--out", "line.trace")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == '--out: got "line.trace"; must be another file than what it is made of\n'
+    assert done.stderr == '--out: got "line.trace"; must be a new file: line.trace exists\n'
     assert (tmp_path / "line.trace").read_text() == "1\n2\n3\n"

@@ -15,7 +15,7 @@ from rich.table import Table
 from sojourn import _core
 from sojourn.cli.options import Jobs
 from sojourn.cli.outcome import INTERRUPTED, Stopped
-from sojourn.cli.output import show, write
+from sojourn.cli.output import new, show, write
 from sojourn.cli.progress import Display
 from sojourn.files import extras
 from sojourn.frame.statistics import Interval, fixed
@@ -57,9 +57,8 @@ def command(
         raise _core.ExperimentError(f'--out: got "{out}"; must end with .toml')
     if out is not None and not extras.is_installed("matplotlib"):
         raise _core.ExperimentError(f"--out: {extras.needed('matplotlib')}")
-    for file in () if out is None else (out, out.with_suffix(".png")):
-        if file.exists():
-            raise _core.ExperimentError(f'--out: got "{out}"; must be a new file: {file} exists')
+    if out is not None:
+        new(out, out, out.with_suffix(".png"))
     if trace_up is not None and trace is None:
         raise _core.ExperimentError("--trace-up: needs --trace, the direction down")
     folder = None if out is None else out.parent

@@ -11,7 +11,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli.outcome import FAILED, Stopped
-from sojourn.cli.output import write
+from sojourn.cli.output import new, write
 from sojourn.frame.swept import time_s
 from sojourn.lines import course, formats, tree
 
@@ -53,10 +53,8 @@ def import_(
     ] = None,
 ) -> None:
     """Make an experiment of a recorded link, its rates and delay over time, or of an operator's tree of subscribers."""
-    if out is not None and any(
-        given is not None and given.resolve() == out.resolve() for given in (file, up, delay, network)
-    ):
-        raise _core.ExperimentError(f'--out: got "{out}"; must be another file than what it is made of')
+    if out is not None:
+        new(out, out)
     hold_s = time_s("--hold", hold)
     duration_s = None if duration is None else time_s("--duration", duration)
     if (subscribers := tree.read(file, network)) is not None:

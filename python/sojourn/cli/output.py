@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
+from sojourn import _core
 from sojourn.cli.outcome import FAILED, Stopped
 from sojourn.files import whole
 from sojourn.files.storage import write_failed
@@ -35,6 +36,13 @@ def write(out: Path, content: bytes) -> None:
         whole.write(out, content)
     except OSError as error:
         raise Stopped(FAILED, f"{out}: cannot be written: {error.strerror}") from None
+
+
+def new(out: Path, *files: Path) -> None:
+    """Refuses ``--out`` if one of the files that it makes is there: an experiment may have been edited since."""
+    for file in files:
+        if file.exists():
+            raise _core.ExperimentError(f'--out: got "{out}"; must be a new file: {file} exists')
 
 
 @contextmanager
