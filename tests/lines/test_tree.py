@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from conftest import wrong
+from conftest import ROOT, wrong
+from sojourn import _core
 from sojourn._core import ExperimentError
 from sojourn.frame.notes import Note
 from sojourn.lines import tree
@@ -53,6 +54,12 @@ def test_the_command_writes_a_file_that_runs(sojourn, tmp_path):
     done = sojourn("link", "import", tmp_path / "ShapedDevices.csv", "--duration", "1 s", "-o", tmp_path / "tree.toml")
     assert (done.returncode, done.stdout.strip()) == (0, str(tmp_path / "tree.toml"))
     assert sojourn("run", tmp_path / "tree.toml", "--dry-run").returncode == 0
+
+
+def test_the_trees_of_the_page_run_on_linux(tmp_path):
+    (tmp_path / "tree.toml").write_text(tree.experiment(tree.read(DEVICES), "ShapedDevices.csv", 2.0))
+    for file in (tmp_path / "tree.toml", ROOT / "examples" / "operator" / "ten.toml"):
+        assert "sch_htb" in _core.linux_modules(_core.Plan.read_file(str(file), []))
 
 
 @pytest.mark.parametrize(
