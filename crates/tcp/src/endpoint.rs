@@ -1,6 +1,7 @@
 //! One end of a connection: the handshake (RFC 9293 §3.5, with ECN by RFC 3168 §6.1.1), the sending and the receiving
 //! half, and the close.
 
+mod half;
 mod reset;
 
 use std::sync::Arc;
@@ -13,8 +14,9 @@ use crate::ecn::{self, Arrival, Feedback};
 use crate::receiver::{Receiver, SYN_WINDOW};
 use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, Segment};
-use crate::sender::{Alike, Sender, Sending};
+use crate::sender::{Acknowledged, Alike, Rest, Sender, Sending};
 use crate::seq::Seq;
+use half::{Half, Resting};
 use reset::Reset;
 
 /// A segment to be sent.
@@ -63,7 +65,7 @@ pub struct Endpoint {
     algorithm: Maker,
     phase: Phase,
     iss: Seq,
-    sender: Sender,
+    half: Half,
     receiver: Receiver,
     feedback: Feedback,
     sack: bool,
@@ -84,10 +86,11 @@ pub struct Endpoint {
     reports_setup: bool,
     failed: bool,
     reset: Option<Reset>,
-    /// The connection is established, and the sending half has nothing to send and nothing in flight; or the connection is
-    /// closed, and there is no reset to send.
-    is_idle: bool,
-    /// As well, nothing but the next data is expected: [`Endpoint::on_segment`] takes it the short way.
+    /// How much the sending half rests once the connection is established, and what acknowledgements have said if it does. A
+    /// closed connection is idle if there is no reset to send.
+    rest: Rest,
+    acknowledged: Acknowledged,
+    /// The sending half rests, and nothing but the next data is expected: [`Endpoint::on_segment`] takes it the short way.
     only_receives: bool,
 }
 
@@ -98,13 +101,7 @@ impl Endpoint {
         Self {
             phase: Phase::Listen,
             iss,
-            sender: Sender::new(
-                &config,
-                algorithm.build(&config),
-                iss,
-                false,
-                Feedback::None,
-            ),
+            half: Half::Resting(Resting::new(&config, iss)),
             receiver: Receiver::new(&config, Seq(0), false, Feedback::None),
             feedback: Feedback::None,
             sack: false,
@@ -119,8 +116,9 @@ impl Endpoint {
             reports_setup: false,
             failed: false,
             reset: None,
-            is_idle: false,
+            rest: Rest::Active,
             only_receives: false,
+            acknowledged: Acknowledged::default(),
             config,
             algorithm: algorithm.maker(),
         }
@@ -164,12 +162,12 @@ impl Endpoint {
 
     /// Adds `bytes` to send; [`crate::UNLIMITED`] for data without end.
     pub fn write(&mut self, bytes: u64) {
-        self.sender.write(bytes);
+        self.begin_sending().write(bytes);
         self.look_at_halves();
     }
     /// Closes for writing, once all data has been sent. With data without end, [`Endpoint::abort`] ends the connection.
     pub fn close(&mut self) {
-        self.sender.close();
+        self.begin_sending().close();
         self.receiver.note_closed();
         self.look_at_halves();
     }
@@ -183,7 +181,7 @@ impl Endpoint {
     }
     /// True once everything written, FIN included, is acknowledged and the peer has closed too.
     pub fn is_closed(&self) -> bool {
-        self.peer_has_closed() && self.sender.is_closed()
+        self.peer_has_closed() && self.half.sender().is_some_and(Sender::is_closed)
     }
     /// True once all data up to the peer's FIN has arrived.
     pub fn peer_has_closed(&self) -> bool {
@@ -194,95 +192,102 @@ impl Endpoint {
         self.receiver.received()
     }
     /// Retransmission timeouts so far, those of its SYN or SYN-ACK included, as Linux's TCPTimeouts counts them.
-    pub const fn timeouts(&self) -> u64 {
-        self.syn_timeouts + self.sender.timeouts()
+    pub fn timeouts(&self) -> u64 {
+        self.syn_timeouts + self.half.sender().map_or(0, Sender::timeouts)
     }
-    /// The sending half, to read its state.
-    pub const fn sender(&self) -> &Sender {
-        &self.sender
+    /// Payload bytes sent so far, each counted once.
+    pub fn sent(&self) -> u64 {
+        self.half.sender().map_or(0, Sender::sent)
+    }
+    /// Segments retransmitted so far.
+    pub fn retransmits(&self) -> u64 {
+        self.half.sender().map_or(0, Sender::retransmits)
+    }
+    /// As [`Sender::buffered`].
+    pub fn buffered(&self) -> u64 {
+        self.half.sender().map_or(0, Sender::buffered)
+    }
+    /// True if the data to send has no end.
+    pub fn is_unlimited(&self) -> bool {
+        self.half.sender().is_some_and(Sender::is_unlimited)
+    }
+    /// The sending half, to read its state. It is made if there was nothing to send yet.
+    pub fn sender(&mut self) -> &Sender {
+        self.begin_sending()
     }
     /// Takes the segments judged lost since the last call, if [`Config::notes_losses`].
     pub fn take_losses(&mut self) -> Vec<crate::Lost> {
-        self.sender.take_losses()
+        (self.half.sender_mut()).map_or(Vec::new(), Sender::take_losses)
     }
     /// The sending half, for tests.
     #[cfg(test)]
-    pub(crate) const fn sender_mut(&mut self) -> &mut Sender {
-        &mut self.sender
+    pub(crate) fn sender_mut(&mut self) -> &mut Sender {
+        self.begin_sending()
     }
     /// The next segment goes the long way, for tests.
     #[cfg(test)]
     pub(crate) const fn take_no_short_way(&mut self) {
         self.only_receives = false;
     }
-    /// True while the window is reduced after a loss or a mark.
-    #[inline(always)]
-    pub const fn is_reducing(&self) -> bool {
-        self.sender.is_reducing()
-    }
-    /// Payload bytes of the segment just sent and of those that follow in its burst, at most.
-    pub const fn burst_bytes(&self) -> u64 {
-        self.sender.burst_bytes()
-    }
     /// Payload bytes up to which the host's own queue accepts another burst (TCP small queues).
     pub fn small_queue(&self) -> u64 {
-        self.sender.small_queue()
+        self.half.sender().map_or(u64::MAX, Sender::small_queue)
     }
     /// As [`Endpoint::small_queue`], or less.
     #[inline(always)]
-    pub fn least_small_queue(&self) -> u64 {
-        self.sender.least_small_queue()
+    pub const fn least_small_queue(&self) -> u64 {
+        Sender::least_small_queue(self.receiver.mss())
     }
     /// Holds data back until `until`, when the host's own queue is short enough again. Call it before
     /// [`Endpoint::poll`]. A burst that has begun continues.
-    pub const fn hold_back(&mut self, until: Time) {
-        self.sender.hold_back(until);
-    }
-    /// Takes the RTT sample of the last acknowledgement, if it had one.
-    pub fn take_rtt_sample(&mut self) -> Option<Duration> {
-        self.sender.take_rtt_sample()
+    pub fn hold_back(&mut self, until: Time) {
+        if let Some(sender) = self.half.sender_mut() {
+            sender.hold_back(until);
+        }
     }
 
     /// As [`Endpoint::take_expected`], of data behind a hole.
     #[inline(never)]
     pub fn take_behind_hole(&mut self, segment: &Segment, now: Time) -> bool {
         let takes = self.phase == Phase::Established
-            && self.is_idle
-            && self.sender.is_at_rest()
+            && self.rest == Rest::Full
             && self.receiver.expects_behind_hole(segment)
-            && self.sender.knows(segment)
-            && !self.sender.is_offered_more(segment);
+            && self.acknowledged.covers(segment)
+            && !self.acknowledged.is_raised_by(segment);
         if takes {
             self.receiver
-                .on_data(segment, Arrival::NotEct, now, &self.sender);
+                .on_data(segment, Arrival::NotEct, now, &self.half);
             self.only_receives = false;
         }
         takes
     }
 
-    /// Takes a segment that arrives at `now`.
+    /// Takes a segment that arrives at `now`. Returns the round-trip time that it shows of what this end has sent, if it does.
     #[inline(always)]
-    pub fn on_segment(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
+    pub fn on_segment(&mut self, segment: &Segment, ecn: Arrival, now: Time) -> Option<Duration> {
         if self.take_expected(segment, now) {
-            return;
+            return None;
         }
         if self.phase == Phase::Established {
-            self.on_established(segment, ecn, now);
-        } else {
-            self.on_handshake(segment, ecn, None, now);
+            return self.on_established(segment, ecn, now);
         }
+        let rtt = self.on_handshake(segment, ecn, None, now);
         self.look_at_halves();
+        rtt.or_else(|| self.half.take_rtt_sample())
     }
 
     /// As [`Endpoint::on_segment`], of the next data at an end that only receives: nothing but an acknowledgement may be to be
     /// sent afterwards. False: it is another segment, and nothing has happened.
     #[inline(always)]
     pub fn take_expected(&mut self, segment: &Segment, now: Time) -> bool {
-        if !self.only_receives || !self.receiver.expects(segment) || !self.sender.knows(segment) {
+        if !self.only_receives
+            || !self.receiver.expects(segment)
+            || !self.acknowledged.covers(segment)
+        {
             return false;
         }
         self.receiver.note_timestamp(segment);
-        self.receiver.on_expected(segment, now, &self.sender);
+        self.receiver.on_expected(segment, now, &self.half);
         true
     }
 
@@ -292,20 +297,41 @@ impl Endpoint {
     fn look_at_halves(&mut self) {
         if self.phase != Phase::Established {
             cold_path();
-            self.is_idle = self.phase == Phase::Closed && self.reset.is_none();
+            self.rest = if self.phase == Phase::Closed && self.reset.is_none() {
+                Rest::Idle
+            } else {
+                Rest::Active
+            };
             self.only_receives = false;
             return;
         }
-        self.is_idle = self.sender.is_idle();
-        self.only_receives = self.is_idle && self.sender.is_at_rest() && self.receiver.is_plain();
+        self.note_halves(self.half.rest());
+    }
+
+    /// Notes how far the sending half is.
+    #[inline(always)]
+    fn note_halves(&mut self, rest: Rest) {
+        self.rest = rest;
+        self.only_receives = rest == Rest::Full && {
+            self.acknowledged = self.half.acknowledged();
+            self.receiver.is_plain()
+        };
     }
 
     /// `rtt`: see [`Endpoint::establish`].
     #[cold]
     #[inline(never)]
-    fn on_handshake(&mut self, segment: &Segment, ecn: Arrival, rtt: Option<Duration>, now: Time) {
+    fn on_handshake(
+        &mut self,
+        segment: &Segment,
+        ecn: Arrival,
+        rtt: Option<Duration>,
+        now: Time,
+    ) -> Option<Duration> {
         match self.phase {
-            Phase::Answering | Phase::Established => self.on_established(segment, ecn, now),
+            Phase::Answering | Phase::Established => {
+                return self.on_established(segment, ecn, now);
+            }
             Phase::Closed => self.answer_closed(segment),
             Phase::SynSent | Phase::SynReceived if segment.flags.contains(Flags::RST) => {
                 self.on_refusal(segment)
@@ -345,28 +371,44 @@ impl Endpoint {
                     let mut segment = *segment;
                     if self.feedback == Feedback::Accurate && segment.sequence_len() == 0 {
                         // Its ACE field reports how the SYN-ACK arrived (RFC 9768 §3.2.2.1).
-                        let count = self.sender.setup_reported(segment.flags);
+                        let count = self.begin_sending().setup_reported(segment.flags);
                         segment.flags = segment.flags.with_ace(count);
                     }
-                    self.on_established(&segment, ecn, now);
+                    return self.on_established(&segment, ecn, now);
                 }
             }
         }
+        None
     }
 
     #[inline(always)]
-    fn on_established(&mut self, segment: &Segment, ecn: Arrival, now: Time) {
+    fn on_established(&mut self, segment: &Segment, ecn: Arrival, now: Time) -> Option<Duration> {
         if segment.flags.intersects(Flags::SYN.with(Flags::RST)) {
             self.on_setup_or_reset(segment);
-            return;
+            return self.half.take_rtt_sample();
         }
         self.receiver.note_timestamp(segment);
-        self.sender.on_ack(segment, now);
+        let (rtt, rest) = match &mut self.half {
+            Half::Sending(sender) => (sender.on_ack(segment, now), sender.rest()),
+            Half::Resting(_) => self.on_ack_at_rest(segment, now),
+        };
         if segment.sequence_len() > 0 {
-            self.receiver.on_data(segment, ecn, now, &self.sender);
+            self.receiver.on_data(segment, ecn, now, &self.half);
         } else {
             self.receiver.on_empty(segment, ecn, now);
         }
+        self.note_halves(rest);
+        rtt
+    }
+
+    /// Takes an acknowledgement before there was anything to send.
+    #[inline(never)]
+    fn on_ack_at_rest(&mut self, segment: &Segment, now: Time) -> (Option<Duration>, Rest) {
+        let rtt = match &mut self.half {
+            Half::Resting(resting) if segment.sack[0].is_none() => resting.on_ack(segment),
+            _ => self.begin_sending().on_ack(segment, now),
+        };
+        (rtt, self.half.rest())
     }
 
     /// Negotiates the options: keeps those that both ends want.
@@ -395,14 +437,50 @@ impl Endpoint {
         self.phase = Phase::Established;
         self.syn_alarm = Time::MAX;
         self.syn_due = false;
+        let loses_window = self.syn_tries > 1 + SYN_LOSSES_FORGIVEN;
         let control = self.algorithm.build(&self.config);
-        let fresh = Sender::new(&self.config, control, self.iss, self.sack, self.feedback);
-        let waiting = std::mem::replace(&mut self.sender, fresh);
-        self.sender.take_over(&waiting);
-        self.sender.on_handshake(rtt, segment.window, now);
-        if self.syn_tries > 1 + SYN_LOSSES_FORGIVEN {
-            self.sender.lose_initial_window(); // RFC 5681 §3.1
+        match &mut self.half {
+            Half::Resting(resting)
+                if !loses_window
+                    && self.feedback == Feedback::None
+                    && !control.capabilities().paces =>
+            {
+                resting.on_handshake(rtt, segment.window, now, &self.config);
+            }
+            waiting => {
+                let mut sender =
+                    Sender::new(&self.config, control, self.iss, self.sack, self.feedback);
+                if let Half::Sending(waiting) = waiting {
+                    sender.take_over(waiting);
+                }
+                sender.on_handshake(rtt, segment.window, now);
+                if loses_window {
+                    sender.lose_initial_window(); // RFC 5681 §3.1
+                }
+                *waiting = Half::Sending(Box::new(sender));
+            }
         }
+    }
+
+    /// The sending half. It is made if there was nothing to send before.
+    #[inline(always)]
+    fn begin_sending(&mut self) -> &mut Sender {
+        if matches!(self.half, Half::Resting(_)) {
+            self.make_sender();
+        }
+        self.half.sender_mut().expect("it has been made")
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_sender(&mut self) {
+        let Half::Resting(resting) = &self.half else {
+            return;
+        };
+        let control = self.algorithm.build(&self.config);
+        let mut sender = Sender::new(&self.config, control, self.iss, self.sack, self.feedback);
+        resting.hand_over(&mut sender);
+        self.half = Half::Sending(Box::new(sender));
     }
 
     /// The round trip of the handshake that `segment` completes, if it is known.
@@ -427,13 +505,13 @@ impl Endpoint {
     /// False if [`Endpoint::poll`] would do nothing and need not be called.
     #[inline]
     pub fn has_to_send(&self) -> bool {
-        self.receiver.wants_ack() || !self.is_idle
+        self.receiver.wants_ack() || !self.is_idle()
     }
 
     /// True if the connection is established, and nothing is to be sent but an acknowledgement that is owed.
     #[inline(always)]
-    pub const fn is_idle(&self) -> bool {
-        self.is_idle
+    pub fn is_idle(&self) -> bool {
+        self.rest != Rest::Active
     }
 
     /// The next segment to send at `now`. Call it until `None` after every other call.
@@ -454,31 +532,36 @@ impl Endpoint {
             self.look_at_halves();
             return polled;
         }
-        if self.is_idle {
+        if self.is_idle() {
             return self.acknowledge_into(segment, now);
         }
-        let sending = self.sender.poll(segment, now);
+        let Some(sender) = self.half.sender_mut() else {
+            return None; // it would be idle
+        };
+        let sending = sender.poll(segment, now);
         if sending.is_none() {
-            self.look_at_halves();
+            let rest = sender.rest();
+            self.note_halves(rest);
             return self.acknowledge_into(segment, now);
         }
         self.receiver.note_sent(segment, now);
         self.complete(segment, sending, now)
     }
 
-    /// True if nothing left when [`Endpoint::poll`] last returned `None` because data waits to fill a burst.
+    /// True if nothing left when [`Endpoint::poll`] last returned `None` because data waits to fill a burst, that is so
+    /// again, and no acknowledgement is to be sent. Then [`Endpoint::poll`] need not be called, which would return `None`.
+    /// False: nothing has happened. `is_free`: nothing else keeps the end from sending.
     #[inline(always)]
-    pub const fn has_deferred(&self) -> bool {
-        self.sender.has_deferred()
-    }
-
-    /// True if that is so again, after [`Endpoint::has_deferred`], and no acknowledgement is to be sent. Then
-    /// [`Endpoint::poll`] need not be called, which would return `None`. False: nothing has happened.
-    #[inline(always)]
-    pub fn defer_again(&mut self, now: Time) -> bool {
-        self.phase == Phase::Established
-            && !self.receiver.wants_ack()
-            && self.sender.defer_again(now)
+    pub fn defer_again(&mut self, now: Time, is_free: impl FnOnce() -> bool) -> bool {
+        match self.half.sender_mut() {
+            Some(sender) if sender.has_deferred() => {
+                is_free()
+                    && self.phase == Phase::Established
+                    && !self.receiver.wants_ack()
+                    && sender.defer_again(now)
+            }
+            _ => false,
+        }
     }
 
     /// As [`Endpoint::poll_into`], if the sending half has nothing to send.
@@ -492,17 +575,28 @@ impl Endpoint {
     }
 
     /// Sends the segments that continue the burst of `segment`, which [`Endpoint::poll_into`] has just written, as far as they
-    /// differ from it in their places only; [`Alike::advance`] makes them. They are as ECN-capable as it.
+    /// differ from it in their places only; [`Alike::advance`] makes them. They are as ECN-capable as it. `may_break`: asked
+    /// while the window is reduced after a loss or a mark; if true, none are sent.
     #[inline(always)]
-    pub fn continue_alike(&mut self, segment: &Segment) -> Alike {
-        if self.sender.is_in_burst() && self.receiver.tells_the_same() {
-            return self.sender.continue_alike(segment);
+    pub fn continue_alike(
+        &mut self,
+        segment: &Segment,
+        may_break: impl FnOnce(&Sender) -> bool,
+    ) -> Alike {
+        match self.half.sender_mut() {
+            Some(sender)
+                if sender.is_in_burst()
+                    && self.receiver.tells_the_same()
+                    && !(sender.is_reducing() && may_break(sender)) =>
+            {
+                sender.continue_alike(segment)
+            }
+            _ => Alike::NONE,
         }
-        Alike::NONE
     }
 
     fn begin_acknowledgement(&self, segment: &mut Segment) {
-        segment.seq = self.sender.next_seq();
+        segment.seq = self.half.next_seq();
         segment.len = 0;
         segment.flags = Flags::default();
     }
@@ -624,7 +718,10 @@ impl Endpoint {
     /// When [`Endpoint::on_timer`] is due.
     pub fn next_timer(&self) -> Option<Time> {
         let due = match self.phase {
-            Phase::Established => self.sender.find_due().min(self.receiver.due()),
+            Phase::Established => {
+                let sending = self.half.sender().map_or(Time::MAX, Sender::find_due);
+                sending.min(self.receiver.due())
+            }
             _ => self.syn_alarm,
         };
         Some(due).filter(|due| *due != Time::MAX)
@@ -641,12 +738,14 @@ impl Endpoint {
             cold_path();
             return self.syn_alarm;
         }
-        self.sender.due().min(self.receiver.due())
+        self.half.due().min(self.receiver.due())
     }
 
     /// Computes when [`Endpoint::on_timer`] is due; [`Endpoint::due`] returns it then, until something else is called.
     pub fn find_timer(&mut self) -> Time {
-        self.sender.find_alarm();
+        if let Some(sender) = self.half.sender_mut() {
+            sender.find_alarm();
+        }
         self.due()
     }
 
@@ -660,8 +759,8 @@ impl Endpoint {
     /// Handles timers that have expired. Call [`Endpoint::poll`] afterwards.
     pub fn on_timer(&mut self, now: Time) {
         if self.phase == Phase::Established {
-            if self.sender.due() <= now {
-                self.sender.on_timer(now);
+            if let Some(sender) = self.half.sender_mut().filter(|sender| sender.due() <= now) {
+                sender.on_timer(now);
             }
             self.receiver.on_timer(now);
         } else if self.syn_alarm <= now {

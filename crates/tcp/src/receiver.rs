@@ -99,12 +99,8 @@ pub struct Receiver {
     duplicates_at: Seq,
     /// Acknowledgements of out-of-order data that are delayed now.
     compressed: u32,
-    compress_percent: u64,
-    compress_slack: Duration,
     /// When a segment last arrived, while an acknowledgement of out-of-order data is delayed.
     arrived: Time,
-    /// The timer of that delay reads no clock: its acknowledgement has the timestamp of the last arrival.
-    has_old_stamps: bool,
     /// When that timer last expired.
     expired: Time,
     /// When an acknowledgement goes, unless one goes before: at the end of that delay, or at this instant, after all that
@@ -133,11 +129,6 @@ pub struct Receiver {
 impl Receiver {
     /// A receiver that expects `next`; `sack` and `feedback` are as negotiated.
     pub fn new(config: &Config, next: Seq, sack: bool, feedback: Feedback) -> Self {
-        let (compress_percent, compress_slack) = if config.kernel >= Kernel::V7_3 {
-            (COMPRESS_PERCENT_7_3, COMPRESS_SLACK_7_3)
-        } else {
-            (COMPRESS_PERCENT, COMPRESS_SLACK)
-        };
         Self {
             clock: config.clock,
             sack,
@@ -163,10 +154,7 @@ impl Receiver {
             duplicates_sent: 0,
             duplicates_at: next,
             compressed: 0,
-            compress_percent,
-            compress_slack,
             arrived: Time::ZERO,
-            has_old_stamps: config.kernel < Kernel::V6_18,
             expired: Time::MAX,
             ack_by: Time::MAX,
             before_block: None,
@@ -184,6 +172,10 @@ impl Receiver {
         }
     }
 
+    /// Payload bytes of a full segment.
+    pub const fn mss(&self) -> u32 {
+        self.mss
+    }
     /// Payload bytes delivered in order.
     pub const fn received(&self) -> u64 {
         self.received
@@ -278,8 +270,10 @@ impl Receiver {
             self.window.note_read();
         }
         if self.ack_by <= now {
-            // The timer of delayed acknowledgements, which expires in its place, reads the clock.
-            if self.has_old_stamps && self.compressed > 0 && self.ack_by != self.running_until {
+            // Before 6.18 the timer of that delay reads no clock: its acknowledgement has the timestamp of the last arrival.
+            // The timer of delayed acknowledgements, which expires in its place, reads it.
+            let has_old_stamps = self.window.kernel < Kernel::V6_18;
+            if has_old_stamps && self.compressed > 0 && self.ack_by != self.running_until {
                 self.expired = now;
             }
             self.ack_by = Time::MAX;
@@ -658,8 +652,12 @@ impl Receiver {
             let round_trip = local
                 .smoothed_rtt()
                 .map_or(round_trip, |sent| sent.min(round_trip));
-            let share = round_trip * self.compress_percent / 100;
-            let due = now + COMPRESS_DELAY.min(share) + self.compress_slack;
+            let (percent, slack) = if self.window.kernel >= Kernel::V7_3 {
+                (COMPRESS_PERCENT_7_3, COMPRESS_SLACK_7_3)
+            } else {
+                (COMPRESS_PERCENT, COMPRESS_SLACK)
+            };
+            let due = now + COMPRESS_DELAY.min(round_trip * percent / 100) + slack;
             self.ack_by = if self.running_until > now {
                 due.min(self.running_until)
             } else {

@@ -18,6 +18,11 @@ const MAX_RTO: Duration = Duration::from_secs(120);
 /// How long a minimum is kept (Linux's tcp_min_rtt_wlen).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
+/// The smoothed RTT after the first sample.
+pub fn smoothed_first(rtt: Duration) -> Duration {
+    Duration::from_micros(rtt.as_micros().max(1))
+}
+
 /// The RTT estimator of one connection. As in Linux, it works in microseconds.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {

@@ -138,6 +138,8 @@ pub struct Scoreboard {
     sacked: u32,
     lost: u32,
     resent: u32,
+    /// SACKed or lost, less those resent: outstanding, but not in flight.
+    absent: u32,
     /// Lost and not resent.
     waiting: u32,
     /// Segments in the ring that were ever retransmitted.
@@ -172,6 +174,7 @@ impl Scoreboard {
             sacked: 0,
             lost: 0,
             resent: 0,
+            absent: 0,
             waiting: 0,
             repeated: 0,
             highest_sacked: None,
@@ -218,7 +221,7 @@ impl Scoreboard {
     }
     /// Segments believed to be in the network (RFC 6675's pipe, in segments).
     pub const fn in_flight(&self) -> u32 {
-        self.outstanding() + self.resent - self.sacked - self.lost
+        self.outstanding().wrapping_sub(self.absent)
     }
     /// Segments reported by SACK.
     pub const fn sacked(&self) -> u32 {
@@ -348,6 +351,7 @@ impl Scoreboard {
             }
             if segment.sacked {
                 self.sacked -= 1;
+                self.absent = self.absent.wrapping_sub(1);
                 continue;
             }
             acked.delivered += 1;
@@ -426,6 +430,8 @@ impl Scoreboard {
     fn uncount(&mut self, segment: Sent) {
         self.lost -= u32::from(segment.lost);
         self.resent -= u32::from(segment.resent);
+        let absent = u32::from(segment.lost).wrapping_sub(u32::from(segment.resent));
+        self.absent = self.absent.wrapping_sub(absent);
         self.waiting -= u32::from(segment.lost && !segment.resent);
     }
 
@@ -474,6 +480,7 @@ impl Scoreboard {
     fn note_sacked(&mut self, index: u32, acked: &mut Acked) {
         let segment = *self.at(index);
         self.sacked += 1;
+        self.absent = self.absent.wrapping_add(1);
         self.uncount(segment);
         let marked = self.at_mut(index);
         marked.sacked = true;
@@ -605,6 +612,7 @@ impl Scoreboard {
         self.keep(index, stamp);
         self.repeated += u32::from(is_first);
         self.resent += u32::from(repairs);
+        self.absent = self.absent.wrapping_sub(u32::from(repairs));
         self.waiting -= u32::from(repairs);
         self.resends.push_back((index, sent_at));
     }

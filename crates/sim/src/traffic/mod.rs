@@ -67,6 +67,37 @@ impl Identity {
         }
     }
 
+    /// The part that its packets need.
+    pub const fn labels(&self) -> Labels {
+        Labels {
+            flow: self.flow,
+            hosts: self.hosts,
+            routes: self.routes,
+            dscp: self.dscp,
+            overhead: self.overhead,
+        }
+    }
+
+    /// As [`Labels::membership`].
+    pub const fn membership(&self, connection: u32, returning: bool) -> Membership {
+        self.labels().membership(connection, returning)
+    }
+}
+
+/// The part of an [`Identity`] that its packets need. There may be hundreds of thousands of flows.
+#[derive(Clone, Copy, Debug)]
+pub struct Labels {
+    /// As there.
+    pub flow: u32,
+    hosts: [u32; 2],
+    /// As there.
+    pub routes: [Route; 2],
+    dscp: u8,
+    /// As there.
+    pub overhead: u32,
+}
+
+impl Labels {
     /// The packet fields of one connection in one direction.
     pub const fn membership(&self, connection: u32, returning: bool) -> Membership {
         Membership {
@@ -203,7 +234,7 @@ impl FlowEndpoints {
     }
 
     /// The congestion state of its connections together, if it has any.
-    pub fn sender_state(&self) -> Option<SenderState> {
+    pub fn sender_state(&mut self) -> Option<SenderState> {
         match self {
             Self::Tcp(flow) => flow.sender_state(),
             Self::Datagrams(_) | Self::Call(_) | Self::Ping(_) => None,

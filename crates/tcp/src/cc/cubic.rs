@@ -151,6 +151,7 @@ impl Cubic {
     }
 
     /// Sets how many segments must be acknowledged per segment of growth for the window to follow W(t).
+    #[inline(always)]
     fn update(&mut self, now: Time, cwnd: u32, acked: u32) {
         let ticks = now.as_nanos() / JIFFY;
         self.acked += acked;
@@ -242,6 +243,7 @@ impl CongestionControl for Cubic {
         }
     }
 
+    #[inline(always)]
     fn on_delivery(&mut self, ack: &AckEvent, window: &mut Window) {
         let Some(rtt) = ack.rtt else { return };
         let ticks = ack.now.as_nanos() / JIFFY;
@@ -260,6 +262,7 @@ impl CongestionControl for Cubic {
         }
     }
 
+    #[inline(always)]
     fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
         if !window.is_used() {
             return;

@@ -164,6 +164,12 @@ pub trait CongestionControl: Send {
     /// Called when the window may grow, so not in recovery.
     fn on_ack(&mut self, ack: &AckEvent, window: &mut Window);
 
+    /// Called instead of `on_delivery` and `on_ack`, one after the other, where nothing comes between them.
+    fn on_progress(&mut self, ack: &AckEvent, window: &mut Window) {
+        self.on_delivery(ack, window);
+        self.on_ack(ack, window);
+    }
+
     /// Called on congestion. Returns the new slow start threshold, at least 2.
     fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32;
 

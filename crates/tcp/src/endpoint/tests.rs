@@ -228,3 +228,57 @@ fn only_a_connection_with_accurate_feedback_sends_ect1() {
         assert_eq!(sends, [ect1; 2], "{client} to {server}");
     }
 }
+
+/// What both ends send while the first sends data and later the second, whose sending half is there from the handshake on if
+/// `early`, and the second's estimates at the end.
+fn answered_late(early: bool) -> (Vec<(usize, Time, Segment)>, String) {
+    let config = Config::default();
+    let cubic = &by_name("cubic");
+    let mut ends = [
+        Endpoint::connect(config.clone(), cubic, Seq(1000)),
+        Endpoint::listen(config, cubic, Seq(2000)),
+    ];
+    ends[0].write(100_000);
+    let mut sent = Vec::new();
+    for turn in 0..60 {
+        let (from, to) = (turn % 2, 1 - turn % 2);
+        let now = Time::from_millis(20 * turn as u64);
+        match turn {
+            3 if early => assert!(ends[1].sender().smoothed_rtt().is_some()),
+            40 => ends[1].write(50_000),
+            _ => {}
+        }
+        ends.iter_mut().for_each(|end| end.on_timer(now));
+        while let Some(Transmit { mut segment, .. }) = ends[from].poll(now) {
+            segment.window += 100 * turn as u32; // the first end's offers change before the second sends
+            sent.push((from, now, segment));
+            ends[to].on_segment(&segment, Arrival::NotEct, now);
+        }
+    }
+    let sender = ends[1].sender();
+    let estimates = (sender.smoothed_rtt(), sender.timeout(), sender.cwnd());
+    (sent, format!("{estimates:?}"))
+}
+
+#[test]
+fn a_sending_half_made_late_is_like_one_made_early() {
+    let (sent, estimates) = answered_late(false);
+    let bytes = |of| -> u32 {
+        let segments = sent.iter().filter(|(from, ..)| *from == of);
+        segments.map(|(.., segment)| u32::from(segment.len)).sum()
+    };
+    assert_eq!((bytes(0), bytes(1)), (100_000, 50_000));
+    assert_eq!((sent, estimates), answered_late(true));
+}
+
+/// There may be hundreds of thousands of ends, most of which only receive.
+#[test]
+fn an_end_that_only_receives_has_no_sender() {
+    let mut ends = connected("cubic", "cubic");
+    ends[0].write(10_000);
+    while let Some(sent) = ends[0].poll(Time::ZERO) {
+        ends[1].on_segment(&sent.segment, Arrival::NotEct, Time::ZERO);
+    }
+    assert_eq!(ends[1].received(), 10_000);
+    assert!(ends[0].half.sender().is_some() && ends[1].half.sender().is_none());
+}

@@ -30,7 +30,7 @@ pub(super) struct ReceiveWindow {
     /// The window that the buffer's memory allows, as a share of it in 256ths: half, and in Linux 7.3, once a segment has
     /// arrived, the share that payload takes (scaling_ratio).
     share: u32,
-    kernel: Kernel,
+    pub(super) kernel: Kernel,
     /// The largest window. A segment is reserved at first (tcp_init_buffer_space): in Linux 6.1 until the limit is tuned,
     /// in 7.3 until the share of the payload is known.
     clamp: u32,
@@ -52,8 +52,8 @@ pub(super) struct ReceiveWindow {
     measured_since: Time,
     /// When that has taken a round trip; [`Time::MAX`] before one is known.
     measured_until: Time,
-    /// How much later than its end the first measurement begins anew.
-    wakes: Duration,
+    /// The first measurement is not over. In older versions it begins anew later than its end, by [`WAKES`].
+    is_first: bool,
     /// Where the data behind a hole ends, from Linux 6.16 on.
     behind: Seq,
     /// What the application reads at the end of a round trip: from where, up to where, and when.
@@ -112,11 +112,7 @@ impl ReceiveWindow {
             measured_from: next,
             measured_since: Time::ZERO,
             measured_until: Time::MAX,
-            wakes: if config.kernel >= Kernel::V7_3 {
-                Duration::ZERO
-            } else {
-                WAKES
-            },
+            is_first: true,
             behind: next,
             read: None,
             round_trip_8: 0,
@@ -376,7 +372,8 @@ impl ReceiveWindow {
             self.space = copied;
         }
         self.measured_from = first;
-        self.measured_since = now + std::mem::take(&mut self.wakes);
+        let wakes = std::mem::take(&mut self.is_first) && self.kernel < Kernel::V7_3;
+        self.measured_since = now + if wakes { WAKES } else { Duration::ZERO };
         self.measured_until = self.measured_since + self.round_trip();
     }
 

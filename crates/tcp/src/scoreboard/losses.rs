@@ -155,6 +155,7 @@ impl Scoreboard {
         losses.resent |= segment.resent;
         self.uncount(segment);
         self.lost += 1;
+        self.absent = self.absent.wrapping_add(1);
         self.waiting += 1;
         let marked = self.at_mut(index);
         marked.lost = true;
@@ -173,6 +174,7 @@ impl Scoreboard {
             if forget_sacks && self.at(index).sacked {
                 self.at_mut(index).sacked = false;
                 self.sacked -= 1;
+                self.absent = self.absent.wrapping_sub(1);
             }
             let segment = self.at(index);
             if !segment.sacked && (offset == 0 || segment.sent_at + recent <= now) {
@@ -192,6 +194,7 @@ impl Scoreboard {
             let segment = self.at_mut(self.first.wrapping_add(offset));
             segment.lost = false;
         }
+        self.absent = self.absent.wrapping_sub(self.lost);
         self.lost = 0;
         self.waiting = 0;
     }

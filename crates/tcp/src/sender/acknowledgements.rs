@@ -4,7 +4,7 @@
 use sojourn_units::{Duration, Time};
 
 use super::recovery::State;
-use super::{Sender, recovery, timers};
+use super::{Acknowledged, Sender, recovery, timers};
 use crate::cc::AckEvent;
 use crate::config::Recovery;
 use crate::ecn::{self, Feedback};
@@ -13,48 +13,41 @@ use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
 
 impl Sender {
-    /// Processes an acknowledgement.
+    /// Processes an acknowledgement. Returns its RTT sample, if it has one.
     #[inline(always)]
-    pub fn on_ack(&mut self, segment: &Segment, now: Time) {
+    pub fn on_ack(&mut self, segment: &Segment, now: Time) -> Option<Duration> {
         let ack = segment.ack;
         if ack.after(self.next) {
-            return; // RFC 9293 §3.10.7.4: it acknowledges data not yet sent
+            return self.take_rtt_sample(); // RFC 9293 §3.10.7.4: it acknowledges data not yet sent
         }
         let advanced = ack.after(self.una);
         let raises_window = self.is_offered_more(segment);
         if advanced || ack == self.una {
-            if advanced || raises_window {
-                self.offer = segment.window;
-            }
-            self.edge = self.edge.max(ack + segment.window);
-            self.note_offer(segment.window);
+            self.offers.take(segment, advanced || raises_window);
         }
         if self.scoreboard.is_empty() {
             self.on_ack_of_nothing(segment, now);
-            return;
+            return self.take_rtt_sample();
         }
         if advanced && self.takes_fast_path(segment) {
             if let Some(delivered) = self.scoreboard.acknowledge_clean(ack, now) {
-                self.on_fast_path(ack, delivered, now);
-                return;
+                return Some(self.on_fast_path(ack, delivered, now));
             }
         }
         self.on_slow_path(segment, advanced, raises_window, now);
+        self.take_rtt_sample()
     }
 
-    /// True if this acknowledgement, which comes while nothing is in flight, says nothing new.
+    /// What acknowledgements have said, while nothing is in flight.
     #[inline(always)]
-    pub fn knows(&self, segment: &Segment) -> bool {
-        segment.ack == self.una
-            && segment.window <= self.largest_offer
-            && !(segment.ack + segment.window).after(self.edge)
-            && segment.sack[0].is_none()
+    pub(crate) const fn acknowledged(&self) -> Acknowledged {
+        self.offers.acknowledged(self.una)
     }
 
     /// True if this acknowledgement of nothing new raises the window.
     #[inline(always)]
     pub fn is_offered_more(&self, segment: &Segment) -> bool {
-        segment.window > self.offer
+        self.offers.is_raised_by(segment)
     }
 
     /// Processes an acknowledgement that does not take the fast path, while data is in flight.
@@ -152,16 +145,17 @@ impl Sender {
             && !segment.flags.contains(Flags::ECE)
     }
 
-    /// The fast path, for segments acknowledged in order. Has the same effect as [`Sender::on_slow_path`].
+    /// The fast path, for segments acknowledged in order. Has the same effect as [`Sender::on_slow_path`]. Returns the RTT
+    /// sample.
     #[inline(always)]
-    fn on_fast_path(&mut self, ack: Seq, acked: InOrder, now: Time) {
+    fn on_fast_path(&mut self, ack: Seq, acked: InOrder, now: Time) -> Duration {
         self.una = ack;
         self.delivered += u64::from(acked.segments);
         self.delivered_at = now;
         let oldest = now - acked.first_sent_at;
         self.rtt.sample(oldest, now, ack, self.next);
         self.backoff = 0;
-        self.last_rtt = Some(oldest);
+        self.last_rtt = None;
         self.arm = timers::Arm::Acknowledged;
         let event = AckEvent {
             now,
@@ -172,9 +166,9 @@ impl Sender {
             una: ack,
             next: self.next,
         };
-        self.control.on_delivery(&event, &mut self.window);
         self.reordering.on_progress(ack);
-        self.control.on_ack(&event, &mut self.window);
+        self.control.on_progress(&event, &mut self.window);
+        oldest
     }
 
     /// Processes an acknowledgement while nothing is in flight. It may carry a new window or the D-SACK of a
@@ -220,22 +214,6 @@ impl Sender {
             recovery_point: self.recovery_point,
             ..Acked::default()
         }
-    }
-
-    /// Notes the offered window. A full segment has the size of the MSS, or of half of the largest window if that is
-    /// less, or of the whole window if that has at most 536 bytes (as Linux).
-    pub(super) fn note_offer(&mut self, window: u32) {
-        if window > self.largest_offer {
-            self.raise_offer(window);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn raise_offer(&mut self, window: u32) {
-        self.largest_offer = window;
-        let bound = if window > 536 { window / 2 } else { window };
-        self.full = self.mss.min(bound);
     }
 
     /// Segments that this acknowledgement reports as marked for the first time.
@@ -431,12 +409,12 @@ mod tests {
 
     /// The next segment, and with `shortcuts` those that continue its burst alike.
     fn burst(end: &mut Endpoint, now: Time, shortcuts: bool) -> Option<Vec<Transmit>> {
-        if shortcuts && end.has_deferred() && end.defer_again(now) {
+        if shortcuts && end.defer_again(now, || true) {
             return None;
         }
         let mut last = end.poll(now)?;
         let mut alike = if shortcuts {
-            end.continue_alike(&last.segment)
+            end.continue_alike(&last.segment, |_| false)
         } else {
             Alike::NONE
         };

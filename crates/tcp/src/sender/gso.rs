@@ -86,7 +86,7 @@ impl Sender {
     #[cold]
     #[inline(never)]
     fn begin_buffer(&mut self) {
-        let whole = buffers::whole(self.largest_offer, self.mss);
+        let whole = buffers::whole(self.offers.largest, self.mss);
         let free = self.window.cwnd.saturating_sub(self.in_flight());
         let at_once = self.pacer.at_once(free, u64::from(self.mss));
         self.buffer = self.buffers.begin(whole, self.mss, at_once);
@@ -138,8 +138,8 @@ impl Sender {
 
     /// What [`Sender::small_queue`] is at least: two bursts of a segment, with which a slow flow is paced.
     #[inline(always)]
-    pub fn least_small_queue(&self) -> u64 {
-        u64::from(2 * self.mss)
+    pub(crate) const fn least_small_queue(mss: u32) -> u64 {
+        2 * mss as u64
     }
 
     /// Sends nothing before `until`, except the rest of a burst, because the host's own queue is too long.

@@ -9,6 +9,7 @@
 //! | `pacing.rs` | when a paced segment may leave |
 //! | `buffers.rs` | the send buffers that the application fills |
 //! | `gso.rs` | how many segments leave in one burst |
+//! | `offers.rs` | the windows that the peer has offered |
 //! | `due.rs` | what may be sent regardless of the congestion window |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
@@ -17,6 +18,7 @@ mod buffers;
 mod delivery;
 mod due;
 mod gso;
+mod offers;
 mod pacing;
 mod recovery;
 mod timers;
@@ -26,6 +28,7 @@ use sojourn_units::{Duration, Rate, Time, cold_path};
 use self::buffers::Buffers;
 use self::due::Due;
 use self::gso::Burst;
+pub(crate) use self::offers::{Acknowledged, Offers};
 use self::pacing::Pacer;
 use self::recovery::{Reduction, State, Undo};
 use self::timers::Alarm;
@@ -103,13 +106,7 @@ pub struct Sender {
     /// SND.UNA and SND.NXT.
     una: Seq,
     next: Seq,
-    /// Right edge of the receive window.
-    edge: Seq,
-    /// The window last offered (snd_wnd of Linux). An acknowledgement of nothing new can only raise it (tcp_may_update_window).
-    offer: u32,
-    /// Largest window ever offered, and the segment size that counts as full for it (RFC 9293 §3.8.6.2.1).
-    largest_offer: u32,
-    full: u32,
+    offers: Offers,
     /// Bytes that the application has written and that were never sent; [`UNLIMITED`] if it always has more.
     unsent: u64,
     fin: Fin,
@@ -177,6 +174,17 @@ pub struct Sender {
     last_rtt: Option<Duration>,
 }
 
+/// How much a sender rests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rest {
+    /// Not at all: there is something to send or in flight.
+    Active,
+    /// [`Sender::poll`] would do nothing.
+    Idle,
+    /// As well, an acknowledgement matters only if it says something new.
+    Full,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fin {
     Open,
@@ -220,10 +228,7 @@ impl Sender {
             confirm_reduction: false,
             una: first,
             next: first,
-            edge: first,
-            offer: 0,
-            largest_offer: 0,
-            full: u32::from(config.mss),
+            offers: Offers::none(config.mss, first),
             unsent: 0,
             fin: Fin::Open,
             scoreboard: Scoreboard::new(config.mss, control.capabilities().samples)
@@ -245,10 +250,7 @@ impl Sender {
             buffers: Buffers::default(),
             defers: false,
             has_deferred: false,
-            rtt: match config.recovery {
-                Recovery::Rack => RttEstimator::new(config.rto_min, config.clock),
-                Recovery::Rfc6675 => RttEstimator::rfc6298(config.rto_min, config.clock),
-            },
+            rtt: Self::estimator(config),
             state: State::Open,
             recovery_point: first,
             reduction: Reduction::default(),
@@ -304,11 +306,24 @@ impl Sender {
         if self.capabilities.paces {
             self.pacer.set_rate(self.control.pacing_rate(), now);
         }
-        self.edge = self.una + peer_window;
-        self.offer = peer_window;
-        self.note_offer(peer_window);
+        self.offers.begin(self.una, peer_window);
         self.delivered_at = now;
         self.filled_at = now;
+    }
+
+    /// The estimator of round-trip times before the handshake.
+    pub(crate) fn estimator(config: &Config) -> RttEstimator {
+        match config.recovery {
+            Recovery::Rack => RttEstimator::new(config.rto_min, config.clock),
+            Recovery::Rfc6675 => RttEstimator::rfc6298(config.rto_min, config.clock),
+        }
+    }
+
+    /// Goes on from what was known before there was anything to send: what the peer has offered, and whether the round trip
+    /// of the handshake was not taken.
+    pub(crate) fn continue_from(&mut self, offers: Offers, has_sample: bool) {
+        self.offers = offers;
+        self.last_rtt = self.last_rtt.filter(|_| has_sample);
     }
 
     /// Takes the report of how the SYN-ACK arrived, from the ACE field of the handshake's last segment, and returns the
@@ -356,7 +371,7 @@ impl Sender {
     }
 
     /// True if there is nothing to send and nothing in flight: [`Sender::poll`] would do nothing.
-    pub fn is_idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.scoreboard.is_empty()
             && self.unsent == 0
             && !self.owes_fin()
@@ -365,8 +380,18 @@ impl Sender {
 
     /// True if no timer runs either, nothing waits for the pacer, and marks are not reported: an acknowledgement matters only
     /// if it says something new.
-    pub fn is_at_rest(&self) -> bool {
+    fn is_at_rest(&self) -> bool {
         self.alarm.is_none() && !self.held && self.feedback == Feedback::None
+    }
+
+    /// What is left to do.
+    #[inline(always)]
+    pub(crate) fn rest(&self) -> Rest {
+        match self.is_idle() {
+            true if self.is_at_rest() => Rest::Full,
+            true => Rest::Idle,
+            false => Rest::Active,
+        }
     }
 
     /// True if the application has closed and the FIN was never sent.
@@ -450,8 +475,8 @@ impl Sender {
     pub fn timeout(&self) -> Duration {
         self.rtt.backed_off_rto(self.backoff)
     }
-    /// Takes the RTT sample of the last acknowledgement, if it had one.
-    pub fn take_rtt_sample(&mut self) -> Option<Duration> {
+    /// Takes the RTT sample of the handshake or of the last acknowledgement, if there is one.
+    pub(crate) fn take_rtt_sample(&mut self) -> Option<Duration> {
         self.last_rtt.take()
     }
 
@@ -557,7 +582,7 @@ impl Sender {
     }
 
     /// Payload bytes of the segment last sent and of those left in its burst, at most.
-    pub(crate) const fn burst_bytes(&self) -> u64 {
+    pub const fn burst_bytes(&self) -> u64 {
         (self.burst as u64 + 1) * self.mss as u64
     }
 
@@ -598,7 +623,7 @@ impl Sender {
     #[inline(always)]
     fn count_alike(&self, last: &Segment) -> u32 {
         let len = u32::from(last.len);
-        if len != self.full
+        if len != self.offers.full
             || self.notes_each
             || self.tells_of_reduction(last)
             || !last.sack[0].is_none()
@@ -643,8 +668,8 @@ impl Sender {
 
     /// Bytes for which the receive window has room.
     fn room(&self) -> u32 {
-        if self.next.before(self.edge) {
-            self.edge.since(self.next)
+        if self.next.before(self.offers.edge) {
+            self.offers.edge.since(self.next)
         } else {
             0
         }
@@ -653,13 +678,13 @@ impl Sender {
     /// The next new data that the receive window allows: payload bytes, and whether the FIN goes with them.
     fn next_new(&self, fill: Fill) -> Option<(u32, bool)> {
         let room = self.room();
-        let len = self.unsent.min(u64::from(self.full.min(room))) as u32;
+        let len = self.unsent.min(u64::from(self.offers.full.min(room))) as u32;
         let fin = match self.fin {
             Fin::Open | Fin::Sent => false,
             Fin::Closing => self.unsent == 0,
             Fin::Wanted => u64::from(len) == self.unsent,
         } && len < room;
-        let silly = len < self.full && u64::from(len) < self.unsent;
+        let silly = len < self.offers.full && u64::from(len) < self.unsent;
         ((len > 0 || fin) && (fill == Fill::Partial || !silly)).then_some((len, fin))
     }
 

@@ -660,6 +660,6 @@ impl Sender {
     }
 
     fn has_new_data(&self) -> bool {
-        (self.unsent > 0 || self.owes_fin()) && self.next.before(self.edge)
+        (self.unsent > 0 || self.owes_fin()) && self.next.before(self.offers.edge)
     }
 }

@@ -92,9 +92,7 @@ pub struct Connections {
     transport: Arc<Transport>,
     iss: Stream,
     opened: u32,
-    /// The open connections. What is looked through is kept apart.
-    handles: Vec<Handle>,
-    open: Vec<Connection>,
+    open: Vec<Open>,
     /// Ends that may have something to send, in the order in which the application or their timers called them.
     ready: VecDeque<(Id, Side)>,
     exchange: Exchange,
@@ -106,10 +104,12 @@ pub struct Connections {
     has_link: bool,
 }
 
-/// The number of an open connection, and for each end a time before which it needs no call.
-struct Handle {
+/// An open connection. What is looked through is kept apart from it.
+struct Open {
     id: Id,
+    /// For each end a time before which it needs no call.
     due: [Time; 2],
+    connection: Box<Connection>,
 }
 
 /// A connection.
@@ -166,12 +166,12 @@ impl Connection {
         now: Time,
     ) -> Option<Duration> {
         let end = self.end(side);
-        end.on_segment(segment, ecn, now);
+        let rtt = end.on_segment(segment, ecn, now);
         if end.peer_has_closed() {
             close(end);
         }
         match side {
-            Side::Sending => end.take_rtt_sample(),
+            Side::Sending => rtt,
             Side::Receiving => None,
         }
     }
@@ -211,12 +211,12 @@ impl Connection {
         self.ends[side as usize].due()
     }
 
-    const fn counts(&self) -> Counts {
+    fn counts(&self) -> Counts {
         let [sending, receiving] = &self.ends;
         Counts {
-            sent: sending.sender().sent().saturating_sub(self.uncounted),
+            sent: sending.sent().saturating_sub(self.uncounted),
             received: receiving.received().saturating_sub(self.uncounted),
-            retransmits: sending.sender().retransmits(),
+            retransmits: sending.retransmits(),
             timeouts: sending.timeouts() + receiving.timeouts(),
         }
     }
@@ -230,6 +230,13 @@ impl Connection {
     pub fn is_over(&self) -> bool {
         self.ends[Side::Sending as usize].is_closed()
             || self.ends[self.opener as usize].has_failed()
+    }
+}
+
+impl Open {
+    #[inline(always)]
+    fn parts(&mut self) -> (&mut Connection, &mut [Time; 2]) {
+        (&mut self.connection, &mut self.due)
     }
 }
 
@@ -257,8 +264,7 @@ impl Connections {
             transport: transports.share(config(identity, tcp), algorithm),
             iss,
             opened: 0,
-            handles: Vec::with_capacity(1), // most flows have one connection
-            open: Vec::new(),
+            open: Vec::with_capacity(1), // most flows have one connection
             ready: VecDeque::with_capacity(1),
             exchange: if kind.exchanges_first() {
                 Exchange::of(identity.start, identity.rtt)
@@ -273,18 +279,15 @@ impl Connections {
 
     /// Finds a connection; `None` if it is closed.
     fn find(&self, id: Id) -> Option<Slot> {
-        self.handles
-            .iter()
-            .position(|known| known.id == id)
-            .map(Slot)
+        self.open.iter().position(|known| known.id == id).map(Slot)
     }
 
     /// An open connection and its ends' deadlines; `None` if it is closed. The caller updates a deadline after an end has acted.
     #[inline(always)]
     pub fn at(&mut self, id: Id) -> Option<(&mut Connection, &mut [Time; 2])> {
         // Most flows have one connection.
-        if self.handles.first().is_some_and(|first| first.id == id) {
-            return Some((self.open.first_mut()?, &mut self.handles.first_mut()?.due));
+        if self.open.first().is_some_and(|first| first.id == id) {
+            return self.open.first_mut().map(Open::parts);
         }
         self.at_other(id)
     }
@@ -293,13 +296,15 @@ impl Connections {
     #[inline(never)]
     fn at_other(&mut self, id: Id) -> Option<(&mut Connection, &mut [Time; 2])> {
         let Slot(slot) = self.find(id)?;
-        Some((&mut self.open[slot], &mut self.handles[slot].due))
+        Some(self.open[slot].parts())
     }
 
     /// Runs the expired timers of one side's ends.
     pub fn on_timer(&mut self, side: Side, now: Time) {
-        for (handle, connection) in self.handles.iter_mut().zip(&mut self.open) {
-            let due = &mut handle.due[side as usize];
+        for open in &mut self.open {
+            let id = open.id;
+            let (connection, due) = open.parts();
+            let due = &mut due[side as usize];
             if *due > now {
                 continue;
             }
@@ -307,20 +312,20 @@ impl Connections {
             if *due <= now || connection.waits[side as usize] {
                 *due = Time::MAX; // until it has sent
                 connection.end(side).on_timer(now);
-                self.ready.push_back((handle.id, side));
+                self.ready.push_back((id, side));
             }
         }
     }
 
     /// The earliest deadline of each side; [`Time::MAX`]: none.
     pub fn next_timers(&self) -> [Time; 2] {
-        if let [only] = self.handles.as_slice() {
+        if let [only] = self.open.as_slice() {
             return only.due;
         }
         cold_path();
-        self.handles
+        self.open
             .iter()
-            .fold([Time::MAX; 2], |first, Handle { due, .. }| {
+            .fold([Time::MAX; 2], |first, Open { due, .. }| {
                 [first[0].min(due[0]), first[1].min(due[1])]
             })
     }
@@ -335,16 +340,15 @@ impl Connections {
         let Some(Slot(slot)) = self.find(id) else {
             return Counts::default();
         };
-        self.handles.swap_remove(slot);
-        self.open.swap_remove(slot).counts()
+        self.open.swap_remove(slot).connection.counts()
     }
 
     /// A connection that both ends have aborted. It is kept until the application acts next, because its sender answers what
     /// still arrives.
     pub fn find_aborted(&self) -> Option<Id> {
-        let mut all = self.handles.iter().zip(&self.open);
-        all.find(|(_, connection)| connection.is_aborted())
-            .map(|(handle, _)| handle.id)
+        let mut all = self.open.iter();
+        all.find(|open| open.connection.is_aborted())
+            .map(|open| open.id)
     }
 
     /// When the connection is to be opened ahead of the flow; [`Time::MAX`]: it is not to be.
@@ -390,16 +394,17 @@ impl Connections {
     fn add(&mut self, opener: Side, ends: [Endpoint; 2]) -> Id {
         let id = Id(self.opened);
         self.opened += 1;
-        self.handles.push(Handle {
-            id,
-            due: [Time::MAX; 2],
-        });
-        self.open.push(Connection {
+        let connection = Connection {
             ends,
             opener,
             local: self.small_queues.then(|| LocalQueue::new(self.has_link)),
             waits: [false; 2],
             uncounted: 0,
+        };
+        self.open.push(Open {
+            id,
+            due: [Time::MAX; 2],
+            connection: Box::new(connection),
         });
         self.ready.push_back((id, opener));
         id
@@ -407,20 +412,20 @@ impl Connections {
 
     fn send(&mut self, id: Id, side: Side, bytes: u64) {
         if let Some(at) = self.find(id) {
-            self.open[at.0].end(side).write(bytes);
+            self.open[at.0].connection.end(side).write(bytes);
             self.ready.push_back((id, side));
         }
     }
 
     /// The counters of the open connections.
     pub fn counts(&self) -> Counts {
-        self.open.iter().map(Connection::counts).sum()
+        self.open.iter().map(|open| open.connection.counts()).sum()
     }
 
     /// The congestion state of the open connections together; `None` without one.
-    pub fn sender_state(&self) -> Option<SenderState> {
-        let ends = self.open.iter();
-        let ends = ends.map(|connection| &connection.ends[Side::Sending as usize]);
+    pub fn sender_state(&mut self) -> Option<SenderState> {
+        let ends = self.open.iter_mut();
+        let ends = ends.map(|open| open.connection.end(Side::Sending));
         let senders = ends.filter(|end| !end.is_aborted()).map(|end| {
             let sender = end.sender();
             SenderState {
@@ -455,7 +460,7 @@ impl sojourn_traffic::Connections for Connections {
             Exchange::Open(open) if *open == id => {
                 self.exchange = Exchange::Sent(id, bytes);
                 if let Some(Slot(slot)) = self.find(id) {
-                    self.open[slot].uncounted = EXCHANGE_BYTES as u64;
+                    self.open[slot].connection.uncounted = EXCHANGE_BYTES as u64;
                 }
                 EXCHANGE_BYTES as u64
             }
@@ -470,15 +475,15 @@ impl sojourn_traffic::Connections for Connections {
 
     fn buffered(&mut self, id: Id, side: Side) -> u64 {
         self.find(id)
-            .map_or(0, |at| self.open[at.0].end(side).sender().buffered())
+            .map_or(0, |at| self.open[at.0].connection.end(side).buffered())
     }
 
     fn close(&mut self, id: Id, side: Side) {
         // Only the one connection of a bulk flow has an exchange.
         let exchange = std::mem::replace(&mut self.exchange, Exchange::Over);
         if let Some(at) = self.find(id) {
-            let end = self.open[at.0].end(side);
-            if exchange != Exchange::Over || end.sender().is_unlimited() {
+            let end = self.open[at.0].connection.end(side);
+            if exchange != Exchange::Over || end.is_unlimited() {
                 end.abort();
             } else {
                 end.close();
@@ -489,6 +494,6 @@ impl sojourn_traffic::Connections for Connections {
 
     fn received(&mut self, id: Id, side: Side) -> u64 {
         self.find(id)
-            .map_or(0, |at| self.open[at.0].end(side).received())
+            .map_or(0, |at| self.open[at.0].connection.end(side).received())
     }
 }

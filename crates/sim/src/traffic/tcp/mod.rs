@@ -12,7 +12,7 @@ use sojourn_experiment::model::Kind;
 use sojourn_measure::meter::{Meter, RowsOf};
 use sojourn_measure::series::SenderState;
 use sojourn_tcp::cc::Algorithm;
-use sojourn_tcp::{Alike, Arrival, Endpoint, Segment};
+use sojourn_tcp::{Alike, Arrival, Endpoint, Segment, Sender};
 use sojourn_traffic::streams::Stream;
 use sojourn_traffic::{Application, Id, Side, over_tcp};
 use sojourn_units::{Duration, Time, cold_path};
@@ -24,7 +24,7 @@ use self::connections::{Connection, Connections, Counts};
 use self::local_queue::{LinkQueue, LocalQueue};
 use self::meter_adapter::MeterAdapter;
 use self::qlog::Qlog;
-use super::Identity;
+use super::{Identity, Labels};
 use crate::network::{self, Network};
 use crate::packet::{self, SimPacket};
 use crate::timers::Timers;
@@ -45,7 +45,7 @@ pub struct TcpFlow {
 
 /// Turns segments into packets and sends them.
 struct Egress {
-    identity: Identity,
+    labels: Labels,
     /// The send times of segments, if a row is recorded for each.
     unacknowledged: Option<Unacknowledged>,
     /// The flow's qlog, if it is recorded.
@@ -86,7 +86,7 @@ impl TcpFlow {
                 unacknowledged: rows.then(Unacknowledged::default),
                 qlog: (identity.qlog).then(|| Box::new(Qlog::new(identity.flow, tcp.mss.into()))),
                 records: rows || identity.qlog || meter.segments.is_some(),
-                identity,
+                labels: identity.labels(),
             },
             meter,
         };
@@ -236,13 +236,13 @@ impl TcpFlow {
             self.ask_application();
         }
         self.send_ready(now, network);
-        timers.set_both(self.egress.identity.flow, self.next_timers());
+        timers.set_both(self.egress.labels.flow, self.next_timers());
     }
 
     #[inline(always)]
     fn set_timer(&self, side: Side, timers: &mut Timers) {
         let due = self.next_timers()[side as usize];
-        timers.set(self.egress.identity.flow, side, due);
+        timers.set(self.egress.labels.flow, side, due);
     }
 
     /// Handles a host timer, which may have expired.
@@ -319,7 +319,7 @@ impl TcpFlow {
     }
 
     /// The congestion state of the connections together; `None` without one.
-    pub fn sender_state(&self) -> Option<SenderState> {
+    pub fn sender_state(&mut self) -> Option<SenderState> {
         self.connections.sender_state()
     }
     /// Takes the flow's qlog, if it is recorded.
@@ -380,10 +380,9 @@ impl Egress {
         let (end, local) = connection.sending_end(of.1);
         if local.is_some() || !end.is_idle() {
             // Between the bursts of a fast flow most acknowledgements let nothing leave.
-            if end.has_deferred()
-                && local.as_ref().is_none_or(|local| local.is_quiet(now))
-                && end.defer_again(now)
-            {
+            if end.defer_again(now, || {
+                local.as_ref().is_none_or(|local| local.is_quiet(now))
+            }) {
                 return false;
             }
             return self.send_all(end, local, of, in_batch, now, network);
@@ -407,7 +406,7 @@ impl Egress {
         let mut packet = network.observer.packets.take();
         match end.acknowledge_into(&mut packet.segment, now) {
             Some(is_capable) => {
-                let bytes = packet.segment.header_bytes() + self.identity.overhead;
+                let bytes = packet.segment.header_bytes() + self.labels.overhead;
                 let ecn = codepoint(end, is_capable);
                 self.launch(packet, bytes, (ecn, Alike::NONE), of, now, network);
             }
@@ -440,10 +439,12 @@ impl Egress {
             };
             let packet = packets.take();
             let payload = u32::from(packet.segment.len);
-            let bytes = packet.segment.header_bytes() + payload + self.identity.overhead;
+            let bytes = packet.segment.header_bytes() + payload + self.labels.overhead;
             let ecn = codepoint(end, is_capable);
-            let alike = if alike_leave_together && !(in_batch && may_break(end, &local, now)) {
-                end.continue_alike(&packet.segment)
+            let alike = if alike_leave_together {
+                end.continue_alike(&packet.segment, |sender| {
+                    in_batch && may_break(sender, &local, now)
+                })
             } else {
                 Alike::NONE
             };
@@ -472,9 +473,9 @@ impl Egress {
         if self.records {
             self.record_sent(id, side, &packet.segment, now);
         }
-        let of = self.identity.membership(id.0, side == Side::Receiving);
+        let of = self.labels.membership(id.0, side == Side::Receiving);
         packet.address(of, packet::Kind::Segment, bytes, ecn, now);
-        let route = self.identity.routes[side as usize];
+        let route = self.labels.routes[side as usize];
         if followers.segments > 0 {
             packet.begin_burst(followers);
             return network::send_burst(network, packet, route, now);
@@ -521,7 +522,7 @@ impl Egress {
         let (id, segment) = (Id(packet.connection), &packet.segment);
         match (&mut self.qlog, packet.reaches()) {
             (Some(qlog), Side::Sending) => {
-                qlog.received(id, segment, packet.bytes - self.identity.overhead, now);
+                qlog.received(id, segment, packet.bytes - self.labels.overhead, now);
                 qlog.updated(id, connection.sending_end(Side::Sending).0, rtt, now);
             }
             (_, Side::Receiving) if meter.segments.is_some() && segment.sequence_len() > 0 => {
@@ -568,14 +569,10 @@ fn hold_back(end: &mut Endpoint, link: &mut LinkQueue, now: Time) {
 
 /// True if what follows in a burst may have to wait for what else arrives at this instant. While the window is reduced, that
 /// is found out before each segment.
-#[inline(always)]
-fn may_break(end: &Endpoint, local: &Option<&mut LocalQueue>, now: Time) -> bool {
-    end.is_reducing() && {
-        cold_path();
-        let waiting = local.as_ref().map_or(0, |local| local.waiting(now));
-        let bytes = waiting + end.burst_bytes();
-        bytes > end.least_small_queue() && bytes > end.small_queue()
-    }
+#[cold]
+fn may_break(sender: &Sender, local: &Option<&mut LocalQueue>, now: Time) -> bool {
+    let waiting = local.as_ref().map_or(0, |local| local.waiting(now));
+    waiting + sender.burst_bytes() > sender.small_queue()
 }
 
 /// The same without a link: what was sent at this instant leaves after all that arrives at it.

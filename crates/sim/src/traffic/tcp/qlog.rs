@@ -137,7 +137,7 @@ impl Qlog {
         }
     }
 
-    fn metrics(&self, end: &Endpoint, rtt: Option<Duration>) -> Map<String, Json> {
+    fn metrics(&self, end: &mut Endpoint, rtt: Option<Duration>) -> Map<String, Json> {
         let sender = end.sender();
         let bytes = |segments: u32| json!(u64::from(segments) * self.mss);
         let ssthresh = Some(sender.ssthresh()).filter(|known| *known != Window::INFINITE);

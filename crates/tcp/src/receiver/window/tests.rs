@@ -106,7 +106,7 @@ fn half_of_a_segments_memory_is_its_window() {
 fn data_that_waited_behind_a_hole_counts_for_the_next_round_trip() {
     let mut window = window();
     window.take_round_trip(100);
-    window.wakes = Duration::ZERO; // this is not the first round trip
+    window.is_first = false; // this is not the first round trip
     window.space = 40 * MSS;
     window.measured_since = at(100);
     window.delivered(Seq(0), Seq(45 * MSS), at(150));
