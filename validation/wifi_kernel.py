@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "wifi-kernel.md"
 TRACES = ROOT / "crates" / "wifi" / "tests" / "data"
 RECORD = struct.Struct("=QBBBBHHIIII")
-ARRIVAL, PICK, FRAME, EMPTY, RETURN, DONE = range(1, 7)
+ARRIVAL, PICK, FRAME, EMPTY, RETURN, DONE, ANSWER, HEARD, DONE_UP = range(1, 10)
 NOBODY = 255
 MS = 10**6
 S = 10**9
@@ -515,6 +515,13 @@ def simulators_full_aggregates() -> str:
     return f"| simulator, 802.11ac at 80 MHz, 780 and 32.5 Mbit/s | {frames} | " + " | ".join(cells) + " |"
 
 
+def section() -> str:
+    """The page's section about TCP, which ``wifi_tcp.py`` writes, with its own kernel; empty before it was written."""
+    begin = "\n## TCP\n"
+    _, found, rest = PAGE.read_text(encoding="utf-8").partition(begin)
+    return begin + rest.partition("\n## ")[0] if found else ""
+
+
 def page(kernel: kernels.Kernel, results: Sequence[Result], outcomes: Mapping[str, Mapping[str, int]]) -> str:
     """docs/results/wifi-kernel.md."""
     template = Path(__file__).with_name("wifi_kernel.md").read_text(encoding="utf-8")
@@ -532,6 +539,7 @@ def page(kernel: kernels.Kernel, results: Sequence[Result], outcomes: Mapping[st
         "LONG": str(LONG_S),
         "WARMUP": str(WARMUP_S),
         "FULL": "\n".join(full_aggregates_table(kernel)),
+        "TCP": section(),
     }
     return re.sub(r"@([A-Z]+)@", lambda match: parts[match[1]], template)
 

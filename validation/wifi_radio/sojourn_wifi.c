@@ -8,6 +8,10 @@
  * station's rate plus `overhead` ns. Then the station's airtime is reported and its frames are acknowledged. There is
  * no contention, no loss, no rate control: a station's rate is the highest that it announces.
  *
+ * With `peers`, stations answer. Each is an Ethernet interface, air1, air2, …, to be moved to a namespace of its own. All
+ * frames of a transmission arrive there at its end, as one poll of a device. What a station sends waits in a FIFO, and is on
+ * the air when its turn comes: whoever has something to send, the access point included, has a turn after the other.
+ *
  * Every arrival, every choice of mac80211 and the end of every transmission is a record in debugfs: sojourn_wifi/log.
  */
 
@@ -17,7 +21,6 @@
 #include <linux/if_packet.h>
 #include <linux/ip.h>
 #include <linux/module.h>
-#include <linux/udp.h>
 #include <linux/version.h>
 #include <linux/vmalloc.h>
 #include <net/cfg80211.h>
@@ -49,6 +52,12 @@ MODULE_PARM_DESC(overhead, "time of a transmission besides preamble and frames i
 static unsigned int records = 1 << 20;
 module_param(records, uint, 0444);
 MODULE_PARM_DESC(records, "records that the log can hold");
+static unsigned int peers;
+module_param(peers, uint, 0444);
+MODULE_PARM_DESC(peers, "stations that answer: the first ones, each with an interface");
+static bool gro = true;
+module_param(gro, bool, 0444);
+MODULE_PARM_DESC(gro, "stations merge what arrives together (generic receive offload)");
 
 enum kind {
 	/* A packet is about to enter mac80211's queues. */
@@ -63,6 +72,12 @@ enum kind {
 	RETURN,
 	/* A transmission has left the air. `value`: the airtime in µs that is charged; `len`: its frames. */
 	DONE,
+	/* A station has a packet to send. */
+	ANSWER,
+	/* A packet of a station has left the air. `value`: of TCP, what it acknowledges. */
+	HEARD,
+	/* As DONE, after HEARD of each frame. */
+	DONE_UP,
 };
 
 #define NOBODY 255
@@ -78,7 +93,7 @@ struct record {
 	u16 len;
 	/* The destination port. */
 	u16 port;
-	/* The first four bytes of the datagram. */
+	/* The first four bytes of the datagram, or the sequence number of TCP. */
 	u32 number;
 	u32 value;
 	/* Of a frame: what mac80211 chose its queue by. */
@@ -89,6 +104,8 @@ struct record {
 
 struct transmission {
 	struct list_head list;
+	/* From a station: 802.3; to it: 802.11. */
+	bool up;
 	struct sk_buff_head frames;
 	struct ieee80211_sta *sta;
 	u8 station;
@@ -103,13 +120,33 @@ struct station {
 	bool ht;
 };
 
+/* A station that answers: the private part of its interface. */
+struct peer {
+	struct radio *radio;
+	u8 number;
+	struct napi_struct napi;
+	/* What has arrived and was not polled yet. */
+	struct sk_buff_head arrived;
+	/* The rest is under the radio's lock. `sta` is NULL while the station is not associated. */
+	struct ieee80211_sta *sta;
+	struct sk_buff_head to_send;
+};
+
+#define MOST_PEERS 250
+/* The most that a station holds: an interface's queue (tx_queue_len). */
+#define MOST_TO_SEND 1000
+
 struct radio {
 	struct ieee80211_hw *hw;
+	/* By station, from 1 on. */
+	struct net_device *air[MOST_PEERS + 1];
 	/* The rest is under this lock. */
 	spinlock_t lock;
 	struct list_head waiting[IEEE80211_NUM_ACS];
 	unsigned int held[IEEE80211_NUM_ACS];
 	struct transmission *on_air;
+	/* Who had the last turn: a station, or 0, the access point. */
+	unsigned int turn;
 	struct hrtimer timer;
 	struct packet_type tap;
 	struct debugfs_blob_wrapper blob;
@@ -137,22 +174,26 @@ static struct record *note(struct radio *radio, enum kind kind, u8 station)
 	return record;
 }
 
-/* Notes an IPv4 datagram that begins at `offset` of the packet. */
-static void note_packet(struct record *record, const struct sk_buff *skb, int offset)
+/* Notes an IPv4 datagram or segment that begins at `offset` of the packet. Returns what a segment acknowledges. */
+static u32 note_packet(struct record *record, const struct sk_buff *skb, int offset)
 {
+	/* Of UDP: `first` is length and checksum, `second` begins the datagram. Of TCP: what it sends and acknowledges. */
 	struct {
 		struct iphdr ip;
-		struct udphdr udp;
-		__be32 number;
+		__be16 source, dest;
+		__be32 first, second;
 	} __packed head;
+	bool tcp;
 
 	record->len = skb->len;
 	record->truesize = skb->truesize;
 	if (skb_copy_bits(skb, offset, &head, sizeof(head)) || head.ip.version != 4)
-		return;
+		return 0;
+	tcp = head.ip.protocol == IPPROTO_TCP;
 	record->ecn = head.ip.tos & INET_ECN_MASK;
-	record->port = ntohs(head.udp.dest);
-	record->number = ntohl(head.number);
+	record->port = ntohs(head.dest);
+	record->number = ntohl(tcp ? head.first : head.second);
+	return tcp ? ntohl(head.second) : 0;
 }
 
 /* Sees every packet on its way into the interface. */
@@ -305,18 +346,87 @@ static void pull(struct radio *radio, u8 ac)
 	}
 }
 
+/* The access point's next transmission, if it has one. */
+static struct transmission *next_down(struct radio *radio)
+{
+	struct transmission *next = NULL;
+	int ac;
+
+	for (ac = 0; ac < IEEE80211_NUM_ACS && !next; ac++) {
+		next = list_first_entry_or_null(&radio->waiting[ac], struct transmission, list);
+		if (next)
+			list_del(&next->list);
+	}
+	return next;
+}
+
+/* What a packet of Ethernet is longer by on the air: a QoS header, and the one of LLC and SNAP without the type. */
+#define LONGER_ON_AIR (26 + 8 - ETH_HLEN)
+
+/* A station's next transmission, if it has one. */
+static struct transmission *next_up(struct peer *peer)
+{
+	const struct station *from = peer->sta ? (void *)peer->sta->drv_priv : NULL;
+	unsigned int most = from && from->ht ? frames : 1;
+	struct transmission *next;
+	unsigned int bytes = 0;
+	struct sk_buff *skb;
+
+	if (!from || skb_queue_empty(&peer->to_send))
+		return NULL;
+	next = kzalloc(sizeof(*next), GFP_ATOMIC);
+	if (!next)
+		return NULL;
+	__skb_queue_head_init(&next->frames);
+	while (skb_queue_len(&next->frames) < most && (skb = skb_peek(&peer->to_send))) {
+		unsigned int more = psdu_bytes(from, skb->len + LONGER_ON_AIR);
+
+		if (bytes && psdu_ns(from, bytes + more) > longest)
+			break;
+		bytes += more;
+		__skb_unlink(skb, &peer->to_send);
+		__skb_queue_tail(&next->frames, skb);
+	}
+	next->up = true;
+	next->sta = peer->sta;
+	next->station = peer->number;
+	next->ac = IEEE80211_AC_BE;
+	next->ns = psdu_ns(from, bytes) + overhead;
+	return next;
+}
+
 /* Puts the next transmission on the air, if that is free. */
 static void transmit(struct radio *radio)
 {
-	int ac;
+	unsigned int tried;
 
-	for (ac = 0; ac < IEEE80211_NUM_ACS && !radio->on_air; ac++) {
-		radio->on_air = list_first_entry_or_null(&radio->waiting[ac], struct transmission, list);
-		if (radio->on_air) {
-			list_del(&radio->on_air->list);
+	for (tried = 0; tried <= peers && !radio->on_air; tried++) {
+		radio->turn = (radio->turn + 1) % (peers + 1);
+		if (radio->turn)
+			radio->on_air = next_up(netdev_priv(radio->air[radio->turn]));
+		else
+			radio->on_air = next_down(radio);
+		if (radio->on_air)
 			hrtimer_start(&radio->timer, ns_to_ktime(radio->on_air->ns), HRTIMER_MODE_REL_SOFT);
-		}
 	}
+}
+
+/* Hands a copy of a frame to its station. */
+static void deliver(struct net_device *dev, const struct sk_buff *frame)
+{
+	struct sk_buff *skb = netdev_alloc_skb_ip_align(dev, frame->len);
+	struct peer *peer = netdev_priv(dev);
+
+	if (!skb)
+		return;
+	skb_copy_bits(frame, 0, skb_put(skb, frame->len), frame->len);
+	if (!netif_running(dev) || ieee80211_data_to_8023(skb, dev->dev_addr, NL80211_IFTYPE_STATION)) {
+		kfree_skb(skb);
+		return;
+	}
+	skb->protocol = eth_type_trans(skb, dev);
+	skb_queue_tail(&peer->arrived, skb);
+	napi_schedule(&peer->napi);
 }
 
 static void acknowledge(struct radio *radio, struct transmission *done)
@@ -330,13 +440,16 @@ static void acknowledge(struct radio *radio, struct transmission *done)
 	record->tid = done->tid;
 	record->len = skb_queue_len(&done->frames);
 	record->value = airtime;
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
+#ifdef EXPECTS_THROUGHPUT
 	/* What CoDel's parameters of slow stations depend on. */
 	if (to)
 		ieee80211_sta_set_expected_throughput(done->sta, kbps(to));
 #endif
 	if (done->sta && fairness)
 		ieee80211_sta_register_airtime(done->sta, done->tid, airtime, 0);
+	if (done->station && done->station <= peers)
+		skb_queue_walk(&done->frames, skb)
+			deliver(radio->air[done->station], skb);
 	while ((skb = __skb_dequeue(&done->frames))) {
 		struct ieee80211_tx_info *info = IEEE80211_SKB_CB(skb);
 
@@ -348,6 +461,31 @@ static void acknowledge(struct radio *radio, struct transmission *done)
 		info->flags |= IEEE80211_TX_STAT_ACK;
 		ieee80211_tx_status_skb(radio->hw, skb);
 	}
+}
+
+/* Hands what a station has sent to the access point's interface. */
+static void hear(struct radio *radio, struct transmission *done)
+{
+	u32 airtime = div_u64(done->ns, 1000);
+	unsigned int count = skb_queue_len(&done->frames);
+	struct record *record;
+	struct sk_buff *skb;
+
+	if (done->sta && fairness)
+		ieee80211_sta_register_airtime(done->sta, done->tid, 0, airtime);
+	while ((skb = __skb_dequeue(&done->frames))) {
+		record = note(radio, HEARD, done->station);
+		record->value = note_packet(record, skb, ETH_HLEN);
+		/* Its sender may send more. */
+		skb_orphan(skb);
+		if (radio->tap.dev)
+			dev_forward_skb(radio->tap.dev, skb);
+		else
+			kfree_skb(skb);
+	}
+	record = note(radio, DONE_UP, done->station);
+	record->len = count;
+	record->value = airtime;
 }
 
 /* The transmission on the air is over. */
@@ -362,9 +500,13 @@ static enum hrtimer_restart over(struct hrtimer *timer)
 	if (done) {
 		u8 ac = done->ac;
 
-		acknowledge(radio, done);
+		if (done->up) {
+			hear(radio, done);
+		} else {
+			acknowledge(radio, done);
+			radio->held[ac]--;
+		}
 		kfree(done);
-		radio->held[ac]--;
 		transmit(radio);
 		pull(radio, ac);
 		transmit(radio);
@@ -398,8 +540,12 @@ static void discard(struct radio *radio, struct transmission *transmission)
 {
 	struct sk_buff *skb;
 
-	while ((skb = __skb_dequeue(&transmission->frames)))
-		ieee80211_free_txskb(radio->hw, skb);
+	while ((skb = __skb_dequeue(&transmission->frames))) {
+		if (transmission->up)
+			kfree_skb(skb);
+		else
+			ieee80211_free_txskb(radio->hw, skb);
+	}
 	kfree(transmission);
 }
 
@@ -479,6 +625,7 @@ static int radio_sta_state(struct ieee80211_hw *hw, struct ieee80211_vif *vif, s
 	struct radio *radio = *(struct radio **)hw->priv;
 	struct station *station = (void *)sta->drv_priv;
 	const u8 *mcs = sta->deflink.ht_cap.mcs.rx_mask;
+	unsigned int number = sta->addr[ETH_ALEN - 1];
 	struct transmission *each;
 	int ac;
 
@@ -487,14 +634,14 @@ static int radio_sta_state(struct ieee80211_hw *hw, struct ieee80211_vif *vif, s
 		station->rate = fls(mcs[0] | mcs[1] << 8) - 1;
 	else
 		station->rate = fls(sta->deflink.supp_rates[NL80211_BAND_2GHZ] | 1) - 1;
-	if (to != IEEE80211_STA_NOTEXIST)
-		return 0;
 	spin_lock_bh(&radio->lock);
-	for (ac = 0; ac < IEEE80211_NUM_ACS; ac++)
+	if (number && number <= peers)
+		((struct peer *)netdev_priv(radio->air[number]))->sta = to == IEEE80211_STA_NOTEXIST ? NULL : sta;
+	for (ac = 0; ac < IEEE80211_NUM_ACS && to == IEEE80211_STA_NOTEXIST; ac++)
 		list_for_each_entry(each, &radio->waiting[ac], list)
 			if (each->sta == sta)
 				each->sta = NULL;
-	if (radio->on_air && radio->on_air->sta == sta)
+	if (radio->on_air && radio->on_air->sta == sta && to == IEEE80211_STA_NOTEXIST)
 		radio->on_air->sta = NULL;
 	spin_unlock_bh(&radio->lock);
 	return 0;
@@ -519,6 +666,111 @@ static const struct ieee80211_ops operations = {
 #endif
 };
 
+static int peer_poll(struct napi_struct *napi, int budget)
+{
+	struct peer *peer = container_of(napi, struct peer, napi);
+	struct sk_buff *skb;
+	int done = 0;
+
+	while (done < budget && (skb = skb_dequeue(&peer->arrived))) {
+		if (gro)
+			napi_gro_receive(napi, skb);
+		else
+			netif_receive_skb(skb);
+		done++;
+	}
+	if (done < budget)
+		napi_complete_done(napi, done);
+	return done;
+}
+
+static int peer_open(struct net_device *dev)
+{
+	napi_enable(&((struct peer *)netdev_priv(dev))->napi);
+	return 0;
+}
+
+static int peer_stop(struct net_device *dev)
+{
+	struct peer *peer = netdev_priv(dev);
+
+	napi_disable(&peer->napi);
+	skb_queue_purge(&peer->arrived);
+	spin_lock_bh(&peer->radio->lock);
+	__skb_queue_purge(&peer->to_send);
+	spin_unlock_bh(&peer->radio->lock);
+	return 0;
+}
+
+static netdev_tx_t peer_xmit(struct sk_buff *skb, struct net_device *dev)
+{
+	struct peer *peer = netdev_priv(dev);
+	struct radio *radio = peer->radio;
+
+	/* As mac80211 does: a sender has enough in its interface to fill aggregates. */
+	sk_pacing_shift_update(skb->sk, radio->hw->tx_sk_pacing_shift);
+	spin_lock_bh(&radio->lock);
+	if (skb_queue_len(&peer->to_send) < MOST_TO_SEND) {
+		note_packet(note(radio, ANSWER, peer->number), skb, ETH_HLEN);
+		__skb_queue_tail(&peer->to_send, skb);
+		transmit(radio);
+	} else {
+		kfree_skb(skb);
+	}
+	spin_unlock_bh(&radio->lock);
+	return NETDEV_TX_OK;
+}
+
+static const struct net_device_ops peer_operations = {
+	.ndo_open = peer_open,
+	.ndo_stop = peer_stop,
+	.ndo_start_xmit = peer_xmit,
+};
+
+static void remove_peers(struct radio *radio)
+{
+	unsigned int number;
+
+	for (number = 1; number <= peers; number++) {
+		if (!radio->air[number])
+			continue;
+		unregister_netdev(radio->air[number]);
+		free_netdev(radio->air[number]);
+	}
+}
+
+/* Creates the stations' interfaces. */
+static int add_peers(struct radio *radio)
+{
+	unsigned int number;
+
+	for (number = 1; number <= peers; number++) {
+		const u8 address[ETH_ALEN] = { 2, 0, 0, 0, 1, number };
+		struct net_device *dev = alloc_etherdev(sizeof(struct peer));
+		struct peer *peer;
+		int error;
+
+		if (!dev)
+			return -ENOMEM;
+		peer = netdev_priv(dev);
+		peer->radio = radio;
+		peer->number = number;
+		skb_queue_head_init(&peer->arrived);
+		__skb_queue_head_init(&peer->to_send);
+		snprintf(dev->name, IFNAMSIZ, "air%u", number);
+		eth_hw_addr_set(dev, address);
+		dev->netdev_ops = &peer_operations;
+		netif_napi_add(dev, &peer->napi, peer_poll);
+		error = register_netdev(dev);
+		if (error) {
+			free_netdev(dev);
+			return error;
+		}
+		radio->air[number] = dev;
+	}
+	return 0;
+}
+
 static int __init sojourn_wifi_init(void)
 {
 	static const u8 address[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
@@ -526,6 +778,8 @@ static int __init sojourn_wifi_init(void)
 	struct radio *radio;
 	int ac, error = -ENOMEM;
 
+	if (peers > MOST_PEERS)
+		return -EINVAL;
 	hw = ieee80211_alloc_hw(sizeof(radio), &operations);
 	if (!hw)
 		return -ENOMEM;
@@ -566,12 +820,18 @@ static int __init sojourn_wifi_init(void)
 	error = ieee80211_register_hw(hw);
 	if (error)
 		goto free_log;
+	error = add_peers(radio);
+	if (error)
+		goto unregister;
 	radio->directory = debugfs_create_dir("sojourn_wifi", NULL);
 	debugfs_create_blob("log", 0400, radio->directory, &radio->blob);
 	debugfs_create_u32("lost", 0400, radio->directory, &radio->lost);
 	the_radio = radio;
 	return 0;
 
+unregister:
+	ieee80211_unregister_hw(hw);
+	remove_peers(radio);
 free_log:
 	vfree(radio->blob.data);
 free_radio:
@@ -587,6 +847,7 @@ static void __exit sojourn_wifi_exit(void)
 
 	debugfs_remove(radio->directory);
 	ieee80211_unregister_hw(radio->hw);
+	remove_peers(radio);
 	ieee80211_free_hw(radio->hw);
 	vfree(radio->blob.data);
 	kfree(radio);

@@ -96,7 +96,7 @@ impl PlacedHost {
 }
 
 /// A device's Ethernet address, derived from its IPv4 address, so that it is deterministic and needs no ARP.
-const fn ethernet(address: Ipv4Addr) -> [u8; 6] {
+pub(crate) const fn ethernet(address: Ipv4Addr) -> [u8; 6] {
     let [_, net, path, host] = address.octets();
     [2, 0, 0, net, path, host]
 }
@@ -184,14 +184,8 @@ pub fn network(
         namespaces: Vec::new(),
         steps: Vec::new(),
     };
-    // The limits of socket buffers are kernel-wide; the agent's own namespace has them.
-    writer.sysctl(
-        None,
-        &[
-            ("net/core/rmem_max", "33554432"),
-            ("net/core/wmem_max", "33554432"),
-        ],
-    );
+    // The agent's own namespace has them.
+    writer.sysctl(None, &BUFFERS);
     let ends = |link: usize| [Way::Down, Way::Up].map(|way| Port::of(links, Hop { link, way }));
     let mut nodes: Vec<String> = Vec::new();
     for node in (0..links.len()).flat_map(|link| ends(link).map(|port| port.node)) {
@@ -214,7 +208,7 @@ pub fn network(
             }
         }
     }
-    let unsent = unsent_limit(experiment);
+    let unsent = unsent_limit(count(experiment));
     for host in &hosts.all {
         writer.host(host, &unsent);
     }
@@ -278,7 +272,7 @@ pub fn hosts_alone(
         namespaces: Vec::new(),
         steps: Vec::new(),
     };
-    let unsent = unsent_limit(experiment);
+    let unsent = unsent_limit(count(experiment));
     for placed in &hosts.all {
         writer.host_namespace(placed, &unsent);
         let address = placed.address();
@@ -357,14 +351,7 @@ impl Writer<'_> {
     fn namespace(&mut self, name: &str, values: &[(&str, &str)]) {
         self.namespaces.push(name.into());
         self.step(None, Action::Namespace(name.into()));
-        // Without IPv6 there are no packets of its neighbour and router discovery.
-        self.sysctl(
-            Some(name),
-            &[
-                ("net/ipv6/conf/all/disable_ipv6", "1"),
-                ("net/ipv6/conf/default/disable_ipv6", "1"),
-            ],
-        );
+        self.sysctl(Some(name), &NO_IPV6);
         self.sysctl(Some(name), values);
     }
 
@@ -476,22 +463,35 @@ impl Writer<'_> {
     }
 }
 
-/// The most unsent bytes in a socket: always enough to send from, and at most 16 MiB in all sockets together. Full buffers
+/// The limits of socket buffers, which are kernel-wide.
+pub(crate) const BUFFERS: [(&str, &str); 2] = [
+    ("net/core/rmem_max", "33554432"),
+    ("net/core/wmem_max", "33554432"),
+];
+
+/// Without IPv6 there are no packets of its neighbour and router discovery.
+pub(crate) const NO_IPV6: [(&str, &str); 2] = [
+    ("net/ipv6/conf/all/disable_ipv6", "1"),
+    ("net/ipv6/conf/default/disable_ipv6", "1"),
+];
+
+/// The flows of an experiment.
+fn count(experiment: &Experiment) -> u64 {
+    let groups = experiment.traffic.iter();
+    groups.map(|group| u64::from(group.flows)).sum()
+}
+
+/// The most unsent bytes in a socket, with so many flows: always enough to send from, and at most 16 MiB in all sockets together. Full buffers
 /// would hold megabytes each, which would put the kernel's TCP under memory pressure: it then limits windows to four
 /// segments.
-fn unsent_limit(experiment: &Experiment) -> String {
-    let flows: u64 = experiment
-        .traffic
-        .iter()
-        .map(|group| u64::from(group.flows))
-        .sum();
+pub(crate) fn unsent_limit(flows: u64) -> String {
     ((16 << 20) / flows.max(1))
         .clamp(16 << 10, 256 << 10)
         .to_string()
 }
 
 /// Settings of a host: buffers that never limit, with this much unsent; ECN and SACK according to its connections.
-fn host_settings(options: Option<Options>, unsent: &str) -> Vec<(&'static str, &str)> {
+pub(crate) fn host_settings(options: Option<Options>, unsent: &str) -> Vec<(&'static str, &str)> {
     let flag = |on: bool| if on { "1" } else { "0" };
     let options = options.unwrap_or(Options {
         ecn: false,

@@ -145,6 +145,18 @@ impl Link {
         self.ask(NEW_LINK, CHANGE, &body)
     }
 
+    /// Moves a device to a namespace, where it has another index.
+    ///
+    /// # Errors
+    /// There is no such namespace, or the kernel refuses.
+    pub fn move_to(&self, index: u32, namespace: &str) -> Result<(), Failure> {
+        let there = handle_of(namespace)?;
+        // IFLA_NET_NS_FD.
+        let to = Attributes::new().u32(28, there.as_raw_fd() as u32);
+        let body = [&interface(index, 0)[..], to.as_bytes()].concat();
+        self.ask(NEW_LINK, CHANGE, &body)
+    }
+
     /// Gives a device an address in a network of so many bits.
     ///
     /// # Errors

@@ -37,15 +37,32 @@ pub fn create(name: &str) -> Result<(), Failure> {
     File::create_new(&path).context(creating)?;
     let home = File::open(OWN).context(creating)?;
     unshare(CloneFlags::CLONE_NEWNET).context(creating)?;
-    let kept = mount(
+    let kept = keep_own(&path);
+    setns(&home, CloneFlags::CLONE_NEWNET).context(|| "leaving a namespace".into())?;
+    kept.context(creating)
+}
+
+/// Gives this thread's own namespace a name.
+///
+/// # Errors
+/// The name is taken, or the kernel refuses.
+pub fn name_own(name: &str) -> Result<(), Failure> {
+    let naming = || format!("naming namespace {name}");
+    fs::create_dir_all(NAMED).context(naming)?;
+    share_folder().context(naming)?;
+    let path = path_of(name);
+    File::create_new(&path).context(naming)?;
+    keep_own(&path).context(naming)
+}
+
+fn keep_own(path: &Path) -> nix::Result<()> {
+    mount(
         Some(OWN),
-        &path,
+        path,
         None::<&str>,
         MsFlags::MS_BIND,
         None::<&str>,
-    );
-    setns(&home, CloneFlags::CLONE_NEWNET).context(|| "leaving a namespace".into())?;
-    kept.context(creating)
+    )
 }
 
 /// Makes a mount in the folder of namespaces visible in all mount namespaces, and so its removal too. The folder has to be

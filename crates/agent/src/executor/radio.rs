@@ -1,6 +1,9 @@
 //! A run on the kernel's Wi-Fi queues: see [`crate::wifi`].
 //!
-//! All senders are one thread. A datagram that is sent enters mac80211's queues before the call returns.
+//! All senders of datagrams are one thread. A datagram that is sent enters mac80211's queues before the call returns.
+//!
+//! Connections have a server behind a wire, and a host for each station, whose interface is the radio's: the access point
+//! forwards their packets. Their flows are those of [`super::session`].
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -12,10 +15,14 @@ use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::utsname::uname;
 
 use super::link::{Link, index};
+use super::namespace::name_own;
 use super::nl80211::{Nl80211, address};
-use super::{Context, Failure};
-use crate::job::FIRST_PORT;
-use crate::wifi::{Datagrams, WifiFigures, WifiJob};
+use super::setup::Network;
+use super::{Context, Failure, session};
+use crate::job::{FIRST_PORT, Route};
+use crate::wifi::{
+    ACCESS_POINT, ConnectionFigures, Datagrams, WifiFigures, WifiJob, address_of, namespace_of,
+};
 
 const DEVICE: &str = "ap0";
 /// Lengths of the headers of IP and UDP.
@@ -24,6 +31,8 @@ const HEADERS: usize = 28;
 const BUFFER: usize = 256 << 20;
 /// ECT(0) (RFC 3168).
 const ECN_CAPABLE: i32 = 2;
+/// The access point's address.
+const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// Bits of the network of the access point and its stations.
 const NETWORK_BITS: u8 = 16;
 /// Stations whose number fits into an address.
@@ -40,7 +49,10 @@ pub fn execute(job: &WifiJob, progress: &mut dyn FnMut(u64)) -> Result<Vec<u8>, 
     let debug = mount_debugfs()?;
     let radio = debug.join(format!("ieee80211/phy{}", job.wiphy));
     build(job, &radio)?;
-    let refused = send_all(job, progress)?;
+    let (refused, connections) = match job.connections.is_empty() {
+        true => (send_all(job, progress)?, Vec::new()),
+        false => (0, connect_all(job, progress)?),
+    };
     let read =
         |path: PathBuf| fs::read_to_string(&path).context(|| format!("reading {}", path.display()));
     let folder = radio.join(format!("netdev:{DEVICE}/stations"));
@@ -58,6 +70,7 @@ pub fn execute(job: &WifiJob, progress: &mut dyn FnMut(u64)) -> Result<Vec<u8>, 
         lost: 0,
         radio: read(radio.join("aqm"))?,
         stations: stations.collect::<Result<_, Failure>>()?,
+        connections,
     };
     let mut log = Vec::new();
     if let Some(name) = &job.log {
@@ -84,11 +97,6 @@ fn written(number: u8) -> String {
     address(number).map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// The address of a station, which is on the access point's own network.
-const fn internet_address(number: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 0, 1, number)
-}
-
 /// The access point with its stations.
 fn build(job: &WifiJob, radio: &Path) -> Result<(), Failure> {
     // Without IPv6 the interface sends nothing of its own.
@@ -106,7 +114,7 @@ fn build(job: &WifiJob, radio: &Path) -> Result<(), Failure> {
     let link = Link::open(None)?;
     let device = index(None, DEVICE)?;
     let setting = || format!("setting up {DEVICE}");
-    link.address(device, Ipv4Addr::new(10, 0, 0, 1), NETWORK_BITS)
+    link.address(device, GATEWAY, NETWORK_BITS)
         .context(setting)?;
     link.up(device).context(setting)?;
     kernel.start(DEVICE)?;
@@ -114,10 +122,52 @@ fn build(job: &WifiJob, radio: &Path) -> Result<(), Failure> {
     sleep(Duration::from_millis(1));
     for (number, rate) in (1..).zip(&job.stations) {
         kernel.new_station(DEVICE, number, *rate)?;
-        link.neighbour(device, internet_address(number), address(number))
+        link.neighbour(device, address_of(number), address(number))
             .context(setting)?;
     }
     Ok(())
+}
+
+/// Runs all connections.
+fn connect_all(
+    job: &WifiJob,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Vec<ConnectionFigures>, Failure> {
+    let is_unknown = |station| station >= job.stations.len();
+    if !job.flows.is_empty() || job.connections.iter().any(|of| is_unknown(of.station)) {
+        let why = "connections need stations, and datagrams beside them are not supported";
+        return Err(Failure(why.into()));
+    }
+    name_own(ACCESS_POINT)?;
+    let hosts = job.hosts();
+    let _network = Network::build(&hosts)?;
+    for number in 1..=job.stations.len() as u8 {
+        build_station(number)?;
+    }
+    let recording = session::run(&hosts, Ok, progress)?;
+    let figures = recording.flows.into_iter().map(|of| ConnectionFigures {
+        received: of.received,
+        retransmits: of.retransmits,
+        round_trips: of.round_trips,
+    });
+    Ok(figures.collect())
+}
+
+/// Moves a station's interface to the station's namespace, and sets it up.
+fn build_station(number: u8) -> Result<(), Failure> {
+    let (device, namespace) = (format!("air{number}"), namespace_of(number));
+    let setting = || format!("setting up {device}");
+    Link::open(None)?
+        .move_to(index(None, &device)?, &namespace)
+        .context(setting)?;
+    let there = Some(namespace.as_str());
+    let (link, index) = (Link::open(there)?, index(there, &device)?);
+    link.address(index, address_of(number), NETWORK_BITS)
+        .context(setting)?;
+    link.up(index).context(setting)?;
+    link.neighbour(index, GATEWAY, address(0))
+        .context(setting)?;
+    link.route(&Route::new(None, GATEWAY)).context(setting)
 }
 
 struct Sender<'a> {
@@ -137,7 +187,7 @@ impl<'a> Sender<'a> {
         }
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).context(opening)?;
         let station = flow.station as u8 + 1;
-        let to = SocketAddrV4::new(internet_address(station), FIRST_PORT + number as u16);
+        let to = SocketAddrV4::new(address_of(station), FIRST_PORT + number as u16);
         socket.connect(to).context(opening)?;
         socket.set_nonblocking(true).context(opening)?;
         setsockopt(&socket, sockopt::SndBufForce, &BUFFER).context(opening)?;

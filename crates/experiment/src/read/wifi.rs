@@ -50,7 +50,7 @@ keys! {
         device_queue: u64 = Ring, Is("64 packets");
         /// The version of Linux whose rules mac80211's queues follow: 4.10 has no airtime fairness; since 5.5 the airtime in the
         /// device is limited; since 6.0 also per access category, and it counts in the order of stations; since 6.16 slow
-        /// stations no longer have laxer CoDel parameters.
+        /// stations no longer have laxer CoDel parameters, nor have they in late releases of 6.12 (6.12.117).
         kernel: (u32, u32) = Kernel, Is("\"6.12\"");
         /// With queueing = "mac80211": false gives stations turns, a transmission each, instead of shares of the airtime. Kernels before
         /// 4.11 always do.

@@ -55,7 +55,7 @@ impl Settings {
     /// | --- | --- |
     /// | 4.10 | FQ-CoDel in mac80211; stations take turns |
     /// | 4.11 | airtime fairness in ath9k, 300 µs per round (`ATH_AIRTIME_QUANTUM` in ath9k.h of 4.14) |
-    /// | 4.12 | 50 ms and 300 ms for stations expected below 6 Mbit/s times the number of stations, until 6.16 |
+    /// | 4.12 | 50 ms and 300 ms for stations expected below 6 Mbit/s times the number of stations, until 6.16, and until a release of 6.12 before 6.12.117 |
     /// | 5.1 | airtime fairness in mac80211, 256 µs per round |
     /// | 5.5 | AQL: 5 ms and 12 ms per queue, 24 ms per radio |
     /// | 6.0 | AQL's airtime counts as used, and has a limit per category; stations stay in the order for 100 ms |

@@ -1,0 +1,89 @@
+"""TCP over the kernel's Wi-Fi queues: what is read from the radio's log, and where the section stands in its page."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "validation"))
+
+import wifi_tcp
+from wifi_kernel import ANSWER, ARRIVAL, DONE, DONE_UP, FRAME, HEARD, MS, PAGE, Record, section
+
+DATA, ACK = 1500, 52
+
+
+def record(at_ms: float, kind: int, station: int, size: int, number: int = 0, value: int = 0) -> Record:
+    """A record of a segment of the only flow, or of a transmission."""
+    return Record(round(at_ms * MS), kind, station, 0, 0, size, 10000, number, value, 0, 0)
+
+
+def aggregate(at_ms: float, station: int, numbers: list[int]) -> list[Record]:
+    """Segments that arrive, are on the air 2 ms later until 4 ms later, and are acknowledged together."""
+    return [
+        *(record(at_ms, ARRIVAL, station, 14 + DATA, number) for number in numbers),
+        *(record(at_ms + 2, FRAME, station, 34 + DATA, number) for number in numbers),
+        record(at_ms + 4, DONE, station, len(numbers), value=2000),
+        record(at_ms + 4, ANSWER, station, 14 + ACK),
+        record(at_ms + 5, HEARD, station, 14 + ACK),
+        record(at_ms + 5, DONE_UP, station, 1, value=400),
+    ]
+
+
+def test_a_log_gives_the_figures_of_each_station():
+    log = [
+        *aggregate(0, 1, [1, 2]),  # in the warm-up
+        *aggregate(1000, 1, [3, 4, 5]),
+        *aggregate(1010, 2, [3, 4]),
+        *aggregate(1020, 1, [6]),
+    ]
+    first, second = wifi_tcp.of_log(log, warmup_s=1, long_s=2)
+    assert first.goodput_mbps == pytest.approx(4 * DATA * 8 / 1e6)
+    assert (first.segments_per_ack, first.frames, first.p50_ms) == (2, 2, 4)
+    assert first.airtime == pytest.approx(2 / 3)
+    assert (second.segments_per_ack, second.frames) == (2, 2)
+
+
+def test_an_acknowledgement_of_the_access_points_side_is_no_data():
+    down = [record(1000, ARRIVAL, 1, 14 + ACK, 9), record(1001, FRAME, 1, 34 + ACK, 9), record(1002, DONE, 1, 1)]
+    log = [*aggregate(0, 1, [1]), *down, *aggregate(1010, 1, [2]), *aggregate(1020, 1, [3])]
+    (only,) = wifi_tcp.of_log(log, warmup_s=1, long_s=2)
+    assert only.frames == 1
+    assert only.goodput_mbps == pytest.approx(2 * DATA * 8 / 1e6)
+
+
+def test_stations_may_send_the_data():
+    def both(at_ms: float, numbers: list[int]) -> list[Record]:
+        """Segments of a station that are on the air until 5 ms later, and the acknowledgement."""
+        return [
+            *(record(at_ms, ANSWER, 1, 14 + DATA, number) for number in numbers),
+            *(record(at_ms + 5, HEARD, 1, 14 + DATA, number) for number in numbers),
+            record(at_ms + 5, DONE_UP, 1, len(numbers), value=3000),
+            record(at_ms + 6, ARRIVAL, 1, 14 + ACK, 7),
+            record(at_ms + 7, FRAME, 1, 34 + ACK, 7),
+            record(at_ms + 8, DONE, 1, 1, value=400),
+        ]
+
+    (only,) = wifi_tcp.of_log([*both(0, [1]), *both(1000, [2, 3, 4])], up=True, warmup_s=1, long_s=2)
+    assert (only.segments_per_ack, only.frames, only.p50_ms) == (3, 3, 5)
+
+
+@pytest.mark.parametrize("up", [False, True])
+def test_both_sides_have_the_same_connections(up: bool):
+    case = wifi_tcp.Case("reno", wifi_tcp.THREE, up)
+    text = wifi_tcp.document(case, 3, "6.12")
+    assert all(f'start = "{start} ns"' in text for start in wifi_tcp.starts(case, 3))
+    assert all(f'"start_ns": {start}' in wifi_tcp.job(case, 3) for start in wifi_tcp.starts(case, 3))
+    figures = wifi_tcp.simulators_figures(case, 3, "6.12")
+    assert len(figures) == 3
+    assert figures[2].goodput_mbps < figures[0].goodput_mbps
+    assert all(of.segments_per_ack > 1 for of in figures)
+
+
+def test_the_other_sections_are_written_around_it():
+    text = PAGE.read_text(encoding="utf-8")
+    assert section() + "\n## What is not compared\n" in text
+    assert "@TCP@" in (ROOT / "validation" / "wifi_kernel.md").read_text(encoding="utf-8")

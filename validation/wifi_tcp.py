@@ -1,0 +1,275 @@
+"""TCP over the kernel's own Wi-Fi queues, beside the simulator: the section "TCP" of docs/results/wifi-kernel.md.
+
+``python validation/wifi_tcp.py [FOLDER]`` takes the newest kernel that ``wifi_radio/build.py`` made (FOLDER: another
+place of one). Its stations answer: the radio hands them what was on the air, and puts on the air what they send.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import statistics
+import sys
+import tempfile
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import wifi_kernel
+from wifi_kernel import MS, PAGE, RECORD, Record, S, in_kernel, section
+
+import sojourn as sj
+from sojourn.linux import kernel as kernels
+
+SEEDS = range(1, 6)
+LONG_S, WARMUP_S = 14, 4
+WIRE_MS = 10
+"""One-way delay of the wire between the server and the access point."""
+RATES = {7: "65 Mbit/s", 0: "6.5 Mbit/s"}
+ALONE, THREE = (7,), (7, 7, 0)
+CONTROLS = {"cubic": "CUBIC", "reno": "Reno"}
+QUEUES = "7.3"
+"""Whose rules the simulator's queues follow. Linux 6.12.117 has no laxer CoDel for slow stations, as 6.16 and later."""
+LONGEST_ACK, ON_AIR, ETHERNET = 100, 34, 14
+"""Bytes of an acknowledgement with blocks of SACK, rounded up; those before a packet of IP on the air, on Ethernet."""
+
+
+class Figures(NamedTuple):
+    """What a station got after the warm-up."""
+
+    goodput_mbps: float
+    """Of IP packets."""
+    segments_per_ack: float
+    """Segments with data that it received, by acknowledgements that it sent."""
+    frames: float
+    """Of an aggregate with data, the mean."""
+    p50_ms: float
+    p95_ms: float
+    """From a packet's arrival at its queue to the end of its transmission."""
+    airtime: float
+    """Its share of the time on the air, both ways."""
+
+
+class Case(NamedTuple):
+    """A cell and its traffic: a connection per station."""
+
+    control: str
+    cell: tuple[int, ...]
+    """The stations' rates, as indices of 802.11n."""
+    up: bool = False
+    """Whether the stations send."""
+
+
+CASES = (
+    Case("cubic", ALONE),
+    Case("cubic", THREE),
+    Case("reno", ALONE),
+    Case("reno", THREE),
+    Case("cubic", ALONE, up=True),
+    Case("cubic", THREE, up=True),
+)
+
+
+def starts(case: Case, seed: int) -> list[int]:
+    """When each station's connection starts, in ns: the same on both sides."""
+    draw = random.Random(seed)
+    return [S // 10 + draw.randrange(S // 10) for _ in case.cell]
+
+
+def job(case: Case, seed: int) -> str:
+    """What the agent is told."""
+    begin = enumerate(starts(case, seed))
+    flow = {"congestion_control": case.control, "up": case.up}
+    return json.dumps(
+        {
+            "seed": seed,
+            "log": "sojourn_wifi",
+            "stations": [{"mcs": rate} for rate in case.cell],
+            "connections": [{"station": at, "start_ns": start, **flow} for at, start in begin],
+            "wire_ns": WIRE_MS * MS,
+            "duration_ns": LONG_S * S,
+        }
+    )
+
+
+def kernels_figures(case: Case, seed: int, kernel: kernels.Kernel, gro: bool) -> tuple[str, list[Figures]]:
+    """The kernel's release and the figures of each station."""
+    options = [f"sojourn_wifi.peers={len(case.cell)}", f"sojourn_wifi.gro={int(gro)}"]
+    figures, log = in_kernel(job(case, seed), options, kernel)
+    if figures["lost"]:
+        raise SystemExit(f"{figures['lost']} records lost")
+    return figures["kernel"], of_log([Record(*values) for values in RECORD.iter_unpack(log)], case.up)
+
+
+class Transmission(NamedTuple):
+    """What was on the air at once."""
+
+    ns: int
+    """When it ended."""
+    station: int
+    up: bool
+    airtime_us: int
+    packets: list[tuple[int, float]]
+    """Bytes of IP, and ms from the packet's arrival at its queue to the end of the transmission."""
+
+
+def transmissions(records: Sequence[Record]) -> Iterator[Transmission]:
+    """All transmissions in the radio's log."""
+    # Of a segment that is sent again the last one counts.
+    entered: dict[tuple[int, int, int, int], int] = {}
+    on_air: dict[tuple[int, bool], deque[tuple[int, tuple[int, int, int, int]]]] = defaultdict(deque)
+    for record in records:
+        up = record.kind in (wifi_kernel.ANSWER, wifi_kernel.HEARD, wifi_kernel.DONE_UP)
+        segment = (record.station, up, record.port, record.number)
+        match record.kind:
+            case wifi_kernel.ARRIVAL | wifi_kernel.ANSWER:
+                entered[segment] = record.ns
+            case wifi_kernel.FRAME | wifi_kernel.HEARD:
+                size = record.bytes - (ETHERNET if up else ON_AIR)
+                on_air[record.station, up].append((size, segment))
+            case wifi_kernel.DONE | wifi_kernel.DONE_UP:
+                frames = (on_air[record.station, up].popleft() for _ in range(record.bytes))
+                packets = [(size, (record.ns - entered[segment]) / MS) for size, segment in frames]
+                yield Transmission(record.ns, record.station, up, record.value, packets)
+
+
+def of_log(
+    records: Sequence[Record], up: bool = False, warmup_s: float = WARMUP_S, long_s: float = LONG_S
+) -> list[Figures]:
+    """The figures of each station from the radio's log, whose first record begins the run. ``up``: stations send."""
+    begin, end = (records[0].ns + round(s * S) for s in (warmup_s, long_s))
+    aggregates: dict[int, list[list[tuple[int, float]]]] = defaultdict(list)
+    airtime: Counter[int] = Counter()
+    acknowledgements: Counter[int] = Counter()
+    for one in transmissions(records):
+        if not begin <= one.ns < end:
+            continue
+        airtime[one.station] += one.airtime_us
+        data = [(size, delay) for size, delay in one.packets if size > LONGEST_ACK]
+        if one.up == up and data:
+            aggregates[one.station].append(data)
+        if one.up != up:
+            acknowledgements[one.station] += len(one.packets) - len(data)
+    return [
+        Figures(
+            sum(size for data in of_station for size, _ in data) * 8 / (long_s - warmup_s) / 1e6,
+            sum(map(len, of_station)) / acknowledgements[station],
+            statistics.fmean(map(len, of_station)),
+            *percentiles([delay for data in of_station for _, delay in data]),
+            airtime[station] / airtime.total(),
+        )
+        for station, of_station in sorted(aggregates.items())
+    ]
+
+
+def percentiles(delays: Sequence[float]) -> tuple[float, float]:
+    """The median, and the 95th percentile."""
+    return statistics.median(delays), statistics.quantiles(delays, n=20)[-1]
+
+
+def document(case: Case, seed: int, version: str) -> str:
+    """The experiment of the simulator."""
+    names = [f"s{at + 1}" for at in range(len(case.cell))]
+    stations = ", ".join(f'{name} = {{ rate = "{RATES[rate]}" }}' for name, rate in zip(names, case.cell, strict=True))
+    flows = "".join(
+        f'[[traffic]]\nname = "{name}"\nkind = "bulk"\ntcp = "{case.control}"\nfrom = "server"\nto = "{name}"\n'
+        f'direction = "{"up" if case.up else "down"}"\nrtt = "{2 * WIRE_MS} ms"\nstart = "{start} ns"\n'
+        for name, start in zip(names, starts(case, seed), strict=True)
+    )
+    return (
+        f'[experiment]\nduration = "{LONG_S} s"\nwarmup = "{WARMUP_S} s"\nseed = {seed}\nkernel = "{version}"\n'
+        f'[[link]]\nname = "wire"\nfrom = "server"\nto = "ap"\nrate = "10 Gbit/s"\ndelay = "{WIRE_MS} ms"\n'
+        'queue = { aqm = "pfifo", limit = "100000 packets" }\n'
+        f'[[link]]\nname = "wifi"\nkind = "wifi"\nstandard = "802.11n"\nkernel = "{QUEUES}"\nfrom = "ap"\n'
+        f"to = {json.dumps(names)}\nstation = {{ {stations} }}\n"
+        f'[[queue]]\naqm = "fq_codel"\n{flows}[record]\npackets = true\n'
+    )
+
+
+def simulators_figures(case: Case, seed: int, version: str) -> list[Figures]:
+    """The figures of each station in the simulator's cell."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "cell.toml"
+        file.write_text(document(case, seed, version), encoding="utf-8")
+        (run,) = sj.run(file).runs
+    table = run.packets()
+    assert table is not None
+    columns = [table[name].to_pylist() for name in ("link", "direction", "flow", "time_ns")]
+    data: Counter[int] = Counter()
+    acknowledgements: Counter[int] = Counter()
+    for link, direction, flow, time_ns in zip(*columns, strict=True):
+        if link == 1 and time_ns >= WARMUP_S * S:
+            if (direction == 1) != case.up:
+                acknowledgements[flow] += 1
+            else:
+                data[flow] += 1
+    stations: Mapping[str, Any] = run.summary["links"]["wifi"]["stations"]
+    total = sum(one["airtime_share"] for one in stations.values())
+    way = "up" if case.up else "down"
+    return [
+        Figures(
+            one[way]["goodput_bps"] / 1e6,
+            data[flow] / acknowledgements[flow],
+            one[way]["aggregate_frames"],
+            one[way]["latency_ms"]["p50"],
+            one[way]["latency_ms"]["p95"],
+            one["airtime_share"] / total,
+        )
+        for flow, one in enumerate(stations[f"s{at + 1}"] for at in range(len(case.cell)))
+    ]
+
+
+def medians(runs: Sequence[Sequence[Figures]]) -> list[Figures]:
+    """By station, the median of each figure over runs."""
+    return [
+        Figures(*(statistics.median(values) for values in zip(*of_station, strict=True)))
+        for of_station in zip(*runs, strict=True)
+    ]
+
+
+def row(case: Case, station: int, side: str, of: Figures) -> str:
+    """A line of the table."""
+    where = f"{station + 1} of {len(case.cell)}" if len(case.cell) > 1 else "alone"
+    figures = ("{:.2f}", "{:.2f}", "{:.1f}", "{:.1f}", "{:.1f}", "{:.3f}")
+    cells = [f"{CONTROLS[case.control]} {'up' if case.up else 'down'}", f"{where}, {RATES[case.cell[station]]}", side]
+    cells += [one.format(value) for one, value in zip(figures, of, strict=True)]
+    return f"| {' | '.join(cells)} |"
+
+
+def table(sides: Mapping[str, Mapping[Case, Sequence[Figures]]]) -> Iterator[str]:
+    """A row per case, station and side."""
+    for case in CASES:
+        for station in range(len(case.cell)):
+            for side, found in sides.items():
+                yield row(case, station, side, found[case][station])
+
+
+def main() -> None:
+    """Runs both sides and writes the section."""
+    made = sorted((kernels.built_directory() / "wifi").glob("*/linux"))
+    given = sys.argv[1] if len(sys.argv) > 1 else next((str(path.parent) for path in reversed(made)), None)
+    if given is None:
+        raise SystemExit("no kernel: python validation/wifi_radio/build.py 6.12")
+    kernel = kernels.locate(given)
+    releases: set[str] = set()
+    sides: dict[str, dict[Case, list[Figures]]] = {}
+    for side, gro in (("kernel, GRO", True), ("kernel, no GRO", False)):
+        sides[side] = {}
+        for case in CASES:
+            runs = [kernels_figures(case, seed, kernel, gro) for seed in SEEDS]
+            releases |= {release for release, _ in runs}
+            sides[side][case] = medians([figures for _, figures in runs])
+    (release,) = releases
+    version = ".".join(release.split(".")[:2])
+    sides["simulator"] = {case: medians([simulators_figures(case, seed, version) for seed in SEEDS]) for case in CASES}
+    template = Path(__file__).with_name("wifi_tcp.md").read_text(encoding="utf-8")
+    parts = {"RELEASE": release, "VERSION": version, "SEEDS": str(len(SEEDS)), "TABLE": "\n".join(table(sides))}
+    text = re.sub(r"@([A-Z]+)@", lambda match: parts[match[1]], template)
+    around, after = PAGE.read_text(encoding="utf-8"), "\n## What is not compared\n"
+    PAGE.write_text(around.replace(section() + after, text + after), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
