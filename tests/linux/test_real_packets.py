@@ -88,6 +88,8 @@ def test_what_programs_cannot_have_is_refused(overrides: list[tuple[str, str]], 
         (["path.toml", "--rate", "5mbit", "--", "true"], "--rate: cannot be given with path.toml"),
         (["--rate", "5mbit", "--", "mm-delay", "20", "true"], "--rate: cannot be given with mm-delay"),
         (["--up", "2mbit", "--", "true"], "--up: needs --rate"),
+        (["path.toml", "--aqm", "codel", "--", "true"], "--aqm: needs --rate; a FILE has [[queue]]"),
+        (["path.toml", "--delay", "5ms", "--", "true"], "--delay: needs --rate; a FILE has delay in its [link]"),
         (["nosuch.toml", "--", "true"], "nosuch.toml: cannot be read: No such file or directory"),
     ],
 )
@@ -97,10 +99,11 @@ def test_a_line_is_described_once(words: list[str], told: str):
     assert told in done.stderr
 
 
-def test_a_shell_needs_a_program(path: Path):
-    done = sojourn("shell", path)
-    assert done.returncode == 2
-    assert "no program; must be sojourn shell FILE -- COMMAND" in done.stderr
+@pytest.mark.parametrize("word", ["path.toml", "true"])
+def test_a_shell_needs_a_link_and_a_program(word: str):
+    done = sojourn("shell", "--", word)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"shell: got only {word}; must be a link and a program: FILE -- COMMAND")
 
 
 WIFI = """
@@ -186,6 +189,13 @@ def test_the_panel_is_a_line_a_second(path: Path, tmp_path: Path):
     found = re.fullmatch(r"down: (\d+\.\d\d) Mbit/s, \d+ packets, \d+\.\d ms, \d+ dropped", lines[1])
     assert found is not None
     assert abs(float(found[1]) - 2.0) < 0.1
+
+
+@real
+def test_a_server_that_fails_ends_the_shell_before_the_program(path: Path):
+    done = sojourn("shell", path, "--server", "exit 3", "--", "echo", "begun")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert '--server: got "exit 3"; it ended with status 3 before the program could begin' in done.stderr
 
 
 @real

@@ -270,6 +270,12 @@ def test_what_load_runs_may_be_wrong(sojourn: Cli, tmp_path: Path):
         assert place in result.stderr
 
 
+def test_load_stands_before_the_command(sojourn: Cli):
+    done = sojourn("run", "file.toml", "--load", "own.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "sojourn: --load stands before the command: sojourn --load FILE COMMAND\n"
+
+
 def test_a_failed_run_is_one_line_on_the_command_line(sojourn: Cli, tmp_path: Path):
     (tmp_path / "own.py").write_text(
         "import sojourn as sj\n@sj.aqm('own')\nclass Own:\n    def enqueue(self, packet, queue, now):\n        oops\n"

@@ -25,7 +25,7 @@ int main(void) {
         .impair = "loss=0.01, jitter=3 ms",
         .seed = 7,
     };
-    char error[200];
+    char error[512];
     struct sojourn_path *path = sojourn_path_new(&options, error, sizeof error);
     if (path == NULL) {
         return failed("sojourn_path_new", error);

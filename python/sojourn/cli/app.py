@@ -162,6 +162,8 @@ def status() -> int:
     except typer.TyperException as error:
         # The validator puts the name of its exception first, and may leave out the given value.
         text = error.format_message().replace("Value error, ", "", 1)
+        if getattr(error, "option_name", None) == "--load":
+            text = "--load stands before the command: sojourn --load FILE COMMAND"
         details = getattr(error.__cause__, "errors", None)
         given = repr(str(details()[0]["input"])) if callable(details) and details() else ""
         complain(f"sojourn: {text}{f'; got {given}' if given not in text else ''}")

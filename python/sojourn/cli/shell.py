@@ -59,8 +59,12 @@ def command(
     ],
     rate: Annotated[str | None, typer.Option(help="Without FILE: the rate of the link, down.")] = None,
     up: Annotated[str | None, typer.Option(help="Without FILE: its rate up; default: no queue that way.")] = None,
-    delay: Annotated[str, typer.Option(help="Without FILE: propagation delay of the link, each way.")] = "0 ms",
-    aqm: Annotated[str, typer.Option(help="Without FILE: its discipline, as codel or codel:target=10ms.")] = "pfifo",
+    delay: Annotated[
+        str | None, typer.Option(help="Without FILE: propagation delay of the link, each way; default: none.")
+    ] = None,
+    aqm: Annotated[
+        str | None, typer.Option(help="Without FILE: its discipline, as codel or codel:target=10ms; default: pfifo.")
+    ] = None,
     queue: Queue = None,
     server: Annotated[
         list[str] | None,
@@ -126,27 +130,38 @@ def prepared(
     line: mahimahi.Line | None = None,
     rate: str | None = None,
     up: str | None = None,
-    delay: str = "0 ms",
-    aqm: str = "pfifo",
+    delay: str | None = None,
+    aqm: str | None = None,
     queue: str | None,
     set: list[str] | None,
 ) -> tuple[_core.Plan, list[str]]:
     """The link of a program, and the program. Raises ExperimentError if there is a mistake in one of them."""
+    if rate is None:
+        for option, given, instead in (
+            ("--up", up, "up in its [link]"),
+            ("--delay", delay, "delay in its [link]"),
+            ("--aqm", aqm, "[[queue]], of which --queue chooses one"),
+        ):
+            if given is not None:
+                raise _core.ExperimentError(f"{option}: needs --rate; a FILE has {instead}")
     if line is not None:
         return _core.Plan.for_programs(line.text(), words[0], overrides(set), queue), line.program
-    if rate is None and up is not None:
-        raise _core.ExperimentError("--up: needs --rate; a FILE has up in its [link]")
     if rate is not None and (mahimahi.is_given(words) or Path(words[0]).suffix == ".toml"):
         raise _core.ExperimentError(f"--rate: cannot be given with {words[0]}, which describes the link itself")
     program = words[rate is None :]
     if not program:
         raise _core.ExperimentError(
-            "shell: no program; must be sojourn shell FILE -- COMMAND, or --rate in place of FILE"
+            f"shell: got only {words[0]}; must be a link and a program: FILE -- COMMAND, or --rate RATE -- COMMAND"
         )
     replaced = overrides(set)
     if rate is not None:
-        link = {"rate": rate, "delay": delay} | ({"up": {"rate": up}} if up is not None else {})
-        whole = {"experiment": {"duration": "1 s"}, "link": link, "queue": [{"aqm": aqm.partition(":")[0]}]}
+        aqm = aqm or "pfifo"
+        link = {"rate": rate, "delay": delay or "0 ms"} | ({"up": {"rate": up}} if up is not None else {})
+        whole = {
+            "experiment": {"duration": "1 s"},
+            "link": link,
+            "queue": [{"aqm": aqm.partition(":")[0]}],
+        }
         replaced = [*overrides_for_queues([aqm], "shell"), *replaced]
         return _core.Plan.for_programs(as_file(whole), "shell", replaced, queue), program
     try:

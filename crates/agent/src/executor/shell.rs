@@ -168,7 +168,10 @@ impl End {
     }
 
     /// Waits until as many sockets listen as there are servers. One that takes longer, or does not listen, is not waited for.
-    fn await_listeners(&self, servers: usize) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// A server has ended in error.
+    fn await_listeners(&self, servers: &[(Pid, &String)]) -> Result<(), Failure> {
         let listening = |name: &str| {
             let text =
                 fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
@@ -185,14 +188,28 @@ impl End {
                 .map(listening)
                 .iter()
                 .sum::<usize>()
-                < servers
+                < servers.len()
                 && began.elapsed() < PATIENCE
             {
+                servers.iter().try_for_each(refuse_failed)?;
                 sleep(Duration::from_millis(10));
             }
             Ok(())
         })
     }
+}
+
+/// Refuses a server that has ended in error. One that goes to the background ends without.
+fn refuse_failed((pid, command): &(Pid, &String)) -> Result<(), Failure> {
+    let ended = match waitpid(*pid, Some(WaitPidFlag::WNOHANG)) {
+        Ok(status) => status_of(status).filter(|status| *status != 0),
+        Err(_) => None, // it was waited for before
+    };
+    ended.map_or(Ok(()), |status| {
+        Err(Failure(format!(
+            "--server: got \"{command}\"; it ended with status {status} before the program could begin"
+        )))
+    })
 }
 
 /// The two ends of a path of our own, and their devices.
@@ -251,11 +268,12 @@ pub fn execute(
     let ours = told.between.is_none().then_some(ENDS[1].into());
     let signals = SignalFd::with_flags(&handled(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
         .context(|| "opening signals".into())?;
+    let mut servers = Vec::new();
     for server in &told.servers {
         let words = ["/bin/sh", "-c", server].map(OsString::from);
-        ends[0].start(user, &words, false)?;
+        servers.push((ends[0].start(user, &words, false)?, server));
     }
-    ends[0].await_listeners(told.servers.len())?;
+    ends[0].await_listeners(&servers)?;
     let child = ends[1].start(user, program, outside.is_some())?;
     // Programs are started before, so that they have the usual scheduling.
     let note = ask_for_real_time(Priority::Path);
