@@ -71,7 +71,7 @@ def test_verdicts_are_of_the_controls_that_have_the_state_or_of_all(sojourn: Cli
     assert slower[0]["verdicts"] == {"bbr3": met, "cubic": {"verdict": "not reached", "met": 0, "missed": 0}}
     assert card["runs"] == 8 + 2
     page = (out / "scorecard.md").read_text()
-    assert f"sojourn evaluate bbr3 --suite {suite.name} --against cubic" in page
+    assert f"sojourn evaluate bbr3 --suite {suite} --against cubic" in page
     assert "| STARTUP, DRAIN | the draft's | met: 2 of 2 | – |" in page
 
 

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -210,6 +211,23 @@ def test_a_discipline_of_ones_own_is_given_by_its_file(sojourn: Cli, suite: Path
     assert done.returncode == 0, done.stderr
     assert "A short suite: half (" in done.stdout
     assert "Not applicable: 8.3 knobs: target 5 ms: half has no target delay to set" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "given", [("evaluate", "mine.py", "--against", "codel"), ("--load", "mine.py", "evaluate", "half")]
+)
+def test_the_command_in_the_files_repeats_the_evaluation(
+    sojourn: Cli, suite: Path, tmp_path: Path, given: tuple[str, ...]
+) -> None:
+    (tmp_path / "mine.py").write_text(MY_AQM)
+    done = sojourn(*given, "--suite", suite, "--quick", "--out", tmp_path / "first")
+    assert done.returncode == 0, done.stderr
+    command = json.loads((tmp_path / "first" / "datapackage.json").read_text())["command"]
+    assert f"    {command}\n" in (tmp_path / "first" / "scorecard.md").read_text()
+    again = sojourn(*shlex.split(command)[1:], "--out", tmp_path / "again")
+    assert again.returncode == 0, again.stderr
+    for name in ("scorecard.md", "data.csv", "datapackage.json"):
+        assert (tmp_path / "again" / name).read_text() == (tmp_path / "first" / name).read_text()
 
 
 @pytest.mark.parametrize(

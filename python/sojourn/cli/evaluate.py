@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +23,7 @@ from sojourn.studies.suites import controls, evaluate, find, scorecard
 
 
 def command(
+    context: typer.Context,
     aqm: Annotated[
         str,
         typer.Argument(
@@ -39,6 +42,7 @@ def command(
     """Evaluate a discipline in the scenarios of RFC 7928, against drop-tail; a congestion control with --suite ccwg."""
     chosen = find(suite)
     others = _split(against)
+    again = _again(context.find_root().params["load"] or (), aqm, suite, others, quick=quick)
     keeps = store is not None
     display = Display(then=" in the store") if keeps else Display(keeps=False)
     kept_in = "kept in the store" if keeps else "nothing kept"
@@ -50,7 +54,7 @@ def command(
                 raise stop_reason(judged.stopped_by, kept_in)
             if out is not None:
                 with writing(out):
-                    controls.save(judged, out)
+                    controls.save(judged, out, again)
         if json:
             sys.stdout.write(controls.as_json(judged))
             return
@@ -71,13 +75,21 @@ def command(
         lines = scorecard.scorecard(evaluation)
         if out is not None:
             with writing(out):
-                figures = scorecard.save(evaluation, lines, out)
+                figures = scorecard.save(evaluation, lines, out, again)
     if json:
         sys.stdout.write(scorecard.as_json(evaluation, lines, [str(figure) for figure in figures]))
         return
     show(as_table(scorecard.sheet(evaluation, lines)))
     if out is not None:
         print(f"the page: {out / scorecard.PAGE}; data: {out / scorecard.DATA}; figures: {out}/*.png")
+
+
+def _again(loaded: Sequence[Path], tested: str, suite: str, others: Sequence[str], *, quick: bool) -> str:
+    """The command that repeats an evaluation, with the files as they were given."""
+    words = ["sojourn", *(word for file in loaded for word in ("--load", str(file)))]
+    words += ["evaluate", tested, "--suite", suite]
+    words += ["--against", ",".join(others)] if others else []
+    return shlex.join([*words, "--quick"] if quick else words)
 
 
 def _registered(given: str) -> str:

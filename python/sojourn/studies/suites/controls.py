@@ -25,7 +25,6 @@ from sojourn.frame.swept import quantity
 from sojourn.page.sheet import Sheet, markdown
 from sojourn.store.runner import Runner
 from sojourn.studies.suites.criteria import INSIDE, OUTSIDE, Answer, Seen
-from sojourn.studies.suites.suite import command
 
 BBR = ("bbr", "bbr3")
 """The controls whose state is judged."""
@@ -284,17 +283,16 @@ def sheet(judged: Judged) -> Sheet:
     )
 
 
-def page(judged: Judged) -> str:
-    """The page, Markdown."""
+def page(judged: Judged, command: str) -> str:
+    """The page, Markdown; ``command`` repeats the evaluation."""
     content = judged.suite.content
-    tested, *others = judged.controls
     text = [
         f"# {content.title}\n",
         f"Sojourn {_core.version}, {judged.runs} runs. {_summary(judged)}\n",
         "A criterion is met if every seed that got to it meets it; behind the verdict is how many of them did. Not "
         "reached: no seed got to what it is about. A criterion of BBR's state (–: not one for this control) reads what "
         "the sender recorded in its qlog after every acknowledgement; the others are seen from outside.\n",
-        f"    {command(tested, others, judged.suite.name, quick=judged.quick)}\n",
+        f"    {command}\n",
         "What the draft leaves open, and what was decided:\n",
         "\n".join(f"- {one}" for one in content.open) + "\n",
     ]
@@ -321,8 +319,11 @@ def as_json(judged: Judged) -> str:
     return json_text(document)
 
 
-def save(judged: Judged, directory: Path) -> None:
-    """Writes the page and the data. Raises OSError if the directory cannot be written to, or the disk is full."""
+def save(judged: Judged, directory: Path, command: str) -> None:
+    """Writes the page and the data; ``command`` repeats the evaluation.
+
+    Raises OSError if the directory cannot be written to, or the disk is full.
+    """
     with Staging(directory, by="evaluate", replaces={"evaluate"}, rescue=True) as staging:
-        staging.add_text(PAGE, page(judged))
+        staging.add_text(PAGE, page(judged, command))
         staging.add_text(CARD, as_json(judged))

@@ -18,7 +18,7 @@ from sojourn.files.typed import json_text
 from sojourn.frame.statistics import Interval, mean_interval, or_none, three_digits
 from sojourn.page.sheet import Sheet, csv_of, markdown
 from sojourn.studies.suites import figures
-from sojourn.studies.suites.suite import AGAINST, Better, Evaluation, Measured, Planned, Scenario, Shown, Suite, command
+from sojourn.studies.suites.suite import AGAINST, Better, Evaluation, Measured, Planned, Scenario, Shown, Suite
 
 DONE = "done"
 NOT_APPLICABLE = "not applicable"
@@ -154,12 +154,6 @@ def _interval(interval: Interval) -> dict[str, Any]:
     return {"value": or_none(interval.middle), "ci95": [or_none(interval.low), or_none(interval.high)]}
 
 
-def command_of(evaluation: Evaluation) -> str:
-    """The command that repeats the evaluation."""
-    others = [arm.queue for arm in evaluation.arms if arm.role == AGAINST]
-    return command(evaluation.arms[0].queue, others, evaluation.suite.name, quick=evaluation.quick)
-
-
 def closing(evaluation: Evaluation, lines: Sequence[Line]) -> str:
     """The summary of a scorecard, in words."""
     count = tally(lines)
@@ -194,8 +188,8 @@ def sheet(evaluation: Evaluation, lines: Sequence[Line]) -> Sheet:
     return Sheet(title, "\n".join(caption), ("section", "scenario", *headings), tuple(rows), shares=shares)
 
 
-def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str]) -> str:
-    """The page, Markdown."""
+def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str], command: str) -> str:
+    """The page, Markdown; ``command`` repeats the evaluation."""
     content = evaluation.suite.content
     arms = [arm.queue for arm in evaluation.arms if arm.role == AGAINST]
     text = [
@@ -205,7 +199,7 @@ def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str]) 
         f"The last column compares with {content.reference}, seed by seed."
         + (" This is the quick version: fewer seeds." if evaluation.quick else "")
         + "\n",
-        f"    {command_of(evaluation)}\n",
+        f"    {command}\n",
     ]
     for line in lines:
         text.append(f"## {line.section} {line.name}\n")
@@ -257,13 +251,16 @@ def files_of(suite: Suite) -> list[str]:
     return [CARD, PAGE, DATA, DICTIONARY, *(f"{name}.png" for name in drawn)]
 
 
-def save(evaluation: Evaluation, lines: Sequence[Line], directory: Path) -> list[Path]:
-    """Writes the scorecard, the page, the data with its dictionary, and the figures. Returns the figures."""
+def save(evaluation: Evaluation, lines: Sequence[Line], directory: Path, command: str) -> list[Path]:
+    """Writes the scorecard, the page, the data with its dictionary, and the figures. Returns the figures.
+
+    ``command`` repeats the evaluation.
+    """
     with Staging(directory, by="evaluate", replaces={"evaluate"}, rescue=True) as staging:
         drawn = figures.stage(staging, evaluation)
         staging.add_text(DATA, _data_csv(evaluation))
-        staging.add_text(DICTIONARY, _dictionary_json(evaluation))
-        staging.add_text(PAGE, page(evaluation, lines, [path.name for path in drawn]))
+        staging.add_text(DICTIONARY, _dictionary_json(evaluation, command))
+        staging.add_text(PAGE, page(evaluation, lines, [path.name for path in drawn], command))
         staging.add_text(CARD, as_json(evaluation, lines, [str(path) for path in drawn]))
     return drawn
 
@@ -283,7 +280,7 @@ def _data_csv(evaluation: Evaluation) -> str:
     return csv_of(COLUMNS, rows)
 
 
-def _dictionary_json(evaluation: Evaluation) -> str:
+def _dictionary_json(evaluation: Evaluation, command: str) -> str:
     """datapackage.json: what the columns and metrics of data.csv mean."""
     fields = [{"name": name, "type": kind, "description": words} for name, (kind, words) in COLUMNS.items()]
     metrics = [
@@ -294,7 +291,7 @@ def _dictionary_json(evaluation: Evaluation) -> str:
         "name": f"{evaluation.suite.name}-evaluation",
         "title": f"{evaluation.suite.content.title}: {evaluation.arms[0].queue}",
         "version": _core.version,
-        "command": command_of(evaluation),
+        "command": command,
         "resources": [{"name": "data", "path": "data.csv", "format": "csv", "schema": {"fields": fields}}],
         "metrics": metrics,
     }

@@ -144,12 +144,6 @@ class Suite:
             raise ExperimentError(f"{path}: no such file; section {scenario.section} of the suite names it") from None
 
 
-def command(tested: str, others: Sequence[str], suite: str, *, quick: bool) -> str:
-    """The command that evaluates something by a suite, with others beside it."""
-    against = f" --against {','.join(others)}" if others else ""
-    return f"sojourn evaluate {tested} --suite {suite}{against}{' --quick' if quick else ''}"
-
-
 @dataclass(frozen=True)
 class Arm:
     """A discipline in an evaluation."""
