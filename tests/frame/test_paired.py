@@ -11,6 +11,7 @@ import pytest
 
 import sojourn as sj
 from conftest import EXPERIMENT, Cli, wrong
+from sojourn.cli import run as run_command
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.pairs import difference_rows, differences
 from sojourn.frame.statistics import mean_interval, student_t
@@ -104,6 +105,29 @@ def test_an_unknown_baseline_is_refused_before_anything_is_run(sojourn: Cli, exp
     wrong(sojourn("run", experiment, "--baseline", "pfif", "--out", "out"), "pfif", "pfifo, codel")
     assert not (tmp_path / "out").exists()
     wrong(sojourn("run", experiment, "--baseline", "pfif", "--dry-run"), "pfif", "pfifo, codel")
+
+
+def test_a_baseline_alone_is_refused_before_anything_is_run(sojourn: Cli, experiment: Path, tmp_path: Path):
+    """Beside another queue in the file, too, if that is in another case."""
+    says = 'baseline: got "codel"; must have another queue beside it to compare with'
+    wrong(sojourn("compare", "codel", "--rate", "10mbit", "--rtt", "40ms", "--baseline", "codel", "--out", "out"), says)
+    alone = EXPERIMENT.replace('[[queue]]\naqm = "pfifo"\n', "")
+    experiment.write_text(alone)
+    wrong(sojourn("run", experiment, "--baseline", "codel", "--out", "out"), says)
+    wrong(sojourn("run", experiment, "--baseline", "codel", "--dry-run"), says)
+    case = '[[case]]\nlabel = "{0}"\nset = {{ "queue.0.aqm" = "{0}", "queue.0.label" = "{0}" }}\n'
+    experiment.write_text(alone.replace('target = "5 ms"\n', "") + "".join(map(case.format, ("codel", "pie"))))
+    wrong(sojourn("run", experiment, "--baseline", "codel", "--out", "out"), says)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupted_run_without_pairs_has_no_table_of_differences(capsys: pytest.CaptureFixture[str]):
+    whole = sj.run_text(EXPERIMENT)
+    kept = whole.of_runs([run for run in whole.runs if run.label == "pfifo"])
+    run_command._print(kept, baseline="pfifo", json=False, out=None, short=True)
+    shown = capsys.readouterr().out
+    assert "pfifo" in shown
+    assert "difference" not in shown
 
 
 def test_each_direction_has_its_own_fairness():

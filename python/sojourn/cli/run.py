@@ -20,7 +20,7 @@ from sojourn.cli.outcome import FAILED, Stopped
 from sojourn.cli.output import show, width
 from sojourn.cli.progress import Display
 from sojourn.files import storage
-from sojourn.frame.pairs import check_baseline
+from sojourn.frame.pairs import check_compared
 from sojourn.frame.results import Results
 from sojourn.page.pairs import paired_groups_sheet, paired_sheet
 from sojourn.page.sheet import as_table, fitting, shortened
@@ -59,7 +59,7 @@ def command(
     make = executor_of(executor)
     plan = read_plan(file, options.overrides(set), backend=where)
     if baseline is not None:
-        check_baseline(baseline, [label for _, _, _, label in plan.jobs])
+        check_compared(baseline, ((cell, label) for cell, _, _, label in plan.jobs))
     if dry_run:
         found = estimate.estimate(plan, where, jobs=jobs, out=out if resume else None, formats=formats)
         print(json_.dumps(found) if json else estimate.sentence(found))
@@ -82,7 +82,7 @@ def run_and_show(
 ) -> None:
     """Runs a plan, saves its results and prints the tables, or summary.json; Stopped says what went wrong."""
     if baseline is not None:
-        check_baseline(baseline, [label for _, _, _, label in plan.jobs])
+        check_compared(baseline, ((cell, label) for cell, _, _, label in plan.jobs))
     outcome.announce_notes(runner.backend, plan)
     if runner.backend.name == "sim":
         refuse_too_large(estimate.first_seeds(plan), runner.workers(len(plan.jobs)))
@@ -163,8 +163,9 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
     tables, left_out = tables_of(results, wide, short=short)
     if baseline is not None and any(run.label == baseline for run in whole.runs):
         all_in = f"all are in {out / 'differences.csv'}" if out is not None else "--out DIR writes all"
-        tables.append(as_table(shortened(paired_sheet(whole, baseline), most, all_in)))
-        if (of_groups := paired_groups_sheet(whole, baseline)) is not None:
+        if (of_queues := paired_sheet(whole, baseline)).rows:
+            tables.append(as_table(shortened(of_queues, most, all_in)))
+        if (of_groups := paired_groups_sheet(whole, baseline)) is not None and of_groups.rows:
             tables += filter(None, [groups_table(shortened(of_groups, most, all_in), wide)])
     for table in tables:
         show(table)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sojourn._core import ExperimentError
@@ -74,6 +74,16 @@ def check_baseline(baseline: str, labels: Sequence[str]) -> None:
     if baseline not in labels:
         known = ", ".join(dict.fromkeys(labels))
         raise ExperimentError(f'baseline: got "{baseline}"; must be the label of a queue: {known}')
+
+
+def check_compared(baseline: str, jobs: Iterable[tuple[int, str]]) -> None:
+    """Raises ExperimentError unless the arm with this label runs beside another; ``jobs`` are cells with labels."""
+    labels: dict[int, list[str]] = {}
+    for cell, label in jobs:
+        labels.setdefault(cell, []).append(label)
+    check_baseline(baseline, [label for cell in labels.values() for label in cell])
+    if not any(baseline in cell and len(set(cell)) > 1 for cell in labels.values()):
+        raise ExperimentError(f'baseline: got "{baseline}"; must have another queue beside it to compare with')
 
 
 def _interval(arm: Arm, base: Arm, queue: str, metric: Metric) -> Interval:
