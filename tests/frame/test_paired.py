@@ -15,6 +15,7 @@ from sojourn.cli import run as run_command
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.pairs import difference_rows, differences
 from sojourn.frame.statistics import mean_interval, student_t
+from sojourn.page.pairs import paired_sheet
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,13 @@ def test_five_seeds_are_too_few_to_be_clear(results: sj.Results):
     few = sj.Results(made.summary, [run for run in made.runs if run.seed < 6])
     (one,) = differences(few, "pfifo", [metric_called("sojourn_p50_ms")])
     assert (one.interval.n, one.is_clear) == (5, False)
+    assert caption(few).endswith("bootstrap confidence interval; no asterisk with fewer than 6 seeds")
+    assert caption(made).endswith("interval; * the interval excludes zero")
+    assert caption(few.of_runs([run for run in few.runs if run.seed == 1])) == "median difference over 1 seed"
+
+
+def caption(results: sj.Results) -> str:
+    return paired_sheet(results, "pfifo", [metric_called("sojourn_p50_ms")]).caption
 
 
 def test_a_seed_that_only_one_of_them_has_does_not_count(results: sj.Results):

@@ -15,6 +15,9 @@ from sojourn.frame.metrics import Metric, columns, has_queue
 from sojourn.frame.results import Arm, Results
 from sojourn.frame.statistics import Interval, median_interval
 
+FEWEST = 6
+"""The fewest seeds with which a difference can be clear: the interval of fewer does not reach 95 %."""
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -29,8 +32,8 @@ class Difference:
 
     @property
     def is_clear(self) -> bool:
-        """True if the interval excludes zero; never with fewer than six seeds, whose interval does not reach 95 %."""
-        return self.interval.n > 5 and (self.interval.low > 0.0 or self.interval.high < 0.0)
+        """True if the interval excludes zero; never with fewer than ``FEWEST`` seeds."""
+        return self.interval.n >= FEWEST and (self.interval.low > 0.0 or self.interval.high < 0.0)
 
 
 def differences(results: Results, baseline: str, metrics: Sequence[Metric]) -> list[Difference]:

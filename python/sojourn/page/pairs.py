@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from sojourn.frame.metrics import Metric, group_metrics, of_queues
-from sojourn.frame.pairs import Difference, differences
+from sojourn.frame.pairs import FEWEST, Difference, differences
 from sojourn.frame.results import Arm, Results
 from sojourn.frame.statistics import CONFIDENCE, fixed
 from sojourn.page.sheet import Sheet
@@ -64,10 +64,15 @@ def paired_groups_sheet(results: Results, baseline: str) -> Sheet | None:
 
 def _caption(found: Sequence[Difference]) -> str:
     counts = sorted({one.interval.n for one in found if one.interval.n}) or [0]
-    caption = f"median difference over {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds"
+    times = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    caption = f"median difference over {times} seed{'' if times == '1' else 's'}"
     if counts[-1] > 1:
         caption += f", below it its {CONFIDENCE:.0%} bootstrap confidence interval"
-    return caption + ("; * the interval excludes zero" if any(one.is_clear for one in found) else "")
+    if any(one.is_clear for one in found):
+        caption += "; * the interval excludes zero"
+    if counts[-1] > 1 and counts[0] < FEWEST:
+        caption += f"; no asterisk with fewer than {FEWEST} seeds"
+    return caption
 
 
 def _text(one: Difference) -> str:
