@@ -56,6 +56,19 @@ def test_five_seeds_are_too_few_to_be_clear(results: sj.Results):
     assert caption(few.of_runs([run for run in few.runs if run.seed == 1])) == "median difference over 1 seed"
 
 
+def test_no_end_of_an_interval_that_excludes_zero_is_shown_as_zero(results: sj.Results):
+    def shown(of_codel: list[float]) -> str:
+        made = with_median(results, {"pfifo": [0.0] * 6, "codel": of_codel})
+        return paired_sheet(made, "pfifo", [metric_called("sojourn_p50_ms")]).rows[0][-1]
+
+    assert shown([0.0625, 0.0625, 0.5, 0.5, 1.0, 1.0]) == "+0.50*\n+0.06 to +1.00"
+    assert shown([0.00390625, 0.00390625, 0.5, 0.5, 1.0, 1.0]) == "+0.500*\n+0.004 to +1.000"
+    assert shown([-0.0001] * 6) == "−0.0001*\n−0.0001 to −0.0001"
+    assert shown([0.015625, 0.015625, 20, 20, 30, 30]) == "+20.00*\n+0.02 to +30.00"
+    # One that includes zero has the digits of the metric.
+    assert shown([-0.001, -0.001, 0.001, 0.001, 0.001, 0.001]) == "0.00\n0.00 to 0.00"
+
+
 def caption(results: sj.Results) -> str:
     return paired_sheet(results, "pfifo", [metric_called("sojourn_p50_ms")]).caption
 

@@ -82,6 +82,11 @@ def _text(one: Difference) -> str:
     digits = one.metric.declared.digits
     if abs(interval.middle) / per >= 10.0:
         digits = min(digits, 1)
+    if one.is_clear:
+        # The end beside zero must not be shown as zero.
+        nearest = min(abs(interval.low), abs(interval.high)) / per
+        while float(fixed(nearest, digits)) == 0.0:
+            digits += 1
 
     def signed(value: float) -> str:
         text = fixed(value / per, digits, "+")
