@@ -113,11 +113,17 @@ def test_metrics_of_groups_are_compared_by_name():
     (one,) = differences(changed, "pfifo", [metric_called("mos", changed)])
     assert one.interval.middle == pytest.approx(1.5)
     table = changed.paired("pfifo", ["goodput_bps", "talk.mos"])
-    assert [column.header.replace("\n", " ") for column in table.columns] == [
-        "queue",
-        "goodput Mbit/s",
-        "talk MOS 1–4.5",
-    ]
+    shown = str(table)
+    assert "difference from pfifo" in shown
+    assert "+1.50" in shown
+    assert all(
+        f"<th>{heading}</th>" in table._repr_html_() for heading in ("queue", "goodput Mbit/s", "talk MOS 1–4.5")
+    )
+    frame = table.to_pandas()
+    assert list(frame["metric"]) == ["goodput_bps", "talk.mos"]
+    assert frame["difference"].iloc[1] == pytest.approx(1.5)
+    assert repr(table).startswith("<2 differences with intervals; columns label, baseline, ")
+    assert changed.paired("pfifo", "talk.mos").to_arrow().num_rows == 1
     with pytest.raises(ValueError, match=r"talk\.mos"):
         changed.paired("pfifo", ["talk.moss"])
 
@@ -126,6 +132,13 @@ def test_an_unknown_baseline_is_refused_before_anything_is_run(sojourn: Cli, exp
     wrong(sojourn("run", experiment, "--baseline", "pfif", "--out", "out"), "pfif", "pfifo, codel")
     assert not (tmp_path / "out").exists()
     wrong(sojourn("run", experiment, "--baseline", "pfif", "--dry-run"), "pfif", "pfifo, codel")
+
+
+def test_differences_of_one_seed_have_no_interval():
+    one = sj.run_text(EXPERIMENT, set={"experiment.repeat": 1}).paired("pfifo", ["sojourn_p95_ms"]).to_pandas()
+    assert one["difference"].iloc[0] < 0.0
+    assert one[["low", "high"]].isna().all(axis=None)
+    assert list(one["seeds"]) == [1]
 
 
 def test_a_baseline_alone_is_refused_before_anything_is_run(sojourn: Cli, experiment: Path, tmp_path: Path):

@@ -53,10 +53,15 @@ def differences(results: Results, baseline: str, metrics: Sequence[Metric]) -> l
     ]
 
 
-def difference_rows(results: Results, baseline: str) -> list[dict[str, object]]:
-    """``differences`` of all metrics as rows of differences.csv; one of a group or run has no link and direction."""
+def difference_rows(
+    results: Results, baseline: str, metrics: Sequence[Metric] | None = None
+) -> list[dict[str, object]]:
+    """``differences`` as rows of differences.csv, by default of all metrics.
+
+    One of a group or of the whole run has no link and direction.
+    """
     rows: list[dict[str, object]] = []
-    for one in differences(results, baseline, columns(results)):
+    for one in differences(results, baseline, columns(results) if metrics is None else metrics):
         again = one.metric.is_of_run and one.queue != results.queues[0]
         if again or math.isnan(one.interval.middle):
             continue

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sojourn.figure.plots import Plots
-    from sojourn.page.results import Tables
+    from sojourn.page.results import DifferenceFrame, Tables
 
 Direction = Literal["down", "up"]
 TableName = Literal["packets", "queue_series", "flow_series", "rtts", "medium", "histogram"]
@@ -230,12 +230,13 @@ class Results(Recordings):
         """One row per arm: the median over repeats with its 95 % confidence interval."""
         return self._tables.table()
 
-    def paired(self, baseline: str, metrics: Sequence[str] | None = None) -> Table:
+    def paired(self, baseline: str, metrics: str | Sequence[str] | None = None) -> DifferenceFrame:
         """The difference of every other queue from the one labelled ``baseline``, on the same seeds.
 
         ``metrics`` are names as for ``plot.bars``, also of groups of flows: ``["sojourn_p95_ms", "mos"]``; by default
-        the columns of the table. Raises ExperimentError if no queue has this label, ValueError if there is no such
-        metric.
+        the columns of the table. ``print`` shows what comes back as a table; its ``to_pandas()`` and ``to_polars()``
+        have the numbers, with the columns of differences.csv. Raises ExperimentError if no queue has this label,
+        ValueError if there is no such metric.
         """
         return self._tables.paired(baseline, metrics)
 

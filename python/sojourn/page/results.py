@@ -6,11 +6,39 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from sojourn.frame.metrics import metric_called
-from sojourn.frame.results import Results
+from sojourn.frame.arrow import table_of
+from sojourn.frame.later import pa
+from sojourn.frame.metrics import metric_called, of_queues
+from sojourn.frame.pairs import difference_rows
+from sojourn.frame.results import IntervalFrame, Results
 from sojourn.page.pairs import paired_sheet
-from sojourn.page.sheet import as_table, fitting, plain, sheet_html
+from sojourn.page.sheet import Sheet, as_table, fitting, plain, sheet_html
 from sojourn.page.tables import groups_sheet, groups_table, inner_sheet, results_sheet, results_table, stations_sheet
+
+
+class DifferenceFrame(IntervalFrame):
+    """Differences seed by seed: ``print`` shows the table, ``to_pandas()`` and the others have the numbers.
+
+    The columns are those of differences.csv: ``label``, ``baseline``, the swept keys (and ``case``), ``link``,
+    ``direction``, ``metric``, the median ``difference`` with its 95 % interval ``low`` and ``high`` (null with one
+    seed), ``seeds``, their number, and ``clear``, 1 where an asterisk is.
+    """
+
+    def __init__(self, table: pa.Table, sheet: Sheet) -> None:
+        super().__init__(table)
+        self._sheet = sheet
+
+    def __str__(self) -> str:
+        return plain(as_table(self._sheet))
+
+    def __rich__(self) -> Table:
+        return as_table(self._sheet)
+
+    def _repr_html_(self) -> str:
+        return sheet_html(self._sheet)
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("medians", "differences", 1)
 
 
 class Tables:
@@ -19,10 +47,12 @@ class Tables:
     def __init__(self, results: Results) -> None:
         self._results = results
 
-    def paired(self, baseline: str, metrics: Sequence[str] | None = None) -> Table:
+    def paired(self, baseline: str, metrics: str | Sequence[str] | None = None) -> DifferenceFrame:
         """``Results.paired``."""
-        chosen = None if metrics is None else [metric_called(name, self._results) for name in metrics]
-        return as_table(paired_sheet(self._results, baseline, chosen))
+        names = [metrics] if isinstance(metrics, str) else metrics
+        chosen = of_queues(self._results) if names is None else [metric_called(name, self._results) for name in names]
+        rows = difference_rows(self._results, baseline, chosen)
+        return DifferenceFrame(table_of(rows), paired_sheet(self._results, baseline, chosen))
 
     def table(self) -> Table:
         """``Results.table``."""
