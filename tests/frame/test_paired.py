@@ -155,6 +155,14 @@ def test_a_baseline_alone_is_refused_before_anything_is_run(sojourn: Cli, experi
     assert not (tmp_path / "out").exists()
 
 
+def test_a_baseline_alone_is_refused_of_results_too(results: sj.Results):
+    alone = results.of_runs([run for run in results.runs if run.label == "pfifo"])
+    with pytest.raises(sj.ExperimentError, match="must have another queue beside it"):
+        alone.paired("pfifo")
+    with pytest.raises(sj.ExperimentError, match="must be the label of a queue: pfifo"):
+        alone.paired("codel")
+
+
 def test_an_interrupted_run_without_pairs_has_no_table_of_differences(capsys: pytest.CaptureFixture[str]):
     whole = sj.run_text(EXPERIMENT)
     kept = whole.of_runs([run for run in whole.runs if run.label == "pfifo"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from sojourn._core import ExperimentError
@@ -84,9 +84,9 @@ def check_baseline(baseline: str, labels: Sequence[str]) -> None:
         raise ExperimentError(f'baseline: got "{baseline}"; must be the label of a queue: {known}')
 
 
-def check_compared(baseline: str, jobs: Iterable[tuple[int, str]]) -> None:
+def check_compared(baseline: str, jobs: Iterable[tuple[Hashable, str]]) -> None:
     """Raises ExperimentError unless the arm with this label runs beside another; ``jobs`` are cells with labels."""
-    labels: dict[int, list[str]] = {}
+    labels: dict[Hashable, list[str]] = {}
     for cell, label in jobs:
         labels.setdefault(cell, []).append(label)
     check_baseline(baseline, [label for cell in labels.values() for label in cell])

@@ -235,8 +235,8 @@ class Results(Recordings):
 
         ``metrics`` are names as for ``plot.bars``, also of groups of flows: ``["sojourn_p95_ms", "mos"]``; by default
         the columns of the table. ``print`` shows what comes back as a table; its ``to_pandas()`` and ``to_polars()``
-        have the numbers, with the columns of differences.csv. Raises ExperimentError if no queue has this label,
-        ValueError if there is no such metric.
+        have the numbers, with the columns of differences.csv. Raises ExperimentError if no queue has this label
+        or none is beside it, ValueError if there is no such metric.
         """
         return self._tables.paired(baseline, metrics)
 

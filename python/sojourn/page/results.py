@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from rich.table import Table
@@ -9,7 +10,7 @@ from rich.table import Table
 from sojourn.frame.arrow import table_of
 from sojourn.frame.later import pa
 from sojourn.frame.metrics import metric_called, of_queues
-from sojourn.frame.pairs import difference_rows
+from sojourn.frame.pairs import check_compared, difference_rows
 from sojourn.frame.results import IntervalFrame, Results
 from sojourn.page.pairs import paired_sheet
 from sojourn.page.sheet import Sheet, as_table, fitting, plain, sheet_html
@@ -49,6 +50,7 @@ class Tables:
 
     def paired(self, baseline: str, metrics: str | Sequence[str] | None = None) -> DifferenceFrame:
         """``Results.paired``."""
+        check_compared(baseline, ((json.dumps(arm.set), arm.label) for arm in self._results.arms))
         names = [metrics] if isinstance(metrics, str) else metrics
         chosen = of_queues(self._results) if names is None else [metric_called(name, self._results) for name in names]
         rows = difference_rows(self._results, baseline, chosen)
