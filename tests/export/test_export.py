@@ -18,7 +18,8 @@ import pytest
 import sojourn as sj
 from conftest import EXPERIMENT, Cli, wrong
 from sojourn.export.flent import data_file
-from sojourn.page.sheet import in_latex
+from sojourn.page.pairs import paired_groups_sheet, paired_sheet
+from sojourn.page.sheet import in_latex, tabular
 from sojourn.page.tables import results_sheet
 
 SERIES = '\n[record]\nseries = "200 ms"\n'
@@ -239,13 +240,14 @@ def test_arms_that_recorded_nothing_are_named(sojourn: Cli, experiment: Path, tm
 
 
 def test_an_export_of_earlier_results_does_not_stay_beside_new_ones(sojourn: Cli, recorded: Path, experiment: Path):
-    for format in ("csv", "flent"):
+    for format in ("csv", "flent", "latex"):
         sojourn("export", recorded, "--format", format)
     own = recorded / "csv" / "notes.txt"
     own.write_text("mine", encoding="utf-8")
     sojourn("run", experiment, "--out", recorded, "--figures", "none")
     assert [path.name for path in (recorded / "csv").iterdir()] == ["notes.txt"]
     assert not (recorded / "flent").exists()
+    assert not (recorded / "latex").exists()
 
 
 def test_latex_sets_the_medians_of_the_table(sojourn: Cli, recorded: Path):
@@ -284,3 +286,19 @@ def test_a_metric_of_a_group_has_one_row_in_a_frame():
     rows = results.to_frame(["sojourn_p95_ms", "voip.mos"]).to_pandas().to_dict("records")
     found = [(row["metric"], row["direction"]) for row in rows]
     assert found == [("sojourn_p95_ms", "down"), ("voip.mos", ""), ("sojourn_p95_ms", "up")] * len(results.arms)
+
+
+def test_latex_has_differences_if_the_results_have(sojourn: Cli, recorded: Path):
+    names = {path.stem for path in exported(sojourn, recorded, "latex")}
+    assert names == {"queues", "groups"}
+    # The apostrophe that a spreadsheet needs before this label is not part of it.
+    label = ("--set", "queue.1.label=-codel", "--baseline=-codel")
+    done = sojourn("run", "recorded.toml", "--out", "out", "--figures", "none", *label)
+    assert done.returncode == 0, done.stderr
+    written = {path.stem: path.read_text(encoding="utf-8") for path in exported(sojourn, recorded, "latex")}
+    assert set(written) == names | {"differences", "group_differences"}
+    results = sj.load(recorded)
+    groups = paired_groups_sheet(results, "-codel")
+    assert groups is not None
+    assert written["differences"] == tabular(paired_sheet(results, "-codel"))
+    assert written["group_differences"] == tabular(groups)

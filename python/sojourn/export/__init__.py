@@ -14,7 +14,7 @@ from sojourn.export import columnar, events, flent, mahimahi
 from sojourn.files.storage import Staging
 from sojourn.files.typed import must_be
 from sojourn.frame.results import Results
-from sojourn.store.folder import load
+from sojourn.store.folder import baseline_of, load
 from sojourn.store.tablefiles import TABLE_FILES
 
 __all__ = ["FORMATS", "export", "not_recorded"]
@@ -34,7 +34,8 @@ def export(directory: str | Path, format: str) -> list[Path]:
 
     ``"csv"`` and ``"parquet"``: tables of runs, flows and recordings, with units in the column names; ``"flent"``: a
     data file of Flent for every run, from its recorded series; ``"events"``: the packets of every queue for
-    ``sojourn.replay``; ``"mahimahi"``: the same as logs of mm-link; ``"latex"``: the tables of medians and intervals.
+    ``sojourn.replay``; ``"mahimahi"``: the same as logs of mm-link; ``"latex"``: the tables of medians and intervals,
+    and those of differences if the directory has differences.csv.
 
     Raises ExperimentError if the format is unknown or the results lack what it needs, OSError if the files cannot be
     written, OutputError if a file that Sojourn did not write, or that was changed since, would be replaced.
@@ -48,6 +49,8 @@ def export(directory: str | Path, format: str) -> list[Path]:
         if not results.runs:
             raise ExperimentError(f'export: got "{folder}"; it contains no finished run')
         with Staging(folder, by=format, replaces=(format,), inside=format) as staging:
+            if format == "latex":
+                return columnar.stage_latex(results, staging, baseline_of(results, folder))
             return FORMATS[format](results, staging)
     except (KeyError, TypeError, AttributeError) as error:
         raise ExperimentError(f"export: {folder}: the results are damaged: {error}") from None

@@ -1,4 +1,4 @@
-"""Runs, flows and recorded series as CSV or Parquet; the tables of medians for LaTeX."""
+"""Runs, flows and recorded series as CSV or Parquet; the tables of medians and differences for LaTeX."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sojourn.files.storage import Staging
 from sojourn.frame.arrow import table_of, without_formulas
 from sojourn.frame.later import pa, pq
 from sojourn.frame.results import Results
+from sojourn.page.pairs import paired_groups_sheet, paired_sheet
 from sojourn.page.sheet import tabular
 from sojourn.page.tables import groups_sheet, inner_sheet, results_sheet, stations_sheet
 from sojourn.store.tablefiles import TABLE_FILES
@@ -35,10 +36,13 @@ def stage_parquet(results: Results, staging: Staging) -> list[Path]:
     return [staging.add(f"{name}.parquet", partial(pq.write_table, table)) for name, table in _tables(results)]
 
 
-def stage_latex(results: Results, staging: Staging) -> list[Path]:
-    """A tabular per table of medians, for LaTeX's input; it needs the package booktabs."""
+def stage_latex(results: Results, staging: Staging, baseline: str | None = None) -> list[Path]:
+    """A tabular per table of medians and of differences from the baseline, for LaTeX's input, with package booktabs."""
     makes = {"queues": results_sheet, "groups": groups_sheet, "stations": stations_sheet, "inner_queues": inner_sheet}
     sheets = {name: make(results) for name, make in makes.items()}
+    if baseline is not None:
+        sheets["differences"] = paired_sheet(results, baseline)
+        sheets["group_differences"] = paired_groups_sheet(results, baseline)
     return [staging.add_text(f"{name}.tex", tabular(sheet)) for name, sheet in sheets.items() if sheet is not None]
 
 

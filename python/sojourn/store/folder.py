@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,7 +15,7 @@ from sojourn.files import bounded, typed
 from sojourn.files.bounded import LARGEST_RESULTS
 from sojourn.files.manifest import Manifest
 from sojourn.files.storage import Staging
-from sojourn.frame.arrow import csv_text
+from sojourn.frame.arrow import csv_text, plain
 from sojourn.frame.later import pa
 from sojourn.frame.pairs import difference_rows
 from sojourn.frame.results import Recorded, Results, Run
@@ -24,7 +25,7 @@ SMALL_FILES = ("summary.json", "summary.csv", "differences.csv", "experiment.jso
 """The most important files of an experiment."""
 BY = "results"
 """The writers, in the list of our files, of an experiment's files and of files made from them."""
-MADE_OF_RESULTS = (BY, "report", "csv", "parquet", "flent", "events")
+MADE_OF_RESULTS = (BY, "report", "csv", "parquet", "flent", "events", "latex", "mahimahi")
 
 
 def save(results: Results, directory: str | Path, *, plots: bool, formats: Sequence[str]) -> list[Path]:
@@ -48,6 +49,16 @@ def stage_small(results: Results, staging: Staging, baseline: str | None = None)
     if results.resolved_json is not None:
         written.append(staging.add_text("experiment.json", results.resolved_json))
     return written
+
+
+def baseline_of(results: Results, directory: Path) -> str | None:
+    """The label of the queue that the folder's differences.csv compares with; None if it has no differences."""
+    try:
+        with (directory / "differences.csv").open(encoding="utf-8", newline="") as file:
+            first = next(csv.DictReader(file), {})
+    except FileNotFoundError:
+        return None
+    return next((arm.label for arm in results.arms if plain(arm.label) == first.get("baseline")), None)
 
 
 def load(directory: str | Path) -> Results:
