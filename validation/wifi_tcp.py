@@ -96,7 +96,7 @@ def job(case: Case, seed: int) -> str:
 
 def kernels_figures(case: Case, seed: int, kernel: kernels.Kernel, gro: bool) -> tuple[str, list[Figures]]:
     """The kernel's release and the figures of each station."""
-    options = [f"sojourn_wifi.peers={len(case.cell)}", f"sojourn_wifi.gro={int(gro)}"]
+    options = ["mac80211_hwsim.radios=0", f"sojourn_wifi.peers={len(case.cell)}", f"sojourn_wifi.gro={int(gro)}"]
     figures, log = in_kernel(job(case, seed), options, kernel)
     if figures["lost"]:
         raise SystemExit(f"{figures['lost']} records lost")
