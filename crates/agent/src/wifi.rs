@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 use sojourn_path::Impair;
-use sojourn_traffic::{Abe, Direction, Kind, OPENS_AHEAD, Recovery, Tcp as Options};
+use sojourn_traffic::{Direction, Kind, OPENS_AHEAD, Tcp as Options};
 use sojourn_units::Duration;
 
 use crate::job::{Action, Flow, Interface, Job, Route, Step, Tcp};
@@ -211,31 +211,11 @@ impl WifiJob {
                 ecn_fallback: true,
                 max_segment: None,
             }),
-            kind: Kind::Bulk(options(&of.congestion_control)),
+            kind: Kind::Bulk(Options {
+                congestion_control: of.congestion_control.clone(),
+                ..Options::default()
+            }),
         }
-    }
-}
-
-/// The options of a connection: Linux's defaults.
-fn options(congestion_control: &str) -> Options {
-    Options {
-        congestion_control: congestion_control.into(),
-        ecn: false,
-        accecn: false,
-        ecn_fallback: true,
-        beta: None,
-        abe: Abe::Off,
-        rtt_independence: true,
-        sack: true,
-        recovery: Recovery::Rack,
-        min_rto: Duration::from_millis(200),
-        quickack: true,
-        ack_every: 2,
-        gso: true,
-        small_queues: true,
-        initial_window: 10,
-        mss: MTU - 52,
-        window: None,
     }
 }
 

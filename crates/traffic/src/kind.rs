@@ -155,7 +155,7 @@ pub struct Tcp {
     pub min_rto: Duration,
     /// Linux's quick acknowledgements. Default yes.
     pub quickack: bool,
-    /// Segments per delayed acknowledgement.
+    /// Segments per delayed acknowledgement. Default 2.
     pub ack_every: u32,
     /// Segments leave in bursts, as with segmentation offload. Default yes.
     pub gso: bool,
@@ -167,6 +167,30 @@ pub struct Tcp {
     pub mss: u32,
     /// Largest receive window in bytes; `None`: unlimited.
     pub window: Option<u64>,
+}
+
+impl Default for Tcp {
+    fn default() -> Self {
+        Self {
+            congestion_control: "cubic".into(),
+            ecn: false,
+            accecn: false,
+            ecn_fallback: true,
+            beta: None,
+            abe: Abe::Off,
+            rtt_independence: true,
+            sack: true,
+            recovery: Recovery::Rack,
+            min_rto: Duration::from_millis(200),
+            quickack: true,
+            ack_every: 2,
+            gso: true,
+            small_queues: true,
+            initial_window: 10,
+            mss: 1448,
+            window: None,
+        }
+    }
 }
 
 /// Alternative backoff with ECN (RFC 8511): what is kept of the window on a mark.

@@ -95,22 +95,7 @@ fn identity(stop_s: u64) -> Identity {
 fn tcp() -> Tcp {
     Tcp {
         congestion_control: "reno".into(),
-        ecn: false,
-        accecn: false,
-        ecn_fallback: true,
-        beta: None,
-        abe: Abe::Off,
-        rtt_independence: true,
-        sack: true,
-        recovery: Recovery::Rack,
-        min_rto: Duration::from_millis(200),
-        quickack: true,
-        ack_every: 2,
-        gso: true,
-        small_queues: true,
-        initial_window: 10,
-        mss: 1448,
-        window: None,
+        ..Tcp::default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Network namespaces, by name: created, entered and deleted as `ip netns` does (ip-netns(8)).
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -31,10 +32,7 @@ pub fn handle_of(name: &str) -> Result<File, Failure> {
 /// The name is taken, or the kernel refuses.
 pub fn create(name: &str) -> Result<(), Failure> {
     let creating = || format!("creating namespace {name}");
-    fs::create_dir_all(NAMED).context(creating)?;
-    share_folder().context(creating)?;
-    let path = path_of(name);
-    File::create_new(&path).context(creating)?;
+    let path = new_file(name).context(creating)?;
     let home = File::open(OWN).context(creating)?;
     unshare(CloneFlags::CLONE_NEWNET).context(creating)?;
     let kept = keep_own(&path);
@@ -48,11 +46,17 @@ pub fn create(name: &str) -> Result<(), Failure> {
 /// The name is taken, or the kernel refuses.
 pub fn name_own(name: &str) -> Result<(), Failure> {
     let naming = || format!("naming namespace {name}");
-    fs::create_dir_all(NAMED).context(naming)?;
-    share_folder().context(naming)?;
-    let path = path_of(name);
-    File::create_new(&path).context(naming)?;
+    let path = new_file(name).context(naming)?;
     keep_own(&path).context(naming)
+}
+
+/// Creates the file at which a namespace is kept under its name.
+fn new_file(name: &str) -> io::Result<PathBuf> {
+    fs::create_dir_all(NAMED)?;
+    share_folder()?;
+    let path = path_of(name);
+    File::create_new(&path)?;
+    Ok(path)
 }
 
 fn keep_own(path: &Path) -> nix::Result<()> {

@@ -199,7 +199,7 @@ impl End {
     }
 }
 
-/// Refuses a server that has ended in error. One that goes to the background ends without.
+/// Refuses a server that has ended in error. A server that puts itself into the background ends with status 0.
 fn refuse_failed((pid, command): &(Pid, &String)) -> Result<(), Failure> {
     let ended = match waitpid(*pid, Some(WaitPidFlag::WNOHANG)) {
         Ok(status) => status_of(status).filter(|status| *status != 0),

@@ -87,13 +87,13 @@ impl Identity {
 /// The part of an [`Identity`] that its packets need. There may be hundreds of thousands of flows.
 #[derive(Clone, Copy, Debug)]
 pub struct Labels {
-    /// As there.
+    /// See [`Identity`], as for the others.
     pub flow: u32,
     hosts: [u32; 2],
-    /// As there.
+    /// See [`Identity`].
     pub routes: [Route; 2],
     dscp: u8,
-    /// As there.
+    /// See [`Identity`].
     pub overhead: u32,
 }
 
