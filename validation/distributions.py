@@ -113,7 +113,7 @@ def main() -> int:
 
 
 def beside(name: str, scenario: Given, version: str, seeds: int | None) -> list[Figures]:
-    """Our figures beside Linux's, of ``seeds`` runs; None: of ``SEEDS``, twice as many where half do not settle them."""
+    """Our figures beside Linux's, of ``seeds`` runs; None: ``SEEDS``, twice as many where half do not settle them."""
     rows = simulate(scenario, version, seeds or SEEDS)
     if seeds is None and settling(name, rows) > SEEDS // 2:
         return simulate(scenario, version, 2 * SEEDS)

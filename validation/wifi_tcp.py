@@ -265,7 +265,13 @@ def main() -> None:
     version = ".".join(release.split(".")[:2])
     sides["simulator"] = {case: medians([simulators_figures(case, seed, version) for seed in SEEDS]) for case in CASES}
     template = Path(__file__).with_name("wifi_tcp.md").read_text(encoding="utf-8")
-    parts = {"RELEASE": release, "VERSION": version, "QUEUES": QUEUES, "SEEDS": str(len(SEEDS)), "TABLE": "\n".join(table(sides))}
+    parts = {
+        "RELEASE": release,
+        "VERSION": version,
+        "QUEUES": QUEUES,
+        "SEEDS": str(len(SEEDS)),
+        "TABLE": "\n".join(table(sides)),
+    }
     text = re.sub(r"@([A-Z]+)@", lambda match: parts[match[1]], template)
     around, after = PAGE.read_text(encoding="utf-8"), "\n## What is not compared\n"
     PAGE.write_text(around.replace(section() + after, text + after), encoding="utf-8")
