@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
+from sojourn import ExperimentError
 from sojourn.frame.cells import LABEL, CellTable, axis_of
 
 KEYS = {
@@ -66,3 +68,23 @@ def test_cells_of_several_settings_have_the_range_of_their_values_however_often_
         # 1 and 3 beside a run without a value; 5, 7 and 30.
         assert (found.low.tolist(), found.middle.tolist(), found.high.tolist()) == ([1.0, 5.0], [2.0, 7.0], [3.0, 30.0])
     assert not runs.pooled(runs.axes).is_pooled
+
+
+def test_an_infinite_value_is_none():
+    class Endless(Runs):
+        def _numbers(self, column: str) -> np.ndarray:
+            return np.array([math.inf, *DELAYS[1:]])
+
+    runs = Endless()
+    found = runs.intervals(runs.measure("delay_ms"))
+    # 7 alone, of the two runs at 10 Mbit/s with a flow.
+    assert (found.middle.tolist(), found.n.tolist()) == ([1.0, 3.0, 7.0, 30.0], [1, 1, 1, 1])
+
+
+def test_of_several_links_no_number_of_a_queue_is_offered():
+    runs = Runs()
+    runs._columns = {"sojourn_p95_ms": "DOUBLE", "bulk.rtt_p50_ms": "DOUBLE"}
+    runs._links = ["home", "provider"]
+    assert runs.metrics == ["bulk.rtt_p50_ms"]
+    with pytest.raises(ExperimentError, match="the runs have several links, home, provider: choose one"):
+        runs.measure("sojourn_p95_ms")

@@ -46,6 +46,25 @@ def test_a_difference_that_may_be_none_is_not_clear(results: sj.Results):
     assert not one.is_clear
 
 
+def test_an_interval_that_ends_at_zero_is_not_clear(results: sj.Results):
+    for of_codel in ([5, 5, 5, 6, 6, 6], [4, 4, 4, 5, 5, 5]):
+        made = with_median(results, {"pfifo": [5.0] * 6, "codel": of_codel})
+        (one,) = differences(made, "pfifo", [metric_called("sojourn_p50_ms")])
+        assert 0.0 in (one.interval.low, one.interval.high)
+        assert not one.is_clear
+
+
+def test_a_difference_is_taken_within_a_cell(results: sj.Results):
+    """The baseline of another cell differs by far, and a cell without one has no difference."""
+    runs = []
+    for rate, of_pfifo, of_codel in (("1 Mbit/s", 100.0, 101.0), ("2 Mbit/s", 1.0, 3.0), ("3 Mbit/s", 7.0, 9.0)):
+        made = with_median(results, {"pfifo": [of_pfifo] * 6, "codel": [of_codel] * 6})
+        runs += [sj.Run({**run.summary, "set": {"link.rate": rate}}, lambda _: None) for run in made.runs]
+    swept = results.of_runs([run for run in runs if run.label == "codel" or run.summary["set"]["link.rate"][0] != "3"])
+    found = differences(swept, "pfifo", [metric_called("sojourn_p50_ms")])
+    assert [(one.arm.set["link.rate"], one.interval.middle) for one in found] == [("1 Mbit/s", 1.0), ("2 Mbit/s", 2.0)]
+
+
 def test_five_seeds_are_too_few_to_be_clear(results: sj.Results):
     made = with_median(results, {"pfifo": [5.0] * 6, "codel": [1.0] * 6})
     few = sj.Results(made.summary, [run for run in made.runs if run.seed < 6])

@@ -55,6 +55,16 @@ def test_the_interval_of_many_values_leaves_out_the_extremes():
     assert 55.0 < interval.high < 65.0
 
 
+@pytest.mark.parametrize("n", [8, 24])
+def test_the_interval_has_the_quantiles_of_the_medians_of_ten_thousand_resamples(n):
+    # Of both an end lies between two unequal medians.
+    sample = np.sort(np.random.default_rng(n).lognormal(size=n))
+    drawn = np.random.default_rng(20120506).integers(0, n, size=(10_000, n))
+    low, high = np.quantile(np.median(sample[drawn], axis=1), [0.025, 0.975])
+    interval = median_interval(sample.tolist())
+    assert (interval.low, interval.high) == pytest.approx((low, high), rel=1e-12)
+
+
 def test_the_interval_is_the_same_every_time():
     values = [3.0, 1.0, 4.0, 1.5, 5.0, 9.0, 2.0, 6.0]
     assert median_interval(values) == median_interval(values)
@@ -133,6 +143,11 @@ def test_sums_of_flows_are_rounded_once_whatever_the_python():
     goodput = metric_called("goodput_bps")
     flows = [{"direction": "down", "goodput_bps": 0.1} for _ in range(10)]
     assert goodput.value(cast("Run", {"flows": flows}), "down") == 1.0
+
+
+def test_flows_belong_to_no_single_one_of_several_links():
+    flows = [{"direction": "down", "goodput_bps": 5.0}]
+    assert math.isnan(metric_called("goodput_bps").value(cast("Run", {"flows": flows}), "home/down"))
 
 
 def test_a_total_stands_at_the_place_of_its_groups_in_the_file():
