@@ -34,8 +34,16 @@ def test_a_later_look_needs_more_certainty():
 
 def test_of_more_figures_each_needs_more_certainty_to_differ():
     one, other = [1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0]
-    verdicts = [judge(one, other, TENTH, figures) for figures in (1, 2)]
-    assert [(one.verdict, one.repeats) for one in verdicts if one] == [(DIFFERS, None), (UNDECIDED, 5)]
+    for first, second in ((one, other), (other, one)):
+        verdicts = [judge(first, second, TENTH, figures) for figures in (1, 2)]
+        assert [(made.verdict, made.repeats) for made in verdicts if made] == [(DIFFERS, None), (UNDECIDED, 5)]
+
+
+def test_the_tolerance_is_a_share_of_the_first_which_is_the_reference():
+    # 19 % of 10 are 1.9, of 12 they are 2.28.
+    ten, twelve = [10.0] * 4, [12.0] * 4
+    verdicts = [judge(*pair, Tolerance(0.19, 0.0), 1) for pair in ((ten, twelve), (twelve, ten))]
+    assert [one.verdict for one in verdicts if one] == [DIFFERS, AGREES]
 
 
 def test_what_only_one_of_them_has_differs_and_what_none_has_is_not_judged():

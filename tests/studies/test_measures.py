@@ -40,6 +40,9 @@ def test_bins_count_by_their_middle(run):
     # The bin from 1 s to 2 s has its middle at 1.5 s.
     assert backlog(from_s=1.6).statistic(run, "mean", {}) == 4.0
     assert backlog(to_s=1.6).statistic(run, "mean", {}) == 2.0
+    # A part begins where the one before ends: each bin is in one of them.
+    assert backlog(from_s=1.5).statistic(run, "mean", {}) == 4.0
+    assert backlog(to_s=1.5).statistic(run, "mean", {}) == 0.0
 
 
 def test_bins_without_packets_have_no_delay(run):

@@ -101,6 +101,14 @@ def test_the_margin_loosens_an_inequality_by_a_share_of_its_right_side():
     assert holds("a.delay >= b.delay", single(a_1=97.97, b_1=100.0), slack=Slack(margin=0.02)) == [False]
 
 
+def test_the_margin_loosens_below_zero_too():
+    # 2 % of -10 are 0.2: -9.9 is at most -9.8.
+    on = single(a_1=0.1, b_1=10.0)
+    assert holds("a.delay - b.delay <= 0 - 10", on) == [False]
+    assert holds("a.delay - b.delay <= 0 - 10", on, slack=Slack(margin=0.02)) == [True]
+    assert holds("0 - 10 >= a.delay - b.delay", on, slack=Slack(margin=0.02)) == [True]
+
+
 def test_about_equal_is_within_a_share_of_the_larger():
     on = single(a_1=97.0, b_1=100.0)
     assert holds("a.delay ~= b.delay", on, slack=Slack(equal=Tolerance(0.03, 0.0))) == [True]
@@ -138,6 +146,10 @@ def test_increasing_runs_along_its_axis_in_order_of_value():
 def test_a_margin_lets_a_trend_step_back_a_little():
     on = single(a_4=1.0, a_16=0.995, a_64=2.0)
     assert holds("increasing(a.delay.median, flows)", on, slack=Slack(margin=0.01)) == [True]
+    # A share of the value from which it steps back: 2 % of 100 are 2, of 98.01 they would be 1.96.
+    assert holds("increasing(a.delay, flows)", single(a_1=100.0, a_2=98.01), slack=Slack(margin=0.02)) == [True]
+    assert holds("decreasing(a.delay, flows)", single(a_1=98.01, a_2=100.0), slack=Slack(margin=0.02)) == [True]
+    assert holds("increasing(a.delay, flows)", single(a_1=100.0, a_2=97.99), slack=Slack(margin=0.02)) == [False]
 
 
 def test_slope_is_that_of_least_squares():

@@ -423,6 +423,8 @@ def test_a_relation_has_its_numbers(tmp_path):
      ('bound = ">"\nvalue = 10\ntol_rel = 0.2', 10.5, False),
      ("min = 10\nmax = 20\ntol_rel = 0.2", 22.0, True),
      ("min = 10\nmax = 20\ntol_rel = 0.2", 15.0, False),
+     # "About equal" means nothing without a tolerance.
+     ('relation = "a.delay ~= 10"\ntol_rel = 0.1', 10.5, False),
      # One number is never met to the last digit.
      ("value = 10\ntol_rel = 0.2", 11.0, False)],
 )  # fmt: skip
@@ -431,6 +433,12 @@ def test_what_only_a_tolerance_reproduces_is_told(tmp_path, claim, delay, told):
     assert judgement.verdict == "reproduced"
     assert judgement.only_by_tolerance == told
     assert ("only by tolerance" in judgement.basis) == told
+
+
+def test_a_claim_whose_second_number_misses_is_not_reproduced_by_a_tolerance(tmp_path):
+    claim = 'min = 10\nmax = 20\ntol_rel = 0.2\nalso = [{ metric = "both", unit = "ms", value = 30 }]'
+    judgement = verdict(tmp_path, claim, {("a", 4): 22.0}, derived={"both": "2 * each.delay.median"})
+    assert (judgement.verdict, judgement.only_by_tolerance) == ("not reproduced", False)
 
 
 def test_the_tolerance_of_a_bound_stands_beside_it(tmp_path):
