@@ -34,6 +34,19 @@ def test_nothing_has_its_final_name_before_the_end(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"a.txt", FILE}
 
 
+def test_the_first_file_has_its_final_name_last(tmp_path, monkeypatch):
+    placed: list[str] = []
+    replace = Path.replace
+
+    def recorded(self: Path, target: Path) -> Path:
+        placed.append(Path(target).name)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", recorded)
+    put(tmp_path, "summary.json", "summary.csv", "packets.parquet")
+    assert [name for name in placed if name != FILE] == ["packets.parquet", "summary.csv", "summary.json"]
+
+
 def test_files_are_synced_and_their_lines_end_as_everywhere_on_windows_too(tmp_path, monkeypatch):
     synced = []
 

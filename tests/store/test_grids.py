@@ -67,6 +67,7 @@ def test_labels_and_seeds_are_no_part_of_a_setup():
         setups.setdefault(plan[index].label, set()).add(setup_of(plan[index]))
     assert [len(of_label) for of_label in setups.values()] == [1, 1, 1]
     assert setups["codel"] == setups["mine"] != setups["other"]
+    assert len({setup_of(plan[0], backend) for backend in ("sim", "linux Linux() 6.1", "linux Linux() 6.12")}) == 3
 
 
 def test_a_front_is_of_points_that_none_dominates():

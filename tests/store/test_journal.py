@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from conftest import EXPERIMENT
+from sojourn import _core
 from sojourn.files.manifest import OutputError
 from sojourn.frame.results import Run
 from sojourn.runs.backends import Simulator
@@ -98,6 +99,14 @@ def test_a_journal_of_another_format_is_refused(left: Path):
     with pytest.raises(OutputError, match="version differ"):
         found.take(HEADER)
     found.close(remove=False)
+
+
+def test_another_version_has_another_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "e.toml").write_text(EXPERIMENT, encoding="utf-8")
+    plan = read_plan(str(tmp_path / "e.toml"), [])
+    before = plan_key(plan, Simulator())
+    monkeypatch.setattr(_core, "version", "0.0.1")
+    assert plan_key(plan, Simulator()) != before
 
 
 def test_runs_of_another_backend_or_release_have_another_key(tmp_path: Path):

@@ -18,7 +18,7 @@ from sojourn.store import Store
 from sojourn.store.planning import mend
 from sojourn.store.plans import status
 from sojourn.store.runner import Runner
-from sojourn.store.work import Batches
+from sojourn.store.work import Batches, known_runs
 from store.conftest import EXPERIMENT, RUNS, contents, fill, planned
 
 
@@ -161,6 +161,8 @@ def test_runs_that_failed_are_tried_again_and_the_others_are_not(
     # All rows are in one file, the failed one too.
     assert status([plan]) == {"runs": RUNS, "done": RUNS, "running": 0, "failed": 1}
     assert len(plan.parts()) == 1
+    # Another sweep makes the failed run, too.
+    assert set(known_runs([plan])) == {plan.sweep[index].hash for index in range(RUNS) if index != 17}
     made.clear()
     monkeypatch.setattr(Batches, "end", lambda batches, index, run: (made.append(index), end(batches, index, run)))
     mend(plan, pytest.fail)

@@ -18,6 +18,7 @@ import pytest
 
 from conftest import Cli
 from sojourn import _core
+from sojourn.files.interrupts import Presses
 from sojourn.runs.backends import Simulator
 from sojourn.runs.executors import Dask, Outcome
 from sojourn.store import Store, claims, work
@@ -25,7 +26,7 @@ from sojourn.store.claims import Claims
 from sojourn.store.plans import RunList
 from sojourn.store.query import query
 from sojourn.store.runner import Runner
-from sojourn.store.work import Remaining
+from sojourn.store.work import Batches, Remaining
 from store.conftest import EXPERIMENT, RUNS, contents, fill, planned
 
 
@@ -131,6 +132,29 @@ def test_a_claim_is_held_by_one_and_lapses(tmp_path: Path, monkeypatch: pytest.M
             assert is_theirs
             assert mine.hold
     assert not list(tmp_path.iterdir())
+
+
+def test_a_claim_lapses_by_the_clock_of_the_folder_and_not_by_that_of_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    now = time.time
+    with Claims(tmp_path).hold("7"):
+        for apart_s in (3600.0, -3600.0):
+            monkeypatch.setattr(time, "time", lambda apart_s=apart_s: now() + apart_s)
+            assert Claims(tmp_path).held() == {"7"}
+            with Claims(tmp_path).hold("7") as is_theirs:
+                assert not is_theirs
+
+
+def test_a_batch_that_another_has_finished_since_the_last_look_is_not_made_again(file: Path, tmp_path: Path):
+    plan = planned(file, tmp_path / "store", 12)
+    with Batches(plan, {}, Presses(), wait=False) as batches:
+        first = batches.next()
+        assert first is not None
+        # Another worker makes the two batches that were free at the look.
+        assert fill(plan, wait=False) is None
+        given = [first[0], *(index for index, _ in iter(batches.next, None))]
+    assert {plan.batch_of(index) for index in given} == set(plan.missing()) == {plan.batch_of(first[0])}
 
 
 def test_who_lost_a_claim_leaves_that_of_its_successor(tmp_path: Path):
