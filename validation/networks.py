@@ -66,7 +66,8 @@ def main() -> int:
 
 def runs(file: Path, backend: Backend, seeds: Collection[int], but: Networks) -> Iterator[tuple[str, str, Figures]]:
     """The queue, the seed and the figures of every run that is not in ``but``, one run after another."""
-    plan = sj.plan(file, set={"experiment.repeat": max(seeds), "experiment.kernel": KERNEL})
+    like = {"experiment.kernel": KERNEL, "experiment.ties": "departures"}
+    plan = sj.plan(file, set={**like, "experiment.repeat": max(seeds)})
     for spec in sorted(plan, key=lambda spec: spec.seed):
         arm = ", ".join(filter(None, [spec.label, setting_text(json.loads(spec.set_json))]))
         if spec.seed not in seeds or str(spec.seed) in but.get(file.stem, {}).get(arm, {}):

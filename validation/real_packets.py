@@ -14,7 +14,6 @@ from pathlib import Path
 import sojourn as sj
 from sojourn.frame.metrics import METRICS
 from sojourn.linux import Datapath, Linux
-from sojourn.linux.kernel import simulated
 from sojourn.studies.agreement import backends as agreement
 from sojourn.studies.tolerances import TOLERANCES
 
@@ -49,7 +48,7 @@ def _is_wanted(file: Path, parts: list[str]) -> bool:
 
 def compared(file: Path, linux: Linux) -> list[list[str]]:
     """The rows of a file: the simulator, then the others, with * where the median is beyond the tolerance."""
-    like = {"experiment.kernel": simulated(linux.release)}
+    like = linux.followed
     named = {"simulator": sj.run(file, set=like)}
     try:
         named[f"Linux {linux.release}"] = sj.run(file, set=like, backend=linux)

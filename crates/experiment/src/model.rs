@@ -24,6 +24,8 @@ pub struct Experiment {
     pub seed: u64,
     /// The Linux whose TCP is simulated. Default 6.1.
     pub kernel: Kernel,
+    /// Which is first of a packet that arrives at a queue and one that leaves it.
+    pub ties: Ties,
     /// The links between hosts; at least one.
     pub links: Vec<Link>,
     /// The classes of `[link]`; parents precede their children.
@@ -47,6 +49,16 @@ impl Experiment {
             .find(|link| link.queue.is_none())
             .expect("a link without a queue of its own")
     }
+}
+
+/// Which is first when a packet arrives at a queue at the instant at which another leaves it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Ties {
+    /// The arrival, as on a machine, whose timers are late by microseconds.
+    #[default]
+    Arrivals,
+    /// The departure, as on a kernel in virtual time.
+    Departures,
 }
 
 /// A version of Linux whose TCP differs from that of other versions.

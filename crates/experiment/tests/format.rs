@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use sojourn_aqm::cake::framing::Cells;
 use sojourn_experiment::model::{
     Abe, Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, EcnField, Experiment, Files,
-    Impaired, Kernel, Kind, Link, Outcome, Pace, Ping, Queue, Record, Recovery, Route, RttOf,
+    Impaired, Kernel, Kind, Link, Outcome, Pace, Ping, Queue, Record, Recovery, Route, RttOf, Ties,
     Sizes, Tcp, Traffic, UpLink,
 };
 use sojourn_experiment::{InUse, resolved, resolved_with, traffic_kinds};
@@ -100,6 +100,7 @@ fn the_documented_example_reads_as_described() {
         warmup: Duration::from_secs(15),
         repeat: 5,
         kernel: Kernel::V6_1,
+        ties: Ties::Arrivals,
         seed: 1,
         classes: Vec::new(),
         links: vec![Link {

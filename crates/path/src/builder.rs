@@ -49,6 +49,7 @@ pub struct Builder<P> {
     wires: Vec<WirePlan>,
     impairments: Vec<Impairment<P>>,
     hops: Vec<Hop>,
+    departures_first: bool,
 }
 
 /// A wire to be made.
@@ -70,7 +71,14 @@ impl<P: Packet> Builder<P> {
             wires: Vec::new(),
             impairments: Vec::new(),
             hops: Vec::new(),
+            departures_first: false,
         }
+    }
+
+    /// At the same instant links act before delay lines: a packet leaves a queue before another arrives there, as on a
+    /// kernel in virtual time, whose timers are never late. See [`crate::EventSource`].
+    pub const fn departures_first(&mut self) {
+        self.departures_first = true;
     }
 
     /// Adds one direction of a link with its discipline; returns its number, counted from 0.
@@ -231,10 +239,20 @@ impl<P: Packet> Builder<P> {
             wires.push(Wire::new(plan.delay, plan.impairment, [first, last]));
         }
         let mut hops = self.hops;
-        lookahead::mark(&mut hops, |line| !self.lines[line as usize].0.is_zero());
+        // What goes ahead assumes that arrivals come first.
+        if !self.departures_first {
+            lookahead::mark(&mut hops, |line| !self.lines[line as usize].0.is_zero());
+        }
+        let (first_line, first_link) = if self.departures_first {
+            (self.links.len(), 0)
+        } else {
+            (0, lines.len())
+        };
         let lookahead = Lookahead::new(lines.len());
         let mut network = Network {
             events: EventQueue::new(lines.len() + self.links.len() + media.len()),
+            first_line,
+            first_link,
             links: self.links,
             media,
             lines,

@@ -180,9 +180,10 @@ impl AccessLink {
 /// A part of the network that acts: a delay line, a link or a shared medium. At the same instant lines act before links and
 /// links before media; among themselves they act in the order of their numbers.
 ///
-/// Packets clocked by acknowledgements arrive at a busy queue at the very instants at which others leave it. On Linux they
-/// arrive some ten microseconds earlier. So here arrivals precede departures that a timer triggers. A departure that an
-/// arrival allows happens with that arrival, before the next: see [`Link::is_idle`].
+/// Packets clocked by acknowledgements arrive at a busy queue at the very instants at which others leave it. On a machine
+/// with Linux they arrive some ten microseconds earlier. So here arrivals precede departures that a timer triggers, unless
+/// [`crate::Builder::departures_first`] is called. A departure that an arrival allows happens with that arrival, before the
+/// next: see [`Link::is_idle`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventSource(usize);
 
@@ -196,6 +197,10 @@ pub struct Network<P, O, M = NoMedium> {
     pub(crate) impairments: Vec<Impairment<P>>,
     pub(crate) hops: Vec<Hop>,
     pub(crate) events: EventQueue,
+    /// The event source of the first delay line.
+    pub(crate) first_line: usize,
+    /// The event source of the first link.
+    pub(crate) first_link: usize,
     /// Sees the packets.
     pub observer: O,
     /// Packets that have reached their ends, for [`Network::poll`].
@@ -391,13 +396,13 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     #[inline(never)]
     pub(crate) fn note_due(&mut self, number: usize) {
         let due = self.links[number].find_due();
-        self.events.set(self.lines.len() + number, due);
+        self.events.set(self.first_link + number, due);
     }
 
     #[inline(always)]
     pub(crate) fn enter_line(&mut self, number: usize, packet: P, now: Time) {
         if let Some(due) = self.lines[number].push(packet, now) {
-            self.events.set(number, due);
+            self.events.set(self.first_line + number, due);
         }
     }
 
@@ -413,9 +418,11 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     /// When it acts next is known, and noted, before its packet is sent on: the hosts' answers do not change it.
     pub fn act(&mut self, source: EventSource, now: Time, hosts: &mut impl Hosts<P, O, M>) {
         let EventSource(source) = source;
-        if source < self.lines.len() {
+        // With departures first, a link's number wraps to one that no line has.
+        let line = source.wrapping_sub(self.first_line);
+        if line < self.lines.len() {
             loop {
-                let (packet, next) = self.lines[source].pop();
+                let (packet, next) = self.lines[line].pop();
                 self.events.set(source, next);
                 if let Some(packet) = packet.and_then(|packet| self.forward(packet, now)) {
                     hosts.deliver(packet, now, self);
@@ -425,10 +432,10 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                 }
             }
         }
-        let number = source - self.lines.len();
+        let number = source - self.first_link;
         if number >= self.links.len() {
             cold_path();
-            return self.act_on_medium(number - self.links.len(), now, hosts);
+            return self.act_on_medium(source - self.lines.len() - self.links.len(), now, hosts);
         }
         loop {
             let link = &mut self.links[number];

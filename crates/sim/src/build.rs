@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use sojourn_experiment::cells::{self, Built, Cell};
 use sojourn_experiment::derived::{self, Egress, Host, Owner};
 use sojourn_experiment::measured;
-use sojourn_experiment::model::{CapturePoint, Experiment, Hop, Kind, Way};
+use sojourn_experiment::model::{CapturePoint, Experiment, Hop, Kind, Ties, Way};
 use sojourn_experiment::network::{
     RunError, Topology, at, discipline, impairments, links, settings,
 };
@@ -158,6 +158,9 @@ pub(crate) fn build(
     let egresses = derived::queues(experiment, queue);
     let scope = measured::scope(experiment, queue, seed);
     let mut builder = Builder::new();
+    if experiment.ties == Ties::Departures {
+        builder.departures_first();
+    }
     let mut probes = Vec::new();
     for (qdisc, config) in queues {
         let mut probe = scope.probe(probes.len());

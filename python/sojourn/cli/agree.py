@@ -19,7 +19,6 @@ from sojourn.files import storage
 from sojourn.files.manifest import Manifest
 from sojourn.frame.results import Results, Run
 from sojourn.linux import Datapath, Linux
-from sojourn.linux.kernel import simulated
 from sojourn.page.sheet import as_table
 from sojourn.runs.backends import BACKENDS, Backend, Simulator, backend_of
 from sojourn.runs.plan import read_plan
@@ -61,7 +60,8 @@ def command(
     """Run an experiment file on the simulator and on Linux, and judge whether the results agree.
 
     The first of several backends is the reference, with which the others are compared.
-    The simulator has the TCP of the kernel's version (experiment.kernel), unless --set gives another.
+    The simulator has the TCP of the kernel's version (experiment.kernel), unless --set gives another. Beside a built
+    kernel, packets leave a queue before others arrive there at the same instant (experiment.ties).
     A discipline follows its own documents unless the file has variant = "linux".
     The verdict rests on the scatter of both over the seeds: agrees, differs, or not enough repeats to say.
     With --kernel twice or more, compare the kernels with the first; the simulator is shown beside them. Exit status: 0
@@ -83,7 +83,7 @@ def command(
         stack.enter_context(_told_of_kernels(kernels))
         # The simulator follows the first kernel, with which it is compared.
         first = next(one for one in backends.values() if isinstance(one, Linux | Datapath))
-        like = [("experiment.kernel", f'"{simulated(first.release)}"'), *replaced]
+        like = [*((key, f'"{value}"') for key, value in first.followed.items()), *replaced]
         # Check all backends before anything is run.
         plans = {name: read_plan(file, like, backend=backend) for name, backend in backends.items()}
         for name, one in backends.items():

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from sojourn import _core
 from sojourn.linux import host, lab, machine, programs
-from sojourn.linux.kernel import Kernel, is_user_mode, locate
+from sojourn.linux.kernel import Kernel, is_user_mode, locate, simulated
 from sojourn.linux.lab import Lab
 
 Place = Literal["vm", "host"]
@@ -60,6 +60,12 @@ class Linux:
         if isinstance(self.on, Lab):
             return lab.release(self.on)
         return os.uname().release if self.on == "host" else self._kernel.release
+
+    @property
+    def followed(self) -> dict[str, str]:
+        """The keys with which the simulator follows it: the TCP of its kernel, and which packet is first at one instant."""
+        ties = {"experiment.ties": "departures"} if self.on == "vm" and is_user_mode(self.kernel) else {}
+        return {"experiment.kernel": simulated(self.release), **ties}
 
     def check(self, plan: _core.Plan) -> None:
         """Checks before a run, as far as possible, that Linux can run every job of a plan.

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 from sojourn import _core
 from sojourn.linux import host, programs
+from sojourn.linux.kernel import simulated
 from sojourn.linux.programs import LinuxError
 from sojourn.live.feed import Feed
 
@@ -64,6 +65,11 @@ class Datapath:
     def release(self) -> str:
         """The release of the kernel whose TCP it uses."""
         return os.uname().release
+
+    @property
+    def followed(self) -> dict[str, str]:
+        """The key with which the simulator follows it: the TCP of its kernel."""
+        return {"experiment.kernel": simulated(self.release)}
 
     def wall_s(self, simulated_s: float, runs: int) -> float:
         """Wall time of successive runs: a second more than they simulate."""

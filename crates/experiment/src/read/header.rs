@@ -5,7 +5,7 @@ use sojourn_units::Duration;
 use crate::error::ReadError;
 use crate::forms::{Maybe, Span, Text, Whole, Word};
 use crate::keys::{TableOf, keys};
-use crate::model::Kernel;
+use crate::model::{Kernel, Ties};
 use crate::section::Section;
 
 keys! {
@@ -24,6 +24,10 @@ keys! {
         /// Version of Linux whose TCP is simulated. From 6.12 on the receive window begins as large as its buffer allows, and
         /// lost SYNs are retransmitted sooner. On the Linux backend the running kernel decides.
         kernel: Kernel = KERNEL, Is(r#""6.1""#);
+        /// Which is first when a packet arrives at a queue at the very instant at which another leaves it: "arrivals", as on a
+        /// machine, whose timers are late by microseconds, or "departures", as on a kernel in virtual time (User-Mode Linux).
+        /// On the Linux backend the running kernel decides.
+        ties: Ties = TIES, Is(r#""arrivals""#);
     }
     ; check check
 }
@@ -39,6 +43,11 @@ const KERNEL: Word<Kernel> = Word(&[
     (Kernel::V6_12.name(), Kernel::V6_12),
     (Kernel::V6_18.name(), Kernel::V6_18),
     (Kernel::V7_3.name(), Kernel::V7_3),
+]);
+
+const TIES: Word<Ties> = Word(&[
+    ("arrivals", Ties::Arrivals),
+    ("departures", Ties::Departures),
 ]);
 
 /// The section.
