@@ -508,6 +508,12 @@ impl Endpoint {
         self.receiver.wants_ack() || !self.is_idle()
     }
 
+    /// False if an end that is idle has nothing to send.
+    #[inline(always)]
+    pub const fn owes_acknowledgement(&self) -> bool {
+        self.receiver.wants_ack()
+    }
+
     /// True if the connection is established, and nothing is to be sent but an acknowledgement that is owed.
     #[inline(always)]
     pub fn is_idle(&self) -> bool {
@@ -564,11 +570,43 @@ impl Endpoint {
         }
     }
 
+    /// Takes an acknowledgement of new data in order, as [`Endpoint::on_segment`] does. Returns the round-trip time that it shows.
+    /// `None`: it is another segment, and nothing has happened.
+    #[inline(always)]
+    pub fn take_progress(&mut self, segment: &Segment, now: Time) -> Option<Duration> {
+        let sender = self.half.sender_mut()?;
+        if self.phase != Phase::Established || self.receiver.waits_at(now) {
+            return None;
+        }
+        let rtt = sender.take_progress(segment, now)?;
+        self.receiver.note_timestamp(segment);
+        self.receiver.on_empty(segment, Arrival::NotEct, now);
+        Some(rtt)
+    }
+
+    /// After [`Endpoint::take_progress`]: true if data goes on waiting to fill a burst. Then [`Endpoint::poll`] need not be called,
+    /// which would return `None`, and [`Endpoint::due`] is what it was. `is_free`: as for [`Endpoint::defer_again`].
+    #[inline(always)]
+    pub fn keeps_deferring(&mut self, now: Time, is_free: impl FnOnce() -> bool) -> bool {
+        !self.receiver.wants_ack()
+            && is_free()
+            && (self.half.sender_mut()).is_some_and(|sender| sender.keeps_deferring(now))
+    }
+
     /// As [`Endpoint::poll_into`], if the sending half has nothing to send.
     #[inline(always)]
     pub fn acknowledge_into(&mut self, segment: &mut Segment, now: Time) -> Option<bool> {
         if !self.receiver.wants_ack() {
             return None;
+        }
+        if self.only_receives {
+            segment.seq = self.acknowledged.next_seq();
+            debug_assert_eq!(segment.seq, self.half.next_seq(), "nothing is in flight");
+            segment.len = 0;
+            segment.flags = Flags::default();
+            segment.ts_val = crate::timestamp(now);
+            self.receiver.stamp_plain(segment, now);
+            return Some(false);
         }
         self.begin_acknowledgement(segment);
         self.complete(segment, None, now)

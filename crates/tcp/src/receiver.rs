@@ -476,10 +476,12 @@ impl Receiver {
         // Without SACK the window does not grow for data behind a hole: a raised window would be no duplicate (tcp_data_queue_ofo).
         let may_grow = is_in_order || self.sack;
         let waiting = &self.out_of_order;
-        if !may_grow
-            || (self.window.is_settled()
-                && (is_in_order || waiting.waiting().bytes() >= u64::from(self.mss)))
-        {
+        let cannot_grow = if is_in_order {
+            self.window.is_settled()
+        } else {
+            !may_grow || self.window.is_full_with(waiting.waiting())
+        };
+        if cannot_grow {
             return;
         }
         cold_path();
@@ -725,6 +727,19 @@ impl Receiver {
         }
     }
 
+    /// As [`Receiver::stamp`], if [`Receiver::is_plain`] holds.
+    #[inline(always)]
+    pub fn stamp_plain(&mut self, segment: &mut Segment, now: Time) {
+        if self.duplicate.is_some() {
+            cold_path();
+            return self.stamp(segment, now);
+        }
+        segment.flags = segment.flags.with(Flags::ACK);
+        self.tell(segment, self.next, Unread::default(), now);
+        self.ack_now = false;
+        self.end_delay();
+    }
+
     /// Writes the acknowledgement that goes before the segment that has arrived is reported.
     #[cold]
     #[inline(never)]
@@ -752,10 +767,7 @@ impl Receiver {
             _ => segment.flags.with_if(Flags::ECE, echo),
         };
         self.unacknowledged_marks = 0;
-        segment.ack = next;
-        segment.ts_ecr = self.ts_recent;
-        segment.window = self.window.offer(self.next, waiting, now);
-        segment.sack = [SackBlock::NONE; MAX_SACK_BLOCKS];
+        self.tell(segment, next, waiting, now);
         if self.sack && (self.duplicate.is_some() || !self.out_of_order.is_empty()) {
             self.write_blocks(&mut segment.sack);
             // Linux before 6.14 (tcp_compressed_ack_kick).
@@ -763,11 +775,25 @@ impl Receiver {
                 segment.ts_val = crate::timestamp(self.arrived);
             }
         }
-        self.acknowledged = next;
         self.ack_now = reports_past;
-        if reports_past {
-            return; // as in Linux, this acknowledgement resets no timer and does not count as a quick one
+        if !reports_past {
+            self.end_delay(); // else, as in Linux, it resets no timer and does not count as a quick one
         }
+    }
+
+    /// Writes an acknowledgement of all before `next`, and the window, while data is `waiting` behind a hole.
+    #[inline(always)]
+    fn tell(&mut self, segment: &mut Segment, next: Seq, waiting: Unread, now: Time) {
+        segment.ack = next;
+        segment.ts_ecr = self.ts_recent;
+        segment.window = self.window.offer(self.next, waiting, now);
+        segment.sack = [SackBlock::NONE; MAX_SACK_BLOCKS];
+        self.acknowledged = next;
+    }
+
+    /// An acknowledgement has left: none is delayed any more.
+    #[inline(always)]
+    fn end_delay(&mut self) {
         self.deadline = Time::MAX;
         self.pushed = false;
         self.compressed = 0;

@@ -15,12 +15,19 @@ pub const INITIAL_RTO: Duration = Duration::from_secs(1);
 const FALLBACK_RTO: Duration = Duration::from_secs(3);
 /// Linux's TCP_RTO_MAX.
 const MAX_RTO: Duration = Duration::from_secs(120);
+/// [`RttEstimator::range`] is a 256th of the smoothed RTT to both sides.
+const RANGE_SHIFT: u32 = 8;
 /// How long a minimum is kept (Linux's tcp_min_rtt_wlen).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
 /// The smoothed RTT after the first sample.
 pub fn smoothed_first(rtt: Duration) -> Duration {
     Duration::from_micros(rtt.as_micros().max(1))
+}
+
+/// The smoothed RTT, of eight times as many microseconds.
+pub const fn smoothed(srtt_8: i64) -> Duration {
+    Duration::from_nanos((srtt_8 as u64 * 1000) >> 3)
 }
 
 /// The RTT estimator of one connection. As in Linux, it works in microseconds.
@@ -144,8 +151,25 @@ impl RttEstimator {
         if self.srtt_8 == 0 {
             None
         } else {
-            Some(Duration::from_nanos((self.srtt_8 as u64 * 1000) >> 3))
+            Some(smoothed(self.srtt_8))
         }
+    }
+
+    /// A range of `srtt_8` near its value, for [`RttEstimator::smoothed_within`]; `None` before the first sample.
+    pub fn range(&self) -> Option<(i64, i64)> {
+        let margin = self.srtt_8 >> RANGE_SHIFT;
+        (self.srtt_8 > 0).then_some((self.srtt_8 - margin, self.srtt_8 + margin))
+    }
+
+    /// The smoothed RTT, if it is in this range.
+    #[inline(always)]
+    pub fn smoothed_within(&self, (least, most): (i64, i64)) -> Option<Duration> {
+        (self.srtt_8 >= least && self.srtt_8 <= most).then(|| smoothed(self.srtt_8))
+    }
+
+    /// The retransmission timeout by Linux's rules is no less than this while `srtt_8` is no less.
+    pub fn least_rto(&self, srtt_8: i64) -> Duration {
+        Duration::from_micros(((srtt_8 >> 3) + self.variance_floor) as u64).min(MAX_RTO)
     }
 
     /// The smallest RTT of the last five minutes; `None` before the first sample.

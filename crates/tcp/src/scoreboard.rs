@@ -467,12 +467,48 @@ impl Scoreboard {
             return;
         }
         let mut index = self.find(start);
+        if end.since(start) > self.mss {
+            index = self.sack_originals(index, end, acked);
+        }
         while is_before(index, self.end) && !self.at(index).end().after(end) {
             if !self.at(index).sacked {
                 self.note_sacked(index, acked);
             }
             index = index.wrapping_add(1);
         }
+    }
+
+    /// As [`Scoreboard::note_sacked`] of each segment from `first` on that ends by `end`, as far as they were sent once and are
+    /// not judged lost: what is noted of all is what the first and the last of them leave. Returns the index behind them.
+    fn sack_originals(&mut self, first: u32, end: Seq, acked: &mut Acked) -> u32 {
+        let mut index = first;
+        while is_before(index, self.end) {
+            let segment = self.at_mut(index);
+            let is_original =
+                !(segment.sacked | segment.lost | segment.resent | segment.ever_resent);
+            if !is_original || segment.end().after(end) {
+                break;
+            }
+            segment.sacked = true;
+            index = index.wrapping_add(1);
+        }
+        let count = index.wrapping_sub(first);
+        if count == 0 {
+            return first;
+        }
+        let last = index.wrapping_sub(1);
+        let (oldest, newest) = (*self.at(first), *self.at(last));
+        self.sacked += count;
+        self.absent = self.absent.wrapping_add(count);
+        acked.sacked += count;
+        acked.delivered += count;
+        let begin = acked.sack_times.map_or(oldest.sent_at, |(begin, _)| begin);
+        acked.sack_times = Some((begin, newest.sent_at));
+        acked.original_delivered |= !oldest.end().after(acked.recovery_point);
+        self.note_order(first, acked);
+        self.deliver(last, &newest, acked);
+        self.raise_highest(last);
+        index
     }
 
     /// Notes that SACK reports a segment for the first time.
@@ -495,10 +531,12 @@ impl Scoreboard {
             self.note_order(index, acked);
         }
         self.deliver(index, &segment, acked);
-        if self
-            .highest_sacked
-            .is_none_or(|highest| is_before(highest, index))
-        {
+        self.raise_highest(index);
+    }
+
+    fn raise_highest(&mut self, index: u32) {
+        let is_higher = |highest| is_before(highest, index);
+        if self.highest_sacked.is_none_or(is_higher) {
             self.highest_sacked = Some(index);
         }
     }

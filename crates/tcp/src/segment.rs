@@ -181,7 +181,17 @@ impl Segment {
         !self.flags.contains(Flags::RST) || self.ts_val != 0
     }
     /// Bytes of IP and TCP header: 20 + 20, timestamps 12, and on a pure ACK 4 + 8 per SACK block.
+    #[inline(always)]
     pub fn header_bytes(&self) -> u32 {
+        if self.sack[0].is_none() && !self.flags.intersects(Flags::SYN.with(Flags::RST)) {
+            return 52;
+        }
+        self.longer_header_bytes()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn longer_header_bytes(&self) -> u32 {
         if !self.has_timestamps() {
             return 40;
         }

@@ -215,11 +215,20 @@ impl ReceiveWindow {
         }
     }
 
-    /// True if [`ReceiveWindow::grow`] would do nothing with a segment that arrives in order, or behind a hole where a full
-    /// segment waits already and takes as much memory: the usual case once the window has its size.
+    /// True if [`ReceiveWindow::grow`] would do nothing with a segment that arrives in order: the usual case once the window has
+    /// its size.
     #[inline(always)]
     pub(super) fn is_settled(&self) -> bool {
         self.offered == self.limit_in_order
+    }
+
+    /// True if it would do nothing with a segment behind a hole because of what is `waiting` already: a full segment once the
+    /// window has its size, or so much that its bytes alone leave no more.
+    #[inline(always)]
+    pub(super) fn is_full_with(&self, waiting: Unread) -> bool {
+        let least = (waiting.bytes() * u64::from(self.share) / 256) as u32;
+        self.offered >= self.limit.saturating_sub(least)
+            || (self.is_settled() && waiting.bytes() >= u64::from(self.mss))
     }
 
     /// Takes the round-trip time that an arriving segment tells, after the adjustment at the end of the last round trip.

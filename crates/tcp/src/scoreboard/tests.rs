@@ -172,3 +172,44 @@ fn a_segment_acknowledged_together_with_blocks_above_it_is_not_reordering() {
     scoreboard.acknowledge(Seq(2 * MSS), None, &mut acked);
     assert_eq!((acked.delivered, acked.reordering), (3, 0));
 }
+
+proptest::proptest! {
+    /// What is noted of segments that SACK reports together is what each apart leaves.
+    #[test]
+    fn segments_that_are_reported_together_leave_what_each_leaves(
+        earlier in (0_u32..30, 1_u32..8),
+        window_ms in 0_u64..60,
+        resent in 0_u32..6,
+        (from, count) in (0_u32..30, 1_u32..12),
+        recovery_point in 0_u32..40,
+    ) {
+        let before = || {
+            let mut scoreboard = scoreboard(40);
+            sack(&mut scoreboard, &[block(earlier.0, earlier.0 + earlier.1)], 130);
+            scoreboard.detect_losses(Time::from_millis(140), Duration::from_millis(window_ms));
+            for _ in 0..resent {
+                if scoreboard.next_lost().is_some() {
+                    scoreboard.mark_resent(Time::from_millis(140), None);
+                }
+            }
+            let acked = Acked {
+                recovery_point: Seq(recovery_point * MSS),
+                min_rtt: Duration::from_millis(50),
+                ..acked_at(160)
+            };
+            (scoreboard, acked)
+        };
+        let (mut together, mut acked) = before();
+        together.sack_range(Seq(from * MSS), Seq((from + count) * MSS), &mut acked);
+        let (mut apart, mut of_each) = before();
+        for index in from..(from + count).min(40) {
+            if !apart.at(index).sacked {
+                apart.note_sacked(index, &mut of_each);
+            }
+        }
+        proptest::prop_assert_eq!(
+            format!("{together:?} {acked:?}"),
+            format!("{apart:?} {of_each:?}")
+        );
+    }
+}

@@ -38,6 +38,24 @@ impl Sender {
         self.take_rtt_sample()
     }
 
+    /// As [`Sender::on_ack`], of an acknowledgement of new data that takes the fast path and carries none. `None`: it is another
+    /// segment, and nothing has happened.
+    #[inline(always)]
+    pub(crate) fn take_progress(&mut self, segment: &Segment, now: Time) -> Option<Duration> {
+        let ack = segment.ack;
+        let is_progress = segment.flags == Flags::ACK
+            && segment.len == 0
+            && ack.after(self.una)
+            && !ack.after(self.next)
+            && self.takes_fast_path(segment);
+        if !is_progress {
+            return None;
+        }
+        let delivered = self.scoreboard.acknowledge_clean(ack, now)?;
+        self.offers.take(segment, true);
+        Some(self.on_fast_path(ack, delivered, now))
+    }
+
     /// What acknowledgements have said, while nothing is in flight.
     #[inline(always)]
     pub(crate) const fn acknowledged(&self) -> Acknowledged {
@@ -53,6 +71,7 @@ impl Sender {
     /// Processes an acknowledgement that does not take the fast path, while data is in flight.
     #[inline(never)]
     fn on_slow_path(&mut self, segment: &Segment, advanced: bool, raises_window: bool, now: Time) {
+        self.forget_deferral();
         if !advanced {
             self.find_alarm(); // else it is set anew
         }
@@ -342,7 +361,7 @@ mod tests {
 
     /// The segments that both ends of a connection send in ten seconds, with their times. `shortcuts`: with the fast path
     /// of acknowledgements and that of data behind a hole, with segments that continue a burst like the last, and with
-    /// bursts that still wait.
+    /// bursts that still wait, also by bounds.
     fn sent(
         algorithm: &Algorithm,
         (ecn, kernel, bytes): (bool, Kernel, u64),
@@ -394,7 +413,7 @@ mod tests {
             now = next;
             let arrived = arrivals.first_entry().filter(|first| first.key().0 == now);
             if let Some((to, segment, ecn)) = arrived.map(OccupiedEntry::remove) {
-                if !(shortcuts && ends[to].take_behind_hole(&segment, now)) {
+                if !(shortcuts && takes_short_way(&mut ends[to], &segment, now)) {
                     ends[to].on_segment(&segment, ecn, now);
                 }
                 if ends[to].is_established() && !shortcuts {
@@ -405,6 +424,14 @@ mod tests {
             }
         }
         log
+    }
+
+    fn takes_short_way(end: &mut Endpoint, segment: &Segment, now: Time) -> bool {
+        let is_progress = end.take_progress(segment, now).is_some();
+        if is_progress {
+            end.keeps_deferring(now, || true);
+        }
+        is_progress || end.take_behind_hole(segment, now)
     }
 
     /// The next segment, and with `shortcuts` those that continue its burst alike.

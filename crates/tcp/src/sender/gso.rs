@@ -12,25 +12,25 @@ use super::pacing::{BURST_SHIFT, MAX_BURST_BYTES};
 use super::{Fin, Sender, buffers, recovery::State};
 
 /// Fewest segments of a burst (Linux's tcp_min_tso_segs).
-const LEAST: u32 = 2;
+pub(super) const LEAST: u32 = 2;
 /// The rate that Linux assumes in slow start, in percent of the window per smoothed RTT (tcp_pacing_ss_ratio).
 const SLOW_START_PERCENT: u64 = 200;
 /// The same in congestion avoidance (tcp_pacing_ca_ratio).
-const AVOIDANCE_PERCENT: u64 = 120;
+pub(super) const AVOIDANCE_PERCENT: u64 = 120;
 /// Hundredths in nanoseconds are this many times as many in seconds.
-const RATE_UNIT: u64 = 10_000_000;
+pub(super) const RATE_UNIT: u64 = 10_000_000;
 /// On short paths bursts are larger by `limit >> (min_rtt / 512 µs)` bytes (Linux's tcp_tso_rtt_log).
 const RTT_PER_SHIFT: Duration = Duration::from_micros(512);
 /// From this minimum RTT on, bursts are not enlarged.
 const SHORT: Duration = Duration::from_micros(512 * 32);
 /// A burst is deferred only within this time after the last transmission, or after the time from which pacing allows the
 /// next (Linux's tcp_tso_should_defer).
-const RECENT: Duration = Duration::from_millis(1);
+pub(super) const RECENT: Duration = Duration::from_millis(1);
 /// A burst is deferred only if the next acknowledgement is expected within this time and within half an RTT (Linux
 /// since 6.18 and its stable releases; older versions consider only half an RTT).
-const SOON: Duration = Duration::from_millis(1);
+pub(super) const SOON: Duration = Duration::from_millis(1);
 /// A burst is deferred only if less than a third of the window is free (Linux's tcp_tso_win_divisor).
-const WINDOW_DIVISOR: u32 = 3;
+pub(super) const WINDOW_DIVISOR: u32 = 3;
 
 /// What to do with new data for which the window has room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +69,7 @@ impl Sender {
     }
 
     /// Bytes that were never sent, as far as they count.
-    fn waiting(&self) -> u32 {
+    pub(super) fn waiting(&self) -> u32 {
         self.unsent.min(u64::from(u32::MAX)) as u32
     }
 
@@ -144,6 +144,7 @@ impl Sender {
 
     /// Sends nothing before `until`, except the rest of a burst, because the host's own queue is too long.
     pub const fn hold_back(&mut self, until: Time) {
+        self.forget_deferral();
         self.pacer.hold_back(until);
     }
 
@@ -250,14 +251,17 @@ mod tests {
             .collect()
     }
 
-    fn acknowledge(sender: &mut Sender, upto: u32, now: Time) {
-        let segment = Segment {
+    fn acknowledgement(upto: u32) -> Segment {
+        Segment {
             ack: Seq(1 + upto * 1000),
             flags: Flags::ACK,
             window: 1 << 30,
             ..Segment::default()
-        };
-        sender.on_ack(&segment, now);
+        }
+    }
+
+    fn acknowledge(sender: &mut Sender, upto: u32, now: Time) {
+        sender.on_ack(&acknowledgement(upto), now);
     }
 
     /// 100 segments per 100 ms at 120 % are 1.2 MB/s, or 1.2 segments per 1024th of a second; 1000 segments are 11.7.
@@ -407,11 +411,12 @@ mod tests {
         }
     }
 
-    /// The second acknowledgement of two segments of a burst of eleven, with the short way and without.
+    /// The second and the third acknowledgement of two segments of a burst of eleven, with the short way, with bounds and without
+    /// either.
     #[test]
     fn a_burst_that_still_waits_has_the_same_effect_as_one_that_begins_to() {
         let at = |us| Time::ZERO + Duration::from_micros(us);
-        let left_behind = |short_way: bool| {
+        let left_behind = |short_way: bool, bounds: bool| {
             let mut sender = sender(Duration::from_millis(100), 1000);
             assert_eq!(sent(&mut sender, START).len(), 1000);
             (sender.buffer, sender.last_sent) = (40, at(200_400));
@@ -424,6 +429,13 @@ mod tests {
                 assert!(sender.defer_again(at(200_600)));
             } else {
                 assert!(sent(&mut sender, at(200_600)).is_empty());
+            }
+            if bounds {
+                let progress = sender.take_progress(&acknowledgement(6), at(200_650));
+                assert!(progress.is_some() && sender.keeps_deferring(at(200_650)));
+            } else {
+                acknowledge(&mut sender, 6, at(200_650));
+                assert!(sent(&mut sender, at(200_650)).is_empty());
             }
             let alarm = (sender.due(), sender.find_due(), sender.arm);
             let usage = (sender.usage_point, sender.sent_since_judged);
@@ -438,7 +450,9 @@ mod tests {
                 sender.has_deferred(),
             )
         };
-        assert_eq!(left_behind(true), left_behind(false));
+        let long_way = left_behind(false, false);
+        assert_eq!(left_behind(true, false), long_way);
+        assert_eq!(left_behind(true, true), long_way);
     }
 
     /// One segment is less than a third of a window of four, but not of a window of three.

@@ -9,12 +9,14 @@
 //! | `pacing.rs` | when a paced segment may leave |
 //! | `buffers.rs` | the send buffers that the application fills |
 //! | `gso.rs` | how many segments leave in one burst |
+//! | `deferral.rs` | how long data goes on waiting to fill a burst |
 //! | `offers.rs` | the windows that the peer has offered |
 //! | `due.rs` | what may be sent regardless of the congestion window |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
 mod acknowledgements;
 mod buffers;
+mod deferral;
 mod delivery;
 mod due;
 mod gso;
@@ -26,6 +28,7 @@ mod timers;
 use sojourn_units::{Duration, Rate, Time, cold_path};
 
 use self::buffers::Buffers;
+use self::deferral::Deferral;
 use self::due::Due;
 use self::gso::Burst;
 pub(crate) use self::offers::{Acknowledged, Offers};
@@ -134,6 +137,7 @@ pub struct Sender {
     defers: bool,
     /// So it was at the end of the last round of sending.
     has_deferred: bool,
+    deferral: Deferral,
     rtt: RttEstimator,
     state: State,
     /// SND.NXT when the current state was entered (RFC 6675's RecoveryPoint).
@@ -250,6 +254,7 @@ impl Sender {
             buffers: Buffers::default(),
             defers: false,
             has_deferred: false,
+            deferral: Deferral::NONE,
             rtt: Self::estimator(config),
             state: State::Open,
             recovery_point: first,
@@ -347,6 +352,7 @@ impl Sender {
 
     /// Adds `bytes` to send; [`UNLIMITED`] for data without end.
     pub fn write(&mut self, bytes: u64) {
+        self.forget_deferral();
         if self.unsent == 0 {
             // All that was written has left, so that its last buffer is not filled up (tcp_sendmsg_locked).
             self.buffers = Buffers::default();
@@ -357,6 +363,7 @@ impl Sender {
 
     /// Closes for writing, once all data has been sent. Data without end never is.
     pub fn close(&mut self) {
+        self.forget_deferral();
         if self.fin == Fin::Open {
             self.fin = Fin::Closing;
             if self.kernel < Kernel::V6_12 {
@@ -483,6 +490,7 @@ impl Sender {
     /// Writes the next segment to send at `now`: sequence number, length, FIN, PSH and CWR. The receiving half writes
     /// the rest. Returns `None` if nothing may be sent. Call it until `None` after every other call.
     pub fn poll(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
+        self.forget_deferral();
         // Of the limits, only the congestion window applies to the rest of a burst.
         if self.burst > 0 && self.in_flight() < self.window.cwnd {
             if let Some(sending) = self.continue_burst(segment, now) {
@@ -536,6 +544,7 @@ impl Sender {
             self.set_alarm(now); // there is data, so that the application does not limit the flow
             self.sent_since_judged = 0;
             self.judge_usage(true, now);
+            self.bound_deferral(now);
         }
         defers
     }

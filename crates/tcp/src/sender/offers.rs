@@ -27,6 +27,12 @@ pub(crate) struct Acknowledged {
 }
 
 impl Acknowledged {
+    /// SND.NXT.
+    #[inline(always)]
+    pub(crate) const fn next_seq(&self) -> Seq {
+        self.una
+    }
+
     /// True if a segment offers more than the last one.
     #[inline(always)]
     pub(crate) const fn is_raised_by(&self, segment: &Segment) -> bool {

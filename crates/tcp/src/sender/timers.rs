@@ -9,6 +9,7 @@ use super::recovery::{Facts, State};
 use super::{Sender, Sending};
 use crate::config::Recovery;
 use crate::receiver::Estimates;
+use crate::rtt::smoothed;
 use crate::segment::{Flags, Segment};
 use crate::seq::Seq;
 
@@ -128,6 +129,7 @@ impl Sender {
     /// is then set anew.
     #[inline(always)]
     pub(crate) fn find_alarm(&mut self) {
+        self.forget_deferral();
         let is_wanted = |timer: &Timer| timer.put_off.is_some() && self.arm == Arm::Leave;
         if let Some(timer) = self.alarm.filter(is_wanted) {
             cold_path();
@@ -138,6 +140,7 @@ impl Sender {
     /// Handles a timer that has expired.
     #[inline(never)]
     pub fn on_timer(&mut self, now: Time) {
+        self.forget_deferral();
         self.held = self.held && self.pacer.holds(now);
         self.find_alarm();
         let has_expired = |timer: &Timer| timer.due <= now && timer.put_off.is_none();
@@ -383,6 +386,26 @@ impl Sender {
             put_off: Some((arm, now)),
         });
         true
+    }
+
+    /// True if acknowledgements of new data in order leave the time before which the alarm does not expire as it is, while eight
+    /// times the smoothed RTT is at least `srtt_8`.
+    pub(super) fn keeps_alarm(&self, srtt_8: i64, now: Time) -> bool {
+        let oldest = self.scoreboard.oldest_sent_at().unwrap_or(now);
+        let timeout = oldest + self.rtt.least_rto(srtt_8);
+        let least = timeout.min(now + smoothed(srtt_8) * 2);
+        self.alarm.is_some_and(|timer| {
+            timer.alarm == Alarm::Probe && timer.put_off.is_some() && timer.due <= least
+        })
+    }
+
+    /// Sets the alarm after an acknowledgement that leaves that time as it is.
+    #[inline(always)]
+    pub(super) const fn put_off_alarm(&mut self, now: Time) {
+        self.arm = Arm::Leave;
+        if let Some(timer) = &mut self.alarm {
+            timer.put_off = Some((Arm::Acknowledged, now));
+        }
     }
 
     /// After how long a tail loss probe is sent, unless the retransmission timeout is earlier.

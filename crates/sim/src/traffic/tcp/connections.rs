@@ -176,6 +176,21 @@ impl Connection {
         }
     }
 
+    /// As [`Endpoint::take_progress`], of the sending side.
+    #[inline(always)]
+    pub fn take_progress(&mut self, segment: &Segment, now: Time) -> Option<Duration> {
+        self.end(Side::Sending).take_progress(segment, now)
+    }
+
+    /// As [`Endpoint::keeps_deferring`], of the sending side.
+    #[inline(always)]
+    pub fn keeps_deferring(&mut self, now: Time) -> bool {
+        let local = &self.local;
+        self.ends[Side::Sending as usize].keeps_deferring(now, || {
+            local.as_ref().is_none_or(|local| local.is_quiet(now))
+        })
+    }
+
     /// Ends the wait of an end for what else arrives at `now`, if nothing does. `next` is when something happens next.
     #[inline(always)]
     pub fn end_wait(&mut self, side: Side, now: Time, next: impl FnOnce() -> Time) {

@@ -36,6 +36,8 @@ pub struct TcpFlow {
     application: Box<dyn Application>,
     /// The application wants to hear of arrivals, which many do not, or an exchange comes before its data.
     hears_arrivals: bool,
+    /// What arrives is only TCP's: it does not want to hear of it, and nothing is recorded.
+    is_straight: bool,
     /// The application's deadline, as it last reported it, or when its connection is to be opened ahead of it.
     application_due: Time,
     meter: Box<Meter>,
@@ -79,6 +81,7 @@ impl TcpFlow {
         let mut flow = Self {
             application_due: Time::MAX,
             hears_arrivals: false,
+            is_straight: false,
             connections,
             application,
             over: Counts::default(),
@@ -95,6 +98,7 @@ impl TcpFlow {
     }
 
     /// Delivers a segment to one of the hosts, and sets their timers if these may have moved.
+    #[inline(always)]
     pub fn on_packet(
         &mut self,
         packet: &SimPacket,
@@ -102,13 +106,13 @@ impl TcpFlow {
         network: &mut Network,
         timers: &mut Timers,
     ) {
-        // Compiled for each host apart, and for what is recorded.
+        // Compiled for each host apart.
         match packet.reaches() {
-            _ if self.egress.records => self.deliver_recorded(packet, now, network, timers),
-            Side::Sending => self.deliver(packet, Side::Sending, false, now, network, timers),
-            Side::Receiving if self.hears_arrivals => {
-                self.deliver_otherwise(packet, now, network, timers)
+            side if !self.is_straight => self.deliver_otherwise(packet, side, now, network, timers),
+            Side::Sending if packet.segment.sack[0].is_none() => {
+                self.on_acknowledgement(packet, now, network, timers)
             }
+            Side::Sending => self.deliver_otherwise(packet, Side::Sending, now, network, timers),
             Side::Receiving => self.receive(packet, now, network, timers),
         }
     }
@@ -126,7 +130,7 @@ impl TcpFlow {
     }
 
     /// Delivers a segment to the receiving host, which usually expects it and only acknowledges it.
-    #[inline(always)]
+    #[inline(never)]
     fn receive(
         &mut self,
         packet: &SimPacket,
@@ -141,14 +145,14 @@ impl TcpFlow {
         };
         let (end, _) = connection.sending_end(side);
         if !end.take_expected(&packet.segment, now) && !end.take_behind_hole(&packet.segment, now) {
-            return self.deliver_otherwise(packet, now, network, timers);
+            return self.deliver_otherwise(packet, side, now, network, timers);
         }
         if end.waits_at(now) {
             cold_path();
             connection.end_wait(side, now, || network.next_before(Time::MAX).1);
         }
         let (end, _) = connection.sending_end(side);
-        while end.has_to_send() {
+        while end.owes_acknowledgement() {
             self.egress.acknowledge(end, (id, side), now, network);
         }
         let next = end.due();
@@ -159,16 +163,53 @@ impl TcpFlow {
         }
     }
 
-    /// Delivers any segment to the receiving host.
+    /// Delivers a segment to the sending host, usually an acknowledgement of new data. Between the bursts of a fast flow most let
+    /// nothing leave.
     #[inline(never)]
-    fn deliver_otherwise(
+    fn on_acknowledgement(
         &mut self,
         packet: &SimPacket,
         now: Time,
         network: &mut Network,
         timers: &mut Timers,
     ) {
-        self.deliver(packet, Side::Receiving, false, now, network, timers)
+        let (id, side) = (Id(packet.connection), Side::Sending);
+        let Some((connection, due)) = self.connections.at(id) else {
+            cold_path();
+            return; // a late segment of a closed connection
+        };
+        let Some(rtt) = connection.take_progress(&packet.segment, now) else {
+            return self.deliver_otherwise(packet, side, now, network, timers);
+        };
+        self.meter.record_rtt(rtt, now);
+        if connection.keeps_deferring(now) {
+            return;
+        }
+        let sent = (self.egress).send(connection, due, (id, side), true, now, network);
+        if sent.over {
+            self.tell_application(true, (id, side), now, network, timers);
+        } else if sent.moved {
+            self.set_timer(side, timers);
+        }
+    }
+
+    /// Delivers any segment to a host. Compiled for each host apart, and for what is recorded.
+    #[inline(never)]
+    fn deliver_otherwise(
+        &mut self,
+        packet: &SimPacket,
+        side: Side,
+        now: Time,
+        network: &mut Network,
+        timers: &mut Timers,
+    ) {
+        if self.egress.records {
+            return self.deliver_recorded(packet, now, network, timers);
+        }
+        match side {
+            Side::Sending => self.deliver(packet, Side::Sending, false, now, network, timers),
+            Side::Receiving => self.deliver(packet, Side::Receiving, false, now, network, timers),
+        }
     }
 
     #[inline(always)]
@@ -272,6 +313,7 @@ impl TcpFlow {
         let due = self.application.next_timer().unwrap_or(Time::MAX);
         self.application_due = due.min(self.connections.opens_ahead());
         self.hears_arrivals = self.connections.is_exchanging() || self.application.hears_arrivals();
+        self.is_straight = !self.hears_arrivals && !self.egress.records;
     }
 
     /// The hosts' next deadlines; [`Time::MAX`]: only when a segment arrives. The application's timers run on the
