@@ -416,7 +416,8 @@ impl<P: Packet> Link<P> {
             self.wake = self.next_wake::<PLAIN>(now);
             return None;
         }
-        let packet = if !(self.is_line || self.queued > 0) {
+        let has_burst = PLAIN && self.burst.is_some();
+        let packet = if !(has_burst || self.is_line || self.queued > 0) {
             None
         } else if PLAIN {
             self.dequeue(now, number, observer)
@@ -455,11 +456,13 @@ impl<P: Packet> Link<P> {
             return None;
         };
         self.queued -= 1;
-        self.shaper.charge(packet.bytes(), now);
         if PLAIN {
-            self.wake = self.next_wake::<PLAIN>(now);
+            let free = self.shaper.charge_bucket(packet.bytes(), now);
+            let is_asked = self.is_line || self.queued > 0;
+            self.wake = if is_asked { free } else { Time::MAX };
             return Some(packet);
         }
+        self.shaper.charge(packet.bytes(), now);
         if let Some(grants) = &mut self.grants {
             grants.charge(packet.bytes());
         }

@@ -69,6 +69,18 @@ impl Shaper {
         }
     }
 
+    /// As [`Shaper::charge`], if this is no trace. Returns when the next packet may leave.
+    #[inline(always)]
+    pub fn charge_bucket(&mut self, bytes: u32, now: Time) -> Time {
+        match self {
+            Self::Bucket(bucket) => {
+                bucket.charge(bytes, now);
+                bucket.free_at.max(now)
+            }
+            Self::Opportunities(_) => unreachable!("it is no trace"),
+        }
+    }
+
     /// When a packet that was charged has left: a trace's by the last opportunity that it takes, others at once.
     pub fn left_at(&mut self, now: Time) -> Time {
         match self {

@@ -40,23 +40,19 @@ pub struct Endpoints {
 impl Hosts<SimPacket, Watch, Cell<SimPacket>> for Endpoints {
     #[inline(always)]
     fn deliver(&mut self, packet: SimPacket, now: Time, network: &mut Network) {
-        let rest = self.deliver_first(packet, now, network);
-        debug_assert!(rest.is_none(), "a burst is at its link");
+        debug_assert!(packet.followers() == 0, "a burst is at its link");
+        self.hand_over(&packet, now, network);
+        network.observer.packets.give_back(packet);
     }
 
-    /// Hands a packet to its destination host.
+    #[inline(always)]
     fn deliver_first(
         &mut self,
         mut packet: SimPacket,
         now: Time,
         network: &mut Network,
     ) -> Option<SimPacket> {
-        if network.observer.capture.is_some() {
-            cold_path();
-            network.observer.capture(Stage::Arrived, &packet, now);
-        }
-        let source = &mut self.sources[packet.flow as usize];
-        source.on_packet(&packet, now, network, &mut self.timers);
+        self.hand_over(&packet, now, network);
         if packet.followers() > 0 {
             packet.advance();
             return Some(packet);
@@ -67,6 +63,17 @@ impl Hosts<SimPacket, Watch, Cell<SimPacket>> for Endpoints {
 }
 
 impl Endpoints {
+    /// Hands a packet to its destination host.
+    #[inline(always)]
+    fn hand_over(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
+        if network.observer.capture.is_some() {
+            cold_path();
+            network.observer.capture(Stage::Arrived, packet, now);
+        }
+        let source = &mut self.sources[packet.flow as usize];
+        source.on_packet(packet, now, network, &mut self.timers);
+    }
+
     /// Runs the host timer that is due, if it was not postponed.
     #[inline(never)]
     fn run_timer(&mut self, now: Time, network: &mut Network) {
