@@ -182,6 +182,55 @@ def test_a_baseline_alone_is_refused_of_results_too(results: sj.Results):
         alone.paired("codel")
 
 
+SWEPT = (
+    EXPERIMENT.replace('target = "5 ms"\n', "")
+    + """
+[sweep]
+"traffic.0.tcp" = ["cubic", "reno"]
+"traffic.0.flows" = [1, 2]
+"queue.0.ecn" = [false, true]
+"queue.1.ecn" = [false, true]
+"""
+)
+
+
+def test_a_swept_value_is_a_baseline():
+    """Each arm is compared with the one that differs from it only in that value; the results tell which it was."""
+    text = SWEPT.partition('"queue.0.ecn"')[0]
+    results = sj.run_text(text, set={"experiment.repeat": 1})
+    frame = results.paired("cubic", ["sojourn_p50_ms"]).to_pandas()
+    assert list(frame["traffic.0.tcp"]) == ["reno"] * 4
+    assert set(frame["baseline"]) == {"cubic"}
+    keys = ("traffic.0.tcp", "traffic.0.flows")
+    of = {(arm.label, *(arm.set[key] for key in keys)): arm.runs[0].sojourn_ms()["p50"] for arm in results.arms}
+    for label, flows, found in zip(frame["label"], frame["traffic.0.flows"], frame["difference"], strict=True):
+        assert found == of[label, "reno", int(flows)] - of[label, "cubic", int(flows)]
+    assert list(results.paired("2", ["sojourn_p50_ms"]).to_pandas()["traffic.0.flows"]) == ["1"] * 4
+
+
+def test_a_swept_value_is_a_baseline_on_the_command_line(sojourn: Cli, experiment: Path, tmp_path: Path):
+    experiment.write_text(SWEPT.partition('"traffic.0.flows"')[0])
+    done = sojourn("run", experiment, "--baseline", "traffic.0.tcp=cubic", "--out", "out", "--figures", "none")
+    assert "difference from traffic.0.tcp=cubic" in done.stdout
+    rows = list(csv.DictReader((tmp_path / "out" / "differences.csv").open(encoding="utf-8")))
+    assert {(row["label"], row["traffic.0.tcp"]) for row in rows} == {("pfifo", "reno"), ("codel", "reno")}
+    assert sojourn("export", "out", "--format", "latex").returncode == 0
+    assert "traffic.0.tcp=cubic" in (tmp_path / "out" / "latex" / "differences.tex").read_text(encoding="utf-8")
+
+
+def test_a_value_of_several_keys_needs_its_key(sojourn: Cli, experiment: Path):
+    experiment.write_text(SWEPT)
+    says = ('baseline: got "true"; must be one of ', "queue.0.ecn=true", "queue.1.ecn=true")
+    wrong(sojourn("run", experiment, "--baseline", "true", "--dry-run"), *says)
+    says = (
+        "must be the label of a queue: pfifo, codel; or a swept value: ",
+        "traffic.0.tcp=cubic",
+        "traffic.0.flows=1",
+    )
+    wrong(sojourn("run", experiment, "--baseline", "cubi", "--dry-run"), *says)
+    assert sojourn("run", experiment, "--baseline", "queue.1.ecn=true", "--dry-run").returncode == 0
+
+
 def test_an_interrupted_run_without_pairs_has_no_table_of_differences(capsys: pytest.CaptureFixture[str]):
     whole = sj.run_text(EXPERIMENT)
     kept = whole.of_runs([run for run in whole.runs if run.label == "pfifo"])

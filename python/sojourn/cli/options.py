@@ -91,7 +91,9 @@ DryRun = Annotated[
 Baseline = Annotated[
     str | None,
     typer.Option(
-        "--baseline", metavar="LABEL", help="Also show the differences of the other queues from this one, seed by seed."
+        "--baseline",
+        metavar="NAME",
+        help="Also show the differences from this queue, or from this swept value (VALUE or KEY=VALUE), seed by seed.",
     ),
 ]
 Until = Annotated[

@@ -59,7 +59,7 @@ def command(
     make = executor_of(executor)
     plan = read_plan(file, options.overrides(set), backend=where)
     if baseline is not None:
-        check_compared(baseline, ((cell, label) for cell, _, _, label in plan.jobs))
+        _check_baseline(baseline, plan)
     if dry_run:
         found = estimate.estimate(plan, where, jobs=jobs, out=out if resume else None, formats=formats)
         print(json_.dumps(found) if json else estimate.sentence(found))
@@ -67,6 +67,11 @@ def command(
     rounds = None if precision is None else Rounds(plan, precision)
     runner = Runner(where, make, jobs, options.kept_runs(store))
     run_and_show(plan, runner, out=out, figures=formats, baseline=baseline, rounds=rounds, resume=resume, json=json)
+
+
+def _check_baseline(baseline: str, plan: _core.Plan) -> None:
+    arms = {(cell, label): index for index, (cell, _, _, label) in enumerate(plan.jobs)}
+    check_compared(baseline, ((json_.loads(plan[index].set_json), label) for (_, label), index in arms.items()))
 
 
 def run_and_show(
@@ -82,7 +87,7 @@ def run_and_show(
 ) -> None:
     """Runs a plan, saves its results and prints the tables, or summary.json; Stopped says what went wrong."""
     if baseline is not None:
-        check_compared(baseline, ((cell, label) for cell, _, _, label in plan.jobs))
+        _check_baseline(baseline, plan)
     outcome.announce_notes(runner.backend, plan)
     if runner.backend.name == "sim":
         refuse_too_large(estimate.first_seeds(plan), runner.workers(len(plan.jobs)))
@@ -161,7 +166,7 @@ def _print(results: Results, *, baseline: str | None, json: bool, out: Path | No
         results = results.of_runs([run for arm in results.arms[:most] for run in arm.runs])
     wide = width()
     tables, left_out = tables_of(results, wide, short=short)
-    if baseline is not None and any(run.label == baseline for run in whole.runs):
+    if baseline is not None:
         all_in = f"all are in {out / 'differences.csv'}" if out is not None else "--out DIR writes all"
         if (of_queues := paired_sheet(whole, baseline)).rows:
             tables.append(as_table(shortened(of_queues, most, all_in)))

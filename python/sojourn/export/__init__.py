@@ -50,7 +50,7 @@ def export(directory: str | Path, format: str) -> list[Path]:
             raise ExperimentError(f'export: got "{folder}"; it contains no finished run')
         with Staging(folder, by=format, replaces=(format,), inside=format) as staging:
             if format == "latex":
-                return columnar.stage_latex(results, staging, baseline_of(results, folder))
+                return columnar.stage_latex(results, staging, baseline_of(folder))
             return FORMATS[format](results, staging)
     except (KeyError, TypeError, AttributeError) as error:
         raise ExperimentError(f"export: {folder}: the results are damaged: {error}") from None

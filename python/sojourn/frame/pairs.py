@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sojourn._core import ExperimentError
 from sojourn.frame.metrics import Metric, columns, has_queue
 from sojourn.frame.results import Arm, Results
 from sojourn.frame.statistics import Interval, median_interval
+from sojourn.frame.swept import as_in_file
 
 FEWEST = 6
 """The fewest seeds with which a difference can be clear: the interval of fewer does not reach 95 %."""
@@ -37,15 +39,15 @@ class Difference:
 
 
 def differences(results: Results, baseline: str, metrics: Sequence[Metric]) -> list[Difference]:
-    """Every other arm compared with the arm labelled ``baseline`` in the same cell of the sweep."""
-    check_baseline(baseline, [arm.label for arm in results.arms])
-    bases = {json.dumps(arm.set): arm for arm in results.arms if arm.label == baseline}
+    """Every arm compared with the one that differs from it only by having the baseline, a label or a swept value."""
+    bases = _bases(baseline, [(arm.set, arm.label) for arm in results.arms])
     return [
         Difference(arm, queue, metric, _interval(arm, base, queue, metric))
-        for arm in results.arms
-        if arm.label != baseline and (base := bases.get(json.dumps(arm.set))) is not None
+        for arm, base in (
+            (arm, results.arms[at]) for arm, at in zip(results.arms, bases, strict=True) if at is not None
+        )
         for queue in results.queues
-        if has_queue(arm.runs[0].summary, queue)
+        if has_queue(arm.runs[0].summary, queue) and has_queue(base.runs[0].summary, queue)
         for metric in metrics
         if not metric.group or queue == results.queues[0]
         # An inner queue of another discipline is another one, even if it has the same name.
@@ -77,21 +79,46 @@ def difference_rows(
     return rows
 
 
-def check_baseline(baseline: str, labels: Sequence[str]) -> None:
-    """Raises ExperimentError unless an arm has this label."""
-    if baseline not in labels:
-        known = ", ".join(dict.fromkeys(labels))
-        raise ExperimentError(f'baseline: got "{baseline}"; must be the label of a queue: {known}')
+def check_compared(baseline: str, arms: Iterable[tuple[Mapping[str, Any], str]]) -> None:
+    """Raises ExperimentError unless some arm can be compared with a baseline; ``arms`` are swept values and labels."""
+    arms = list(arms)
+    if any(base is not None for base in _bases(baseline, arms)):
+        return
+    meant = _meant(baseline, arms)
+    if len(meant) == 1:
+        what = "value" if meant[0][0] else "queue"
+        raise ExperimentError(f'baseline: got "{baseline}"; must have another {what} beside it to compare with')
+    swept = ", ".join(f"{key}={value}" for key, value in meant or _named(arms) if key)
+    labels = ", ".join(value for key, value in _named(arms) if not key)
+    must = f"the label of a queue: {labels}" + (f"; or a swept value: {swept}" if swept else "")
+    raise ExperimentError(f'baseline: got "{baseline}"; must be {f"one of {swept}" if meant else must}')
 
 
-def check_compared(baseline: str, jobs: Iterable[tuple[Hashable, str]]) -> None:
-    """Raises ExperimentError unless the arm with this label runs beside another; ``jobs`` are cells with labels."""
-    labels: dict[Hashable, list[str]] = {}
-    for cell, label in jobs:
-        labels.setdefault(cell, []).append(label)
-    check_baseline(baseline, [label for cell in labels.values() for label in cell])
-    if not any(baseline in cell and len(set(cell)) > 1 for cell in labels.values()):
-        raise ExperimentError(f'baseline: got "{baseline}"; must have another queue beside it to compare with')
+def _cell(settings: Mapping[str, Any], label: str) -> dict[str, str]:
+    """What distinguishes an arm: the swept values by their keys, the label without one."""
+    return {"": label} | {key: as_in_file(value) for key, value in settings.items()}
+
+
+def _named(arms: Iterable[tuple[Mapping[str, Any], str]]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys(pair for arm in arms for pair in _cell(*arm).items()))
+
+
+def _meant(baseline: str, arms: Sequence[tuple[Mapping[str, Any], str]]) -> list[tuple[str, str]]:
+    """The keys and values that a baseline may mean; a label goes before swept values."""
+    found = [(key, value) for key, value in _named(arms) if baseline == value or (key and baseline == f"{key}={value}")]
+    return [pair for pair in found if not pair[0]] or found
+
+
+def _bases(baseline: str, arms: Sequence[tuple[Mapping[str, Any], str]]) -> list[int | None]:
+    """The index of the arm with which each is compared."""
+    meant = _meant(baseline, arms)
+    if len(meant) != 1:
+        return [None] * len(arms)
+    ((key, value),) = meant
+    cells = [_cell(*arm) for arm in arms]
+    others = [json.dumps({name: of for name, of in cell.items() if name != key}) for cell in cells]
+    bases = {other: at for at, other in enumerate(others) if cells[at].get(key) == value}
+    return [None if cell.get(key) == value else bases.get(other) for cell, other in zip(cells, others, strict=True)]
 
 
 def _interval(arm: Arm, base: Arm, queue: str, metric: Metric) -> Interval:

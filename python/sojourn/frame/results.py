@@ -233,10 +233,11 @@ class Results(Recordings):
     def paired(self, baseline: str, metrics: str | Sequence[str] | None = None) -> DifferenceFrame:
         """The difference of every other queue from the one labelled ``baseline``, on the same seeds.
 
+        A swept value may be the baseline, too: ``"cubic"``, or ``"traffic.0.tcp=cubic"`` if several keys have it.
         ``metrics`` are names as for ``plot.bars``, also of groups of flows: ``["sojourn_p95_ms", "mos"]``; by default
         the columns of the table. ``print`` shows what comes back as a table; its ``to_pandas()`` and ``to_polars()``
-        have the numbers, with the columns of differences.csv. Raises ExperimentError if no queue has this label
-        or none is beside it, ValueError if there is no such metric.
+        have the numbers, with the columns of differences.csv. Raises ExperimentError if there is no such
+        baseline or nothing beside it, ValueError if there is no such metric.
         """
         return self._tables.paired(baseline, metrics)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from rich.table import Table
@@ -50,7 +49,7 @@ class Tables:
 
     def paired(self, baseline: str, metrics: str | Sequence[str] | None = None) -> DifferenceFrame:
         """``Results.paired``."""
-        check_compared(baseline, ((json.dumps(arm.set), arm.label) for arm in self._results.arms))
+        check_compared(baseline, ((arm.set, arm.label) for arm in self._results.arms))
         names = [metrics] if isinstance(metrics, str) else metrics
         chosen = of_queues(self._results) if names is None else [metric_called(name, self._results) for name in names]
         rows = difference_rows(self._results, baseline, chosen)

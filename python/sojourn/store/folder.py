@@ -43,22 +43,23 @@ def stage_small(results: Results, staging: Staging, baseline: str | None = None)
     """Stages ``SMALL_FILES``, summary.json first; differences.csv if there is a baseline."""
     written = [staging.add_text("summary.json", results.to_json())]
     tables = {"summary.csv": results.rows()} if results.runs else {}
-    if baseline is not None and any(run.label == baseline for run in results.runs):
-        tables["differences.csv"] = difference_rows(results, baseline)
+    if baseline is not None and (differences := difference_rows(results, baseline)):
+        tables["differences.csv"] = differences
     written += [staging.add_text(name, csv_text(rows)) for name, rows in tables.items()]
     if results.resolved_json is not None:
         written.append(staging.add_text("experiment.json", results.resolved_json))
     return written
 
 
-def baseline_of(results: Results, directory: Path) -> str | None:
-    """The label of the queue that the folder's differences.csv compares with; None if it has no differences."""
+def baseline_of(directory: Path) -> str | None:
+    """What the folder's differences.csv compares with; None if it has no differences."""
     try:
         with (directory / "differences.csv").open(encoding="utf-8", newline="") as file:
             first = next(csv.DictReader(file), {})
     except FileNotFoundError:
         return None
-    return next((arm.label for arm in results.arms if plain(arm.label) == first.get("baseline")), None)
+    name = first.get("baseline")
+    return name[1:] if name and plain(name[1:]) == name else name
 
 
 def load(directory: str | Path) -> Results:
