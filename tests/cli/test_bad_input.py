@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import sojourn as sj
 from conftest import EXPERIMENT, Cli, wrong
 
 
@@ -115,6 +116,37 @@ def test_a_value_of_compare_is_blamed_as_it_was_written(sojourn: Cli):
     assert "--set" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("compare pfifo --rate 10 --rtt 40ms", '--rate: got "10"; must be a rate above zero'),
+        ("compare pfifo --rate 10mbit --rtt 40", '--rtt: got "40"; must be a time'),
+        (
+            "compare pfifo --rate 10mbit --rtt 4ms --warmup 9min",
+            '--warmup: got "9min"; must be below --duration ("30 s")',
+        ),
+        ("compare cdel --rate 10mbit --rtt 4ms", 'compare: in queue "cdel": aqm: got "cdel"; did you mean "codel"?'),
+        ("compare pie pie --rate 10mbit --rtt 4ms", 'compare: in queue "pie": queue.0 is labelled "pie" as well'),
+        ("shell --rate x -- true", '--rate: got "x"; must be a rate above zero'),
+        ("shell --rate 1mbit --up x -- true", '--up: got "x"; must be a rate above zero'),
+        ("shell --rate 1mbit --delay 5 -- true", '--delay: got "5"; must be a time'),
+        ("shell --rate 1mbit --aqm codel:tgt=5ms -- true", 'shell: in queue "codel:tgt=5ms": tgt: unknown key'),
+        ("shell --rate 1mbit --set queue.0.x=1 -- true", "--set queue.0.x: unknown key; accepted by pfifo"),
+        ("evaluate codel:targt=5ms", 'evaluate: in queue "codel:targt=5ms": targt: unknown key'),
+        ("evaluate cubik --suite ccwg", 'evaluate: TCP: got "cubik"; did you mean "cubic"?'),
+    ],
+)
+def test_what_a_file_is_made_of_is_blamed_not_the_file(sojourn: Cli, command, says):
+    result = sojourn(*command.split())
+    wrong(result, says)
+    assert result.stderr.startswith(says)
+
+
+def test_an_option_of_the_interface_is_blamed_by_its_name():
+    with pytest.raises(sj.ExperimentError, match=r'^compare: rate: got "10"; must be a rate above zero'):
+        sj.compare("pfifo", rate="10", rtt="40 ms")
+
+
 def test_an_output_without_a_name(sojourn: Cli, experiment: Path):
     wrong(sojourn("run", experiment, "--out", ""), "--out", "must be the name of a directory; got ''")
     wrong(
@@ -135,4 +167,4 @@ def test_a_wrong_number_is_told_what_was_given(sojourn: Cli, experiment: Path, g
 
 def test_bytes_that_are_no_text_are_no_discipline(sojourn: Cli):
     """Python keeps such bytes of a command line as surrogates, which no text may have."""
-    wrong(sojourn("compare", "\udcff", "--rate", "10 Mbit/s", "--rtt", "40 ms"), "compare", "queue.0.aqm", '"?"')
+    wrong(sojourn("compare", "\udcff", "--rate", "10 Mbit/s", "--rtt", "40 ms"), "compare: in queue", 'aqm: got "?"')

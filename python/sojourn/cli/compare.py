@@ -44,6 +44,7 @@ def command(
     where = options.chosen(backend, on, kernel)
     plan = compare_plan(
         queues,
+        dashes="--",
         rate=rate,
         rtt=rtt,
         flows=flows,

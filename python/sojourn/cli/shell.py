@@ -26,7 +26,7 @@ from sojourn.linux.shell import Shell
 from sojourn.live.feed import Panel
 from sojourn.runs.backends import backend_of
 from sojourn.runs.execution import as_run
-from sojourn.runs.plan import overrides_for_queues
+from sojourn.runs.plan import naming_options, overrides_for_queues
 from sojourn.store.runner import AS_THEY_ARE, Finished
 from sojourn.store.saving import Unsaved, run_into
 
@@ -162,8 +162,11 @@ def prepared(
             "link": link,
             "queue": [{"aqm": aqm.partition(":")[0]}],
         }
-        replaced = [*overrides_for_queues([aqm], "shell"), *replaced]
-        return _core.Plan.for_programs(as_file(whole), "shell", replaced, queue), program
+        of_queue = overrides_for_queues([aqm], "shell")
+        made_of = {"link.rate": "--rate", "link.delay": "--delay", "link.up.rate": "--up"}
+        with naming_options("shell", [aqm], made_of):
+            _core.Plan.for_programs(as_file(whole), "shell", of_queue, None)
+        return _core.Plan.for_programs(as_file(whole), "shell", [*of_queue, *replaced], queue), program
     try:
         text = bounded.read_text(Path(words[0]), bounded.LARGEST_TEXT)
     except OSError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,17 +69,22 @@ def arm_of(plan: _core.Plan, label: str | None) -> list[int]:
     return arms[label]
 
 
-def compare_plan(queues: Sequence[str], **options: Any) -> _core.Plan:
-    """Returns the plan that ``compare`` runs, with the same options. Raises ExperimentError if one is not accepted."""
+def compare_plan(queues: Sequence[str], *, dashes: str = "", **options: Any) -> _core.Plan:
+    """Returns the plan that ``compare`` runs, with the same options; messages have ``dashes`` before their names.
+
+    Raises ExperimentError if one is not accepted.
+    """
     if not queues:
         raise _core.ExperimentError("compare: got no queue; must name at least one discipline, see sojourn list aqm")
     value = {key: option if isinstance(option, int) else str(option) for key, option in options.items()}
     # Flows that start at the same time would make the runs of a deterministic queue equal for all seeds.
     traffic = {"kind": "bulk", "start": "0..100 ms"} | {key: value[key] for key in ("flows", "tcp", "rtt", "ecn")}
+    experiment = {key: value[key] for key in ("duration", "warmup", "repeat", "seed")}
+    link = {key: value[key] for key in ("rate", "buffer")}
     text = as_file(
         {
-            "experiment": {key: value[key] for key in ("duration", "warmup", "repeat", "seed")},
-            "link": {key: value[key] for key in ("rate", "buffer")},
+            "experiment": experiment,
+            "link": link,
             "traffic": [traffic],
             "queue": [
                 {"aqm": queue.partition(":")[0]} | ({"ecn": True} if options["ecn"] and "ecn=" not in queue else {})
@@ -87,16 +92,30 @@ def compare_plan(queues: Sequence[str], **options: Any) -> _core.Plan:
             ],
         }
     )
-    try:
+    made_of = {
+        f"{section}.{key}": dashes + key
+        for section, keys in (("experiment", experiment), ("link", link), ("traffic.0", traffic))
+        for key in keys
+    }
+    with naming_options("compare", queues, made_of):
         # Bytes of a command line that are no text have no place in one either.
         return _core.Plan.read_text(text.encode(errors="replace").decode(), "compare", overrides_for_queues(queues))
+
+
+@contextlib.contextmanager
+def naming_options(command: str, queues: Sequence[str], options: Mapping[str, str]) -> Iterator[None]:
+    """Makes errors in an experiment of options, which no user has seen, name the options, by key, and the queues."""
+    try:
+        yield
     except _core.ExperimentError as error:
-        override = re.match(r"--set queue\.(\d+)\.(.*)", str(error), re.DOTALL)
-        if override:
-            message = f'compare: in queue "{queues[int(override[1])]}": {override[2]}'
-        else:
-            message = re.sub(r"^compare:\d+:", "compare:", str(error))
-        raise _core.ExperimentError(message) from None
+        text = re.sub(rf"^(--set|{command}:\d+:) ", "", str(error))
+        if text == str(error):
+            raise
+        if queues and (of := re.match(r"queue\.(\d+)[.:] ?", text)):
+            text = f'in queue "{queues[int(of[1])]}": {text[of.end() :]}'
+        for key, option in options.items():
+            text = text.replace(key, option)
+        raise _core.ExperimentError(text if text.startswith("--") else f"{command}: {text}") from None
 
 
 def overrides_for_queues(queues: Sequence[str], command: str = "compare") -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ from sojourn.files.typed import Strict, json_text, must_be
 from sojourn.frame.results import Run
 from sojourn.frame.swept import quantity
 from sojourn.page.sheet import Sheet, markdown
+from sojourn.runs.plan import naming_options
 from sojourn.store.runner import Runner
 from sojourn.studies.suites.criteria import INSIDE, OUTSIDE, Answer, Seen
 
@@ -105,7 +106,8 @@ class Suite:
         overrides = {**case.set, "traffic.0.tcp": control, **record, **more}
         in_folder = lambda trace: json.dumps(str(self.folder / trace[1]))  # noqa: E731
         written = [(key, re.sub(r'"(\w[\w-]*\.trace)"', in_folder, value)) for key, value in overrides.items()]
-        return _core.Plan.read_text(text, f"{self.name}: {case.id}", written)
+        with naming_options("evaluate", (), {"traffic.0.tcp": "TCP"}):
+            return _core.Plan.read_text(text, f"{self.name}: {case.id}", written)
 
 
 def criteria_of(case: Case) -> list[Criterion]:

@@ -17,7 +17,7 @@ from sojourn.files import bounded
 from sojourn.files.typed import Strict, must_be
 from sojourn.frame.registry import declared
 from sojourn.frame.results import Run
-from sojourn.runs.plan import overrides_for_queues
+from sojourn.runs.plan import naming_options, overrides_for_queues
 from sojourn.store.runner import Runner
 from sojourn.studies.measures import SHARES, Measure, is_statistic
 
@@ -249,11 +249,8 @@ def plan(arms: Sequence[Arm], suite: Suite, *, quick: bool) -> list[Planned]:
     text = '[experiment]\nduration = "1 s"\n[link]\nrate = "1 Mbit/s"\n[[traffic]]\nkind = "bulk"\nrtt = "10 ms"\n'
     for arm in arms:
         overrides = [("queue.0.aqm", arm.aqm), *overrides_for_queues([arm.queue], "evaluate")]
-        try:
+        with naming_options("evaluate", [arm.queue], {}):
             _core.Plan.read_text(text + '[[queue]]\naqm = "pfifo"\n', "evaluate", overrides)
-        except _core.ExperimentError as error:
-            message = str(error).removeprefix("compare: ").replace("--set queue.0.", "")
-            raise _core.ExperimentError(f"evaluate: {message}") from None
     return [
         _plan_case(arms, suite, scenario, case, with_target, quick=quick)
         for scenario in suite.content.scenario
