@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -250,6 +251,49 @@ def test_a_class_that_cannot_be_used_is_the_files_mistake(members, part):
     sj.register_aqm("unusable", type("Unusable", (), members))
     with pytest.raises(sj.ExperimentError, match=rf"queue\.0\.aqm: got \"unusable\"; cannot be built: .*{part}"):
         down("unusable")
+
+
+@pytest.mark.parametrize(
+    ("members", "says"),
+    [
+        (
+            {"dequeue": lambda self, packet: None},
+            "Bad.dequeue: got (self, packet); must accept (self, packet, q",
+        ),
+        (
+            {"update": lambda self, queue, now, more: None},
+            "Bad.update: got (self, queue, now, more); must accept (sel",
+        ),
+        ({"enque": lambda *_: None}, 'Bad.enque: got a name that is not called; did you mean "enqueue"? called are'),
+        ({"on_empty": lambda *_: None}, 'Bad.on_empty: got a name that is not called; did you mean "empty"?'),
+    ],
+    ids=["too few", "too many", "misspelt", "as in Rust"],
+)
+def test_a_method_that_a_run_cannot_call_is_refused(members, says):
+    with pytest.raises(sj.ExperimentError, match=rf"^register_aqm: {re.escape(says)}"):
+        sj.register_aqm("bad", type("Bad", (), {"dequeue": lambda *_: None} | members))
+
+
+def test_methods_of_ones_own_are_no_misspelt_ones():
+    """One that another uses, one that begins with an underscore, one that resembles what the class has."""
+
+    class Own:
+        def enqueue(self, packet, queue, now, *, more=None):
+            return next(self.updated(now) for _ in range(1))
+
+        def dequeue(self, *given): ...
+
+        def updated(self, now): ...
+
+        def _empty(self): ...
+
+        def enqueued(self): ...
+
+        @staticmethod
+        def state():
+            return {}
+
+    sj.register_aqm("own_methods", Own)
 
 
 def test_what_load_runs_may_be_wrong(sojourn: Cli, tmp_path: Path):

@@ -152,8 +152,10 @@ def test_an_exception_ends_the_run(members: dict[str, object], message: str) -> 
     ("name", "members", "message"),
     [("cubic", vars(Reno), "Sojourn has a congestion control of this name"), ("My CC", vars(Reno), "lower-case"),
      ("mine", {}, "no method congestion"), ("mine", {"congestion": Reno.congestion}, "neither ack nor sample"),
-     ("mine", {**vars(Reno), "__init__": lambda self, rtt: None}, "parameter rtt: got no default")],
-    ids=["taken", "no name", "no congestion", "no ack", "no default"],
+     ("mine", {**vars(Reno), "__init__": lambda self, rtt: None}, "parameter rtt: got no default"),
+     ("mine", {**vars(Reno), "undo": lambda self, window: 1}, r"Bad.undo: got \(self, window\); must accept"),
+     ("mine", {**vars(Reno), "recoverd": lambda self, window: 1}, 'recoverd: .* did you mean "recovered"')],
+    ids=["taken", "no name", "no congestion", "no ack", "no default", "cannot be called", "misspelt"],
 )  # fmt: skip
 def test_a_class_that_cannot_be_registered_is_told_why(name: str, members: dict[str, object], message: str) -> None:
     with pytest.raises(sj.ExperimentError, match=f"register_congestion_control: .*{message}"):

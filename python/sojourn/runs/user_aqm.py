@@ -10,8 +10,10 @@ import runpy
 import sys
 import traceback
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
+from types import CodeType
 from typing import Literal, NamedTuple, TypeVar
 
 from sojourn import _core
@@ -20,6 +22,25 @@ from sojourn.files.bounded import LARGEST_TEXT
 
 Class = TypeVar("Class", bound=type)
 Kind = Literal["aqm", "congestion_control"]
+
+METHODS: dict[Kind, dict[str, tuple[str, ...]]] = {
+    "aqm": {
+        **dict.fromkeys(("enqueue", "dequeue"), ("packet", "queue", "now")),
+        **dict.fromkeys(("update", "overflow", "empty"), ("queue", "now")),
+        "state": (),
+    },
+    "congestion_control": {
+        **dict.fromkeys(("ack", "delivery"), ("ack", "window")),
+        "congestion": ("signal", "window"),
+        "sample": ("ack", "sample", "window"),
+        "pacing_rate": (),
+        "recovered": ("window",),
+        "timeout": ("now",),
+        "undo": ("window", "prior_cwnd"),
+        "restart": ("idle", "now"),
+    },
+}
+"""The methods that a run calls, with their arguments besides ``self``."""
 
 _files: dict[str, set[str]] = {}
 """The files that ``load`` ran, with the names that they registered."""
@@ -75,7 +96,8 @@ def register_aqm(name: str, cls: type) -> None:
     Raises
     ------
     ExperimentError
-        The name is taken or malformed, or a parameter has no default that determines its type.
+        The name is taken or malformed, a parameter has no default that determines its type, or a method does not accept
+        these arguments or has almost one of these names, and no method of the class uses it.
     """
     register("aqm", name, cls)
 
@@ -109,7 +131,7 @@ def register_congestion_control(name: str, cls: type) -> None:
     Raises
     ------
     ExperimentError
-        The name is taken or malformed, or the class lacks a method.
+        The name is taken or malformed, the class lacks a method, or a method is wrong as for ``register_aqm``.
     """
     register("congestion_control", name, cls)
 
@@ -121,11 +143,40 @@ def register(kind: Kind, name: str, cls: type) -> None:
         for parameter in inspect.signature(cls).parameters.values()
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
+    _check_methods(kind, cls)
     summary = (inspect.getdoc(cls) or "").partition("\n")[0].rstrip(".")
     core = _core.register_aqm if kind == "aqm" else _core.register_congestion_control
     core(name, cls, summary, parameters, _digest(cls))
     _forget(name)
     _classes[name] = Own(kind, cls)
+
+
+def _check_methods(kind: Kind, cls: type) -> None:
+    """Raises ExperimentError if a run cannot call a method, or never would since its name is misspelt."""
+    methods = METHODS[kind]
+    for name, arguments in methods.items():
+        method = inspect.getattr_static(cls, name, None)
+        if inspect.isfunction(method):
+            signature = inspect.signature(method, follow_wrapped=False)
+            try:
+                signature.bind(cls, *arguments)
+            except TypeError:
+                must = ", ".join(("self", *arguments))
+                what = f"{cls.__name__}.{name}: got {signature}; must accept ({must})"
+                raise _core.ExperimentError(f"register_{kind}: {what}") from None
+    functions = {name: member for name, member in vars(cls).items() if inspect.isfunction(member)}
+    used = set[str]().union(*(_names_in(function.__code__) for function in functions.values()))
+    for name in (name for name in functions if not name.startswith("_") and name not in {*used, *methods}):
+        lacking = [known for known in methods if not hasattr(cls, known)]
+        if near := get_close_matches(name.removeprefix("on_"), lacking, 1, 0.8):
+            what = f'{cls.__name__}.{name}: got a name that is not called; did you mean "{near[0]}"?'
+            ours = f"called are {', '.join(methods)}; begin the name of a method of your own with _"
+            raise _core.ExperimentError(f"register_{kind}: {what} {ours}")
+
+
+def _names_in(code: CodeType) -> set[str]:
+    inner = (_names_in(const) for const in code.co_consts if inspect.iscode(const))
+    return set(code.co_names).union(*inner)
 
 
 def _forget(name: str) -> None:
