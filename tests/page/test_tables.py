@@ -225,6 +225,9 @@ def test_disciplines_have_their_colours_and_no_two_share_one():
     assert len({(look.color, look.dashes, look.marker) for look in style.looks_of(crowd)}) == len(crowd)
     grid = style.looks_of(["pie", "codel", "cake"] * 10)
     assert len(set(grid)) == 30
+    # Without colour, too: six lines have six patterns.
+    assert len({look.dashes for look in style.looks_of(crowd[:6])}) == 6
+    assert len({look.dashes for look in style.looks_of(["codel"] * 13)[:6]}) == 6
 
 
 def test_the_way_is_in_the_figure():

@@ -233,7 +233,7 @@ def test_the_command_in_the_files_repeats_the_evaluation(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("codle",), 'evaluate: aqm: got "codle"; did you mean "codel"?'),
+        (("codle",), 'evaluate: in queue "codle": aqm: got "codle"; did you mean "codel"?'),
         (("pie:targte=5ms",), 'did you mean "target"?'),
         (("pie:",), 'evaluate: got queue "pie:"; must be a name or name:key=value'),
         (("pie", "--against", ","), '--against: got ","; must be disciplines'),

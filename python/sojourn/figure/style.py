@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import LayoutEngine, PlaceHolderLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from sojourn.figure.filenames import FORMATS
+from sojourn.figure.filenames import FORMATS, WIDTHS_IN
 from sojourn.figure.names import differing
 from sojourn.files.storage import Staging
 from sojourn.files.typed import must_be
@@ -56,14 +56,13 @@ COLOR_OF = {
     **dict.fromkeys(("fq", "fq_nocodel", "hhf"), _GREY),
 }
 """The colour of a discipline in every figure, unless another arm of the figure has it."""
-_DASHES = ("-", "--", "-.", ":")
+Dashes = str | tuple[int, tuple[int, ...]]
+DASHES: tuple[Dashes, ...] = ("-", "--", "-.", ":", (0, (9, 3)), (0, (6, 2, 1, 2, 1, 2)))
 _MARKERS = ("o", "s", "D", "^", "v", "P", "*", "X", "p", "h", "<", ">")
 _PALEST = 0.6
 """How far the colour of the last of a discipline's many arms is lightened."""
 
 Width = Literal["column", "page"]
-WIDTHS_IN: dict[Width, float] = {"column": 3.5, "page": 7.16}
-"""The widths of one and two columns of a paper (IEEE's), in inches."""
 TALLEST_IN = 8.6
 """Most of a figure with such a width: a page's text is 9.25 inches high, with the figure's caption."""
 LOG_FROM = 8.0
@@ -112,13 +111,13 @@ class Look(NamedTuple):
     """How one arm is drawn, the same in every figure."""
 
     color: str
-    dashes: str
+    dashes: Dashes
     marker: str = "o"
 
 
 def looks(count: int) -> list[Look]:
     """``count`` looks, distinguished by colour and by dashes."""
-    return list(islice(map(Look, cycle(COLORS), cycle(_DASHES), cycle(_MARKERS)), count))
+    return list(islice(map(Look, cycle(COLORS), cycle(DASHES), cycle(_MARKERS)), count))
 
 
 def looks_of(disciplines: Sequence[str]) -> list[Look]:
@@ -138,7 +137,7 @@ def looks_of(disciplines: Sequence[str]) -> list[Look]:
         own = before[name] + rank[name]
         parts = (int(colors[name][at : at + 2], 16) for at in (1, 3, 5))
         color = "#" + "".join(f"{round(part + (255 - part) * pale):02X}" for part in parts)
-        look = Look(color, _DASHES[own % len(_DASHES)], _MARKERS[own % len(_MARKERS)])
+        look = Look(color, DASHES[own % len(DASHES)], _MARKERS[own % len(_MARKERS)])
         found.append(look)
         rank[name] += 1
     return found

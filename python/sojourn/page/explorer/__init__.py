@@ -17,7 +17,7 @@ import numpy as np
 from markupsafe import Markup
 
 from sojourn import _core
-from sojourn.figure.style import LOG_FROM, Look, looks, looks_of
+from sojourn.figure.style import DASHES, LOG_FROM, Look, looks, looks_of
 from sojourn.frame.cells import LABEL, CellTable
 from sojourn.frame.statistics import FloatArray, Intervals
 from sojourn.page.html import template
@@ -28,7 +28,7 @@ _SYMBOLS = {
     "o": "circle", "s": "square", "D": "diamond", "^": "triangle-up", "v": "triangle-down", "P": "cross", "*": "star",
     "X": "x", "p": "pentagon", "h": "hexagon", "<": "triangle-left", ">": "triangle-right",
 }  # fmt: skip
-_DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}
+_DASHES = dict(zip(DASHES, ("solid", "dash", "dashdot", "dot", "longdash", "longdashdot"), strict=True))
 
 
 def page(grid: CellTable, metrics: Sequence[str] | None = None) -> str:

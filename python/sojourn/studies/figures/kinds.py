@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from math import isnan, nan
 from statistics import fmean
 from typing import Any
@@ -18,7 +19,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from sojourn.figure import distributions
 from sojourn.figure.distributions import Box, draw_boxes
-from sojourn.figure.style import Look, log_axis
+from sojourn.figure.style import DASHES, Look, log_axis
 from sojourn.figure.timeseries import mean_over_repeats
 from sojourn.frame import series
 from sojourn.frame.statistics import FloatArray, mean_interval
@@ -30,7 +31,7 @@ from sojourn.studies.recipe import FigureSpec
 from sojourn.studies.texts import plain
 
 _OF_ONE = frozenset({"value", "mean", "median"})
-_DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)), "-.")
+_DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)), "-.", *DASHES[4:])
 _LEVELS = np.array([*np.arange(0.0, 0.995, 0.005), 0.995, 0.998, 0.999, 0.9995, 1.0])
 INK, PAPER, RELATIVE = "#000000", "#ffffff", "#bbbbbb"
 _MIDDLE = frozenset({"median", "value", "mean", "p50"})
@@ -331,7 +332,7 @@ def draw_cdf(panel: Panel) -> None:
     """The distribution function: a line per scheme, and per value of ``x``, distinguished by dashes."""
     axes, spec = panel.axes, panel.spec
     for scheme, look in panel.looks.items():
-        for value, dashes in zip(panel.values, _DASHES, strict=False):
+        for value, dashes in zip(panel.values, cycle(_DASHES), strict=False):
             place = panel.place(value)
             for cell in panel.grid.at(scheme, place):
                 _draw_cell(panel, cell, look.color, dashes)
@@ -345,7 +346,7 @@ def draw_cdf(panel: Panel) -> None:
         axes.set_xlim(left=0)
     axes.set_ylim(0, 1.03)
     if spec.x:
-        for value, dashes in zip(panel.values, _DASHES, strict=False):
+        for value, dashes in zip(panel.values, cycle(_DASHES), strict=False):
             if value is not None:
                 axes.plot([], [], color="black", linestyle=dashes, label=at(spec.x, value))
         axes.legend(loc="lower right", fontsize=7)
