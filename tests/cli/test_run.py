@@ -369,3 +369,13 @@ def test_the_delay_of_a_calls_frames_is_a_metric(sojourn: Cli, tmp_path: Path):
     )
     ran = sojourn("run", "call.toml", "--until", "frame_p95_ms=50%", "--json")
     assert runs_of(ran)[0]["groups"][0]["frame_ms"]["p95"] > 1.0
+
+
+def test_what_is_recorded_and_not_kept_is_told(sojourn: Cli, experiment: Path, tmp_path: Path):
+    experiment.write_text(EXPERIMENT + '\n[record]\nrtt = true\nseries = "100 ms"\n')
+    says = "note: [record]: queue_series, flow_series, rtts will not be kept; --out DIR keeps them\n"
+    once = ("run", experiment, "--set", "experiment.repeat=1", "--set", "experiment.duration=1100ms")
+    assert sojourn(*once).stderr == says
+    assert says not in sojourn(*once, "--out", "out", "--figures", "none").stderr
+    assert says not in sojourn(*once, "--store", "store").stderr
+    assert (tmp_path / "out" / "rtts.parquet").exists()

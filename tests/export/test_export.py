@@ -302,3 +302,43 @@ def test_latex_has_differences_if_the_results_have(sojourn: Cli, recorded: Path)
     assert groups is not None
     assert written["differences"] == tabular(paired_sheet(results, "-codel"))
     assert written["group_differences"] == tabular(groups)
+
+
+def test_figures_are_exported_as_wide_as_a_column(sojourn: Cli, experiment: Path, tmp_path: Path):
+    """3.5 inches are 252 points; what was drawn goes with the results that it was drawn of."""
+    assert sojourn("run", experiment, "--out", "out", "--figures", "none").returncode == 0
+    done = sojourn("export", "out", "--format", "pdf", "--width", "column")
+    assert done.returncode == 0, done.stderr
+    pictures = sorted((tmp_path / "out" / "pdf").glob("*.pdf"))
+    assert "sojourn_cdf.pdf" in [one.name for one in pictures]
+    assert all(b"/MediaBox [ 0 0 252 " in one.read_bytes() for one in pictures)
+    assert sojourn("run", experiment, "--out", "out", "--figures", "none", "--set", "experiment.seed=2").returncode == 0
+    assert not (tmp_path / "out" / "pdf").exists()
+
+
+def test_latex_has_the_columns_that_are_asked_for(sojourn: Cli, experiment: Path, tmp_path: Path):
+    assert sojourn("run", experiment, "--out", "out", "--figures", "none", "--baseline", "pfifo").returncode == 0
+    done = sojourn("export", "out", "--format", "latex", "--metrics", "sojourn_p99_ms,bulk.rtt_p50_ms")
+    assert done.returncode == 0, done.stderr
+    assert [Path(line).name for line in done.stdout.splitlines()] == ["queues.tex", "differences.tex"]
+    for name in ("queues.tex", "differences.tex"):
+        assert "\nqueue & p99 ms & bulk RTT p50 ms \\\\\n" in (tmp_path / "out" / "latex" / name).read_text(
+            encoding="utf-8"
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--format", "pdf", "--width", "colum"), '--width: got "colum"; must be one of column, page'),
+        (("--format", "csv", "--width", "page"), '--width: got "page"; needs a --format of figures: png, svg, pdf'),
+        (("--format", "csv", "--metrics", "mos"), '--metrics: got "mos"; needs --format latex'),
+        (
+            ("--format", "latex", "--metrics", "sojourn_p95"),
+            'got "sojourn_p95"; did you mean "sojourn_p95_ms"? accepted',
+        ),
+    ],
+)
+def test_options_of_other_formats_are_refused(sojourn: Cli, experiment: Path, options, says):
+    assert sojourn("run", experiment, "--out", "out", "--figures", "none").returncode == 0
+    wrong(sojourn("export", "out", *options), says)

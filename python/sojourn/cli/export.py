@@ -8,17 +8,24 @@ from typing import Annotated
 
 import typer
 
+from sojourn.cli.options import Width
 from sojourn.cli.output import writing
 from sojourn.export import export, not_recorded
 
 
 def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory that run or compare wrote with --out.")],
-    format: Annotated[str, typer.Option(help="csv, events, flent, latex, mahimahi, parquet.")],
+    format: Annotated[
+        str, typer.Option(help="csv, events, flent, latex, mahimahi, parquet; figures as pdf, svg, png.")
+    ],
+    width: Width = None,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Of latex: the columns of its tables, with commas.")
+    ] = None,
 ) -> None:
-    """Write results into DIR/FORMAT: CSV, Parquet, LaTeX, data files of Flent, events for replay, logs of mahimahi."""
+    """Write results into DIR/FORMAT: tables, figures for a paper, events for replay, files of Flent and mahimahi."""
     with writing(directory / format):
-        written = export(directory, format)
+        written = export(directory, format, width=width, metrics=metrics and metrics.split(","))
     for path in written:
         print(path)
     for table, arms in not_recorded(directory).items():

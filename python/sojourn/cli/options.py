@@ -66,6 +66,9 @@ Figures = Annotated[
         help="Formats of the figures that --out saves: png, svg, pdf, several with commas, or none.",
     ),
 ]
+Width = Annotated[
+    str | None, typer.Option("--width", metavar="WIDTH", help="Width of figures in a paper: column or page.")
+]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Parallel runs; default: one per processor.")]
 StoreFolder = Annotated[Path, folder("The store: a folder of runs.", "--store")]
 Trust = Annotated[

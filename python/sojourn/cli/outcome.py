@@ -54,6 +54,12 @@ def announce_lacking(figures: Sequence[str]) -> None:
         print(f"note: no recorded tables: {extras.needed('pyarrow')}", file=sys.stderr)
 
 
+def announce_unkept(plan: _core.Plan) -> None:
+    """Prints on standard error what a run without ``--out`` records in vain."""
+    if plan.recorded:
+        print(f"note: [record]: {', '.join(plan.recorded)} will not be kept; --out DIR keeps them", file=sys.stderr)
+
+
 def stop_reason(stopped_by: BaseException, kept: str) -> Stopped:
     """The error for runs that were stopped early; ``kept`` tells which results exist."""
     if isinstance(stopped_by, KeyboardInterrupt):

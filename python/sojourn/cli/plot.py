@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sojourn import _core
-from sojourn.cli.options import StoreFolder
+from sojourn.cli.options import StoreFolder, Width
 from sojourn.cli.outcome import complain
 from sojourn.cli.output import write
-from sojourn.figure.filenames import FORMATS
-from sojourn.figure.style import Width, content
+from sojourn.figure.filenames import FORMATS, WIDTHS_IN
+from sojourn.figure.style import content
+from sojourn.files.typed import must_be
 from sojourn.store import Store
 from sojourn.store.cells import Grid
 
@@ -62,9 +63,7 @@ def command(
     pool: Annotated[
         bool, typer.Option("--pool", help="Combine the runs of all values of the other swept keys.")
     ] = False,
-    width: Annotated[
-        str | None, typer.Option("--width", metavar="WIDTH", help="Width in a paper: column or page.")
-    ] = None,
+    width: Width = None,
 ) -> None:
     """Draw a store: a metric over swept keys, a panel per queue and combination of the other keys."""
     suffix = out.suffix.removeprefix(".").lower()
@@ -72,9 +71,9 @@ def command(
         raise _core.ExperimentError(f'--out: got "{out}"; must end with .{", .".join(FORMATS)}')
     if kind not in (Kind.PARETO, Kind.SENSITIVITY) and (x is None or (y is None and kind is not Kind.LINES)):
         raise _core.ExperimentError(f"plot: {kind} needs {'--x' if x is None else '--y'}, a swept key or label")
-    wide: Width | None = "column" if width == "column" else "page" if width == "page" else None
-    if wide != width:
-        raise _core.ExperimentError(f'--width: got "{width}"; must be column or page')
+    wide: Any = width
+    if width is not None:
+        must_be(width, WIDTHS_IN, "--width")
 
     draw = Grid(Store(store, say=complain), where).plot
     if kind is Kind.PARETO:

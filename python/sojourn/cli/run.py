@@ -96,6 +96,8 @@ def run_and_show(
         print(estimate.sentence(found), file=sys.stderr, flush=True)
     if out is not None:
         outcome.announce_lacking(figures)
+    elif runner.store is None:
+        outcome.announce_unkept(plan)
 
     def make(finished: Finished = AS_THEY_ARE) -> tuple[Results, BaseException | None]:
         display = Display() if out is None else Display(then=f", writing {out}", again="leaves them for --resume")

@@ -14,7 +14,7 @@ import typer
 from sojourn import _core
 from sojourn.cli import mahimahi
 from sojourn.cli.options import BY_DEFAULT, Figures, Out, Set, formats_of, overrides
-from sojourn.cli.outcome import FAILED, Stopped, announce_notes, complain
+from sojourn.cli.outcome import FAILED, Stopped, announce_notes, announce_unkept, complain
 from sojourn.cli.output import show, width
 from sojourn.cli.run import tables_of
 from sojourn.files import bounded
@@ -98,6 +98,8 @@ def command(
     if line is not None:
         line.check_logs()
     announce_notes(shell, plan)
+    if out is None:
+        announce_unkept(plan)
 
     def runner(finished: Finished = AS_THEY_ARE) -> tuple[Results, BaseException | None]:
         with shell.feed.shown() if isinstance(shell.feed, Panel) else contextlib.nullcontext():

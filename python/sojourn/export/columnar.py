@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from sojourn.files.storage import Staging
 from sojourn.frame.arrow import table_of, without_formulas
 from sojourn.frame.later import pa, pq
+from sojourn.frame.metrics import metric_called
 from sojourn.frame.results import Results
 from sojourn.page.pairs import paired_groups_sheet, paired_sheet
 from sojourn.page.sheet import tabular
@@ -36,14 +37,23 @@ def stage_parquet(results: Results, staging: Staging) -> list[Path]:
     return [staging.add(f"{name}.parquet", partial(pq.write_table, table)) for name, table in _tables(results)]
 
 
-def stage_latex(results: Results, staging: Staging, baseline: str | None = None) -> list[Path]:
-    """A tabular per table of medians and of differences from the baseline, for LaTeX's input, with package booktabs."""
-    makes = {"queues": results_sheet, "groups": groups_sheet, "stations": stations_sheet, "inner_queues": inner_sheet}
-    sheets = {name: make(results) for name, make in makes.items()}
+def stage_latex(
+    results: Results, staging: Staging, baseline: str | None = None, metrics: Sequence[str] | None = None
+) -> list[Path]:
+    """A tabular per table of medians and of differences from the baseline, for LaTeX's input, with package booktabs.
+
+    With ``metrics``, one of each, which has them as columns.
+    """
+    chosen = None if metrics is None else [metric_called(name, results) for name in metrics]
+    sheets = {"queues": results_sheet(results, chosen)}
+    if chosen is None:
+        makes = {"groups": groups_sheet, "stations": stations_sheet, "inner_queues": inner_sheet}
+        sheets |= {name: sheet for name, make in makes.items() if (sheet := make(results)) is not None}
     if baseline is not None:
-        sheets["differences"] = paired_sheet(results, baseline)
-        sheets["group_differences"] = paired_groups_sheet(results, baseline)
-    return [staging.add_text(f"{name}.tex", tabular(sheet)) for name, sheet in sheets.items() if sheet is not None]
+        sheets["differences"] = paired_sheet(results, baseline, chosen)
+        if chosen is None and (of_groups := paired_groups_sheet(results, baseline)) is not None:
+            sheets["group_differences"] = of_groups
+    return [staging.add_text(f"{name}.tex", tabular(sheet)) for name, sheet in sheets.items()]
 
 
 def flows_table(results: Results) -> pa.Table:

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from sojourn.figure import style
+from sojourn.figure.filenames import WIDTHS_IN
 from sojourn.figure.names import name_arms
-from sojourn.figure.style import COLORS, WIDTHS_IN, OfResults, Width
+from sojourn.figure.style import COLORS, OfResults, Width
 from sojourn.figure.timeseries import NotRecordedError
 from sojourn.frame.results import Arm, Direction, Results, Run
 from sojourn.frame.series import ACCESS_POINT, Transmissions, transmissions

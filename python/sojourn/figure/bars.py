@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 
 from sojourn.figure import panels as panels_of
 from sojourn.figure import style
+from sojourn.figure.filenames import WIDTHS_IN
 from sojourn.figure.names import name_arms
-from sojourn.figure.style import TALLEST_IN, WIDTHS_IN, Look, OfResults, Width
+from sojourn.figure.style import TALLEST_IN, Look, OfResults, Width
 from sojourn.frame.cells import axis_of_values
 from sojourn.frame.metrics import Metric, has_queue, left_out, metric_called, overview_metrics, samples_note
 from sojourn.frame.results import Arm, Results

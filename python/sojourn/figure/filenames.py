@@ -1,10 +1,13 @@
-"""The names of the figures of results, known without drawing them."""
+"""The names, formats and widths of the figures of results, known without drawing them."""
 
 from __future__ import annotations
 
 FORMATS = ("png", "svg", "pdf")
 DEFAULT_FORMATS = ("png",)
 """The formats in which an experiment's figures are saved if none is asked for."""
+
+WIDTHS_IN = {"column": 3.5, "page": 7.16}
+"""The widths of one and two columns of a paper (IEEE's), in inches."""
 
 OVER = "over_"
 """Prefix of the name of a figure over a swept key."""

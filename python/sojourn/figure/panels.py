@@ -17,8 +17,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from sojourn import _core
 from sojourn.figure import style
+from sojourn.figure.filenames import WIDTHS_IN
 from sojourn.figure.names import cut
-from sojourn.figure.style import TALLEST_IN, WIDTHS_IN, Width
+from sojourn.figure.style import TALLEST_IN, Width
 from sojourn.frame.cells import LABEL, Axis, CellTable
 from sojourn.frame.registry import short
 from sojourn.frame.statistics import CONFIDENCE, FloatArray, coverage_limit

@@ -137,11 +137,13 @@ class Plots(Air, Bars, Distributions, Sweep, Timeseries, Tradeoff, WindowsOverTi
             caption = "Who waits, sends and collides: 200 ms of the first run of every queue"
             yield Drawing("timeline", caption, partial(self.timeline, link))
 
-    def save_all(self, staging: Staging, formats: Sequence[str] = DEFAULT_FORMATS) -> list[Path]:
+    def save_all(
+        self, staging: Staging, formats: Sequence[str] = DEFAULT_FORMATS, width: str | None = None
+    ) -> list[Path]:
         """Stages every figure of ``drawings`` in each format; nothing if there are none."""
         if not formats:
             return []
-        return save_all(staging, [(one.name, one.draw) for one in self.drawings()], formats)
+        return save_all(staging, [(one.name, partial(one.draw, width=width)) for one in self.drawings()], formats)
 
 
 def _way(queue: str) -> tuple[str, str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from sojourn._core import ExperimentError
 from sojourn.frame.registry import Declared, declared
 from sojourn.schema import DIRECTIONS, Bottleneck, InnerQueue, Run, Station
 
@@ -42,6 +44,11 @@ class Metric:
         """Its description, for an axis or a wide heading."""
         whose = self.owner.partition(".")[2] or self.group
         return f"{whose}: {self.declared.words}" if whose else self.declared.words
+
+    @property
+    def heading(self) -> str:
+        """The heading of a column: ``p95 ms``, of a group ``movie p95 ms``."""
+        return " ".join(filter(None, [self.owner.partition(".")[2] or self.group, self.declared.heading]))
 
     @property
     def axis_label(self) -> str:
@@ -269,7 +276,7 @@ def left_out(results: Results) -> str:
 def metric_called(name: str, results: Results | None = None) -> Metric:
     """The metric of this name. For a group of ``results`` it is ``movie.rtt_p50_ms``, or ``mos`` if only one has it.
 
-    Raises ValueError if there is none, or several groups have it; the message lists the accepted names.
+    Raises ExperimentError if there is none, or several groups have it; the message lists the accepted names.
     """
     known = list(METRICS) if results is None else columns(results)
     found = [metric for metric in known if metric.name == name] or [
@@ -277,5 +284,7 @@ def metric_called(name: str, results: Results | None = None) -> Metric:
     ]
     if len(found) != 1:
         names = ", ".join(metric.name for metric in found or known)
-        raise ValueError(f'metric: got "{name}"; must be one of {names}')
+        near = get_close_matches(name, [metric.name for metric in known], 1)
+        hint = f'did you mean "{near[0]}"? accepted: ' if near and not found else "must be one of "
+        raise ExperimentError(f'metric: got "{name}"; {hint}{names}')
     return found[0]

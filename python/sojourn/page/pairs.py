@@ -33,7 +33,7 @@ def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] | No
         f"difference from {baseline}, run by run on the same seeds",
         _caption(found),
         which,
-        (f"{metric.group} {metric.declared.heading}".strip() for metric in metrics),
+        (metric.heading for metric in metrics),
         ((arm.label, arm, [*key[1:], *(of[one.name] for one in metrics)]) for key, (arm, of) in rows.items()),
     )
 

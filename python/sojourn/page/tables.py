@@ -60,7 +60,7 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
         title,
         _caption(shown, repeats_note(results)) + _without_chance(results) + above_capacity(results),
         which,
-        (metric.declared.heading for metric in shown),
+        (metric.heading for metric in shown),
         (
             (
                 _discipline(links, arm, queue),

@@ -25,7 +25,7 @@ SMALL_FILES = ("summary.json", "summary.csv", "differences.csv", "experiment.jso
 """The most important files of an experiment."""
 BY = "results"
 """The writers, in the list of our files, of an experiment's files and of files made from them."""
-MADE_OF_RESULTS = (BY, "report", "csv", "parquet", "flent", "events", "latex", "mahimahi")
+MADE_OF_RESULTS = (BY, "report", "csv", "parquet", "flent", "events", "latex", "mahimahi", "pdf", "svg", "png")
 
 
 def save(results: Results, directory: str | Path, *, plots: bool, formats: Sequence[str]) -> list[Path]:
