@@ -115,3 +115,12 @@ def test_the_place_and_what_is_accepted_are_named(place: tuple, value: Any, told
     with pytest.raises(ValueError) as refused:
         recipe(data)
     assert str(refused.value).startswith(told)
+
+
+def test_a_misspelt_name_is_told_the_right_one():
+    with pytest.raises(
+        sj.ExperimentError, match=r'^--line: got "dls"; must be one of dsl, vdsl; did you mean "dsl"\?$'
+    ):
+        typed.must_be("dls", ("dsl", "vdsl"), "--line")
+    with pytest.raises(sj.ExperimentError, match=r"must be one of dsl, vdsl$"):
+        typed.must_be("lte", ("dsl", "vdsl"), "--line")

@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Set
+from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -44,7 +45,13 @@ def must_be(name: str, accepted: Collection[str], where: str) -> None:
     """Raises ExperimentError, which is a ValueError, unless a name is among the accepted ones."""
     if name not in accepted:
         known = sorted(accepted) if isinstance(accepted, Set) else accepted
-        raise ExperimentError(f'{where}: got "{name}"; must be one of {", ".join(known)}')
+        raise ExperimentError(f'{where}: got "{name}"; must be one of {", ".join(known)}{near(name, accepted)}')
+
+
+def near(name: str, accepted: Iterable[str]) -> str:
+    """The end of a message about a misspelt name: ``; did you mean "codel"?``; empty if none is close."""
+    close = get_close_matches(name, list(accepted), 1)
+    return f'; did you mean "{close[0]}"?' if close else ""
 
 
 def all_must_be(names: Iterable[str], accepted: Collection[str], where: str) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn._core import ExperimentError
+from sojourn.files.typed import near
 from sojourn.frame.registry import Declared, declared
 from sojourn.schema import DIRECTIONS, Bottleneck, InnerQueue, Run, Station
 
@@ -284,7 +284,6 @@ def metric_called(name: str, results: Results | None = None) -> Metric:
     ]
     if len(found) != 1:
         names = ", ".join(metric.name for metric in found or known)
-        near = get_close_matches(name, [metric.name for metric in known], 1)
-        hint = f'did you mean "{near[0]}"? accepted: ' if near and not found else "must be one of "
-        raise ExperimentError(f'metric: got "{name}"; {hint}{names}')
+        hint = "" if found else near(name, (metric.name for metric in known))
+        raise ExperimentError(f'metric: got "{name}"; must be one of {names}{hint}')
     return found[0]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sojourn import _core
+from sojourn.files.typed import near
 from sojourn.frame.groups import shown_groups
 from sojourn.frame.metrics import METRICS, Metric, has_queue, queues
 from sojourn.frame.registry import declared
@@ -45,10 +46,11 @@ class Precision:
             percent = float(share.strip().removesuffix("%"))
         if metric is None or not share.strip().endswith("%") or not 0.0 < percent < 100.0:
             of_groups = (metric.name for metric in declared("group"))
-            known = ", ".join(dict.fromkeys([*(metric.name for metric in METRICS), *of_groups]))
+            known = dict.fromkeys([*(metric.name for metric in METRICS), *of_groups])
+            hint = near(name.strip(), known) if metric is None else ""
             raise _core.ExperimentError(
                 f'until: got "{text}"; must be METRIC=SHARE, like goodput_bps=2%, above 0% and below 100%, '
-                f"METRIC one of {known}"
+                f"METRIC one of {', '.join(known)}{hint}"
             )
         return cls(metric, percent / 100.0)
 

@@ -8,12 +8,12 @@ A study is a folder with ``claims.toml`` (the published results), ``study.toml``
 has no code of its own.
 """
 
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Literal
 
 from sojourn._core import ExperimentError
+from sojourn.files.typed import near
 from sojourn.studies.claims import Verdict
 from sojourn.studies.recipe import Study, load_study
 from sojourn.studies.runner import StudyResults, run_study
@@ -37,9 +37,8 @@ def folder_of(given: str, kind: Kind, option: str) -> Path:
         return known[given]
     if (Path(given) / f"{kind}.toml").is_file():
         return Path(given).resolve()
-    near = get_close_matches(given, known, n=1)
-    hint = f'; did you mean "{near[0]}"?' if near else ""
-    raise ExperimentError(f'{option}: got "{given}"; must be one of {", ".join(known)} or a {kind}\'s folder{hint}')
+    must = f"one of {', '.join(known)} or a {kind}'s folder{near(given, known)}"
+    raise ExperimentError(f'{option}: got "{given}"; must be {must}')
 
 
 def available() -> list[Study]:
