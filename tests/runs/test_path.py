@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
+from typing import Any
 
 import pytest
 
@@ -91,7 +93,7 @@ def test_the_same_calls_have_the_same_result() -> None:
      (lambda: sj.Path("1 Mbit/s", "1 ms", impair={"lossy": 1}), "impair: got \"lossy\"; must be one of loss"),
      (lambda: sj.Path("1 Mbit/s", "1 ms", impair={"loss": 2}), "loss"),
      (lambda: sj.Path("1 Mbit/s", "1 ms").send(0, None, 100, way="left"), 'way: got "left"'),
-     (lambda: sj.Path("1 Mbit/s", "1 ms").send(0, None, 100, ecn="ect"), "ecn: must be"),
+     (lambda: sj.Path("1 Mbit/s", "1 ms").send(0, None, 100, ecn="ect"), 'ecn: got "ect"; must be "not-ect"'),
      (lambda: sj.Path("1 Mbit/s", "1 ms").poll(-1), "now: got -1"),
      (lambda: sj.Path("1 Mbit/s", "1 ms").poll(float("nan")), "now: got NaN"),
      (lambda: sj.Path("1 Mbit/s", "1 ms").set_rate("1 Mbit/s", way="up"), "no link")],
@@ -99,6 +101,47 @@ def test_the_same_calls_have_the_same_result() -> None:
 def test_a_mistake_is_told(make, message: str) -> None:
     with pytest.raises(sj.ExperimentError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"up": "x"}, 'up: got "x"; must be a rate'),
+        ({"up": "1 Mbit/s", "up_aqm": "codell"}, 'up_aqm: got "codell"; must be one of pfifo'),
+        ({"up": "1 Mbit/s", "up_aqm": "codel", "up_keys": {"target": "x"}}, 'up_keys: target: got "x"; must be a time'),
+        ({"up": "1 Mbit/s", "up_keys": {"target": "5 ms"}}, "up_keys: target: pfifo has no such key"),
+        ({"aqm": "codel", "keys": {"target": "x"}}, 'keys: target: got "x"; must be a time'),
+        ({"impair": {"loss": 2}}, "impair: loss: got 2; must be a number from 0 to 1"),
+        ({"up_impair": {"loss": 2}}, "up_impair: loss: got 2; must be a number from 0 to 1"),
+        ({"up_impair": {"loss": "x"}}, "up_impair: loss: got x; must be a number from 0 to 1"),
+        ({"up_impair": {"lossy": 1}}, 'up_impair: got "lossy"; must be one of loss'),
+        ({"up_impair": {"jitter": "x"}}, 'up_impair: jitter: got "x"; must be a time'),
+        ({"seed": -1}, "seed: got -1; must be from 0 to 18446744073709551615"),
+        ({"seed": 2**64}, "seed: got 18446744073709551616; must be from 0 to"),
+    ],
+)
+def test_a_mistake_is_told_by_the_name_of_the_argument(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(sj.ExperimentError, match=rf"^Path: {re.escape(says)}"):
+        sj.Path("1 Mbit/s", "1 ms", **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"bytes": 0}, "bytes: got 0; must be from 1 to 4294967295"),
+        ({"bytes": -1}, "bytes: got -1; must be from 1 to"),
+        ({"bytes": 2**32}, "bytes: got 4294967296; must be from 1 to"),
+        ({"flow": -1}, "flow: got -1; must be from 0 to 4294967295"),
+        ({"dscp": 300}, "dscp: got 300; must be from 0 to 63"),
+        ({"dscp": -1}, "dscp: got -1; must be from 0 to 63"),
+    ],
+)
+def test_a_packet_that_cannot_be_is_refused(given: dict[str, Any], says: str) -> None:
+    path = sj.Path("1 Mbit/s", "1 ms")
+    with pytest.raises(sj.ExperimentError, match=f"^Path: {says}"):
+        path.send(**{"now": 0.0, "payload": None, "bytes": 100} | given)
+    assert path.counts()["sent"] == 0
+    assert path.send(0.0, None, 1, dscp=63, flow=2**32 - 1) == 0
 
 
 def test_time_does_not_go_back() -> None:

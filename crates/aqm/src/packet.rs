@@ -1,6 +1,7 @@
 //! The fields of a packet that a discipline may read and change.
 
-use core::net::{IpAddr, SocketAddr};
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use sojourn_units::Time;
 
@@ -86,6 +87,21 @@ impl FlowKey {
                 ),
             salt,
         ) as u32
+    }
+}
+
+/// `192.0.2.1:443 > 198.51.100.2:50000 UDP`; of an IPv6 host, the bits of its hash in the form of an address.
+impl fmt::Display for FlowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [source, destination] = [self.source, self.destination].map(Ipv4Addr::from_bits);
+        let (from, to) = (self.source_port, self.destination_port);
+        write!(f, "{source}:{from} > {destination}:{to} ")?;
+        match self.protocol {
+            1 => f.write_str("ICMP"),
+            6 => f.write_str("TCP"),
+            17 => f.write_str("UDP"),
+            other => write!(f, "protocol {other}"),
+        }
     }
 }
 
@@ -190,6 +206,7 @@ pub(crate) fn ce_bytes(packet: &impl Packet) -> u64 {
 #[cfg(test)]
 mod tests {
     use alloc::collections::BTreeSet;
+    use alloc::string::ToString;
     use core::net::Ipv6Addr;
 
     use super::*;
@@ -210,6 +227,12 @@ mod tests {
             protocol: 17,
         };
         assert_eq!(key, expected);
+        assert_eq!(key.to_string(), "10.1.0.2:50000 > 192.0.2.1:443 UDP");
+        let sctp = FlowKey {
+            protocol: 132,
+            ..key
+        };
+        assert!(sctp.to_string().ends_with(":443 protocol 132"));
         assert_eq!(
             between("[::ffff:10.1.0.2]:50000", "[::ffff:192.0.2.1]:443"),
             expected

@@ -1,6 +1,7 @@
 //! A bottleneck around Python's own packets.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -50,6 +51,33 @@ fn told(error: &PathError) -> PyErr {
     refuse(&error.to_string())
 }
 
+/// An error of the argument that has the key; the value of `own` is an argument itself.
+fn told_of(argument: &str, own: &[(&str, &str)], error: &PathError) -> PyErr {
+    let (key, message) = (&error.key, &error.message);
+    match own.iter().find(|(known, _)| known == key) {
+        Some((_, name)) => refuse(&format!("{name}: {message}")),
+        None => refuse(&format!("{argument}: {key}: {message}")),
+    }
+}
+
+/// A whole number that an argument accepts.
+fn within<T: TryFrom<i128>>(
+    argument: &str,
+    given: impl Into<i128>,
+    accepted: RangeInclusive<i128>,
+) -> PyResult<T> {
+    let given = given.into();
+    let number = Some(given).filter(|given| accepted.contains(given));
+    number
+        .and_then(|number| T::try_from(number).ok())
+        .ok_or_else(|| {
+            let (least, most) = accepted.into_inner();
+            refuse(&format!(
+                "{argument}: got {given}; must be from {least} to {most}"
+            ))
+        })
+}
+
 /// A value as an experiment file has it.
 fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     match value.cast::<PyBool>() {
@@ -91,12 +119,16 @@ fn impaired(
     if keys.is_empty() {
         return Ok(builder);
     }
+    let argument = match way {
+        Way::Down => "impair",
+        Way::Up => "up_impair",
+    };
     let mut impair = Impair::new();
     for (key, value) in keys {
         let share = || {
             value.extract::<f64>().map_err(|_| {
                 refuse(&format!(
-                    "impair: {key}: got {value}; must be a number from 0 to 1"
+                    "{argument}: {key}: got {value}; must be a number from 0 to 1"
                 ))
             })
         };
@@ -108,12 +140,13 @@ fn impaired(
             _ => {
                 let known = "loss, jitter, duplicate, corrupt";
                 return Err(refuse(&format!(
-                    "impair: got \"{key}\"; must be one of {known}"
+                    "{argument}: got \"{key}\"; must be one of {known}"
                 )));
             }
         };
     }
-    builder.impair(way, impair).map_err(|error| told(&error))
+    let impaired = builder.impair(way, impair);
+    impaired.map_err(|error| told_of(argument, &[], &error))
 }
 
 #[pymethods]
@@ -134,19 +167,22 @@ impl Path {
         up_keys: Option<Keys<'_>>,
         impair: Option<Keys<'_>>,
         up_impair: Option<Keys<'_>>,
-        seed: u64,
+        seed: i128,
     ) -> PyResult<Self> {
-        let told = |error: PathError| told(&error);
-        let mut builder = sojourn_path::Path::new(rate, rtt).map_err(told)?;
+        let seed = within("seed", seed, 0..=u64::MAX.into())?;
+        let mut builder = sojourn_path::Path::new(rate, rtt).map_err(|error| told(&error))?;
         let keys = texts(&keys.unwrap_or_default())?;
         builder = builder
             .aqm(aqm, keys.iter().map(|(key, value)| (&**key, &**value)))
-            .map_err(told)?;
+            .map_err(|error| told_of("keys", &[("aqm", "aqm")], &error))?;
         if let Some(rate) = up {
             let keys = texts(&up_keys.unwrap_or_default())?;
             let keys = keys.iter().map(|(key, value)| (&**key, &**value));
             let aqm = up_aqm.unwrap_or("pfifo");
-            builder = builder.up_with(rate, aqm, keys).map_err(told)?;
+            let own = [("aqm", "up_aqm"), ("up rate", "up")];
+            builder = builder
+                .up_with(rate, aqm, keys)
+                .map_err(|error| told_of("up_keys", &own, &error))?;
         } else if up_aqm.is_some() || up_keys.is_some() {
             let given = if up_aqm.is_some() {
                 "up_aqm"
@@ -167,24 +203,26 @@ impl Path {
         &self,
         now: f64,
         payload: Py<PyAny>,
-        bytes: u32,
+        bytes: i64,
         way: &str,
         ecn: &str,
-        flow: u32,
-        dscp: u8,
+        flow: i64,
+        dscp: i64,
     ) -> PyResult<u64> {
         let way = way_of(way)?;
-        let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce]
+        let known = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
+        let ecn = known
             .into_iter()
-            .find(|known| word(*known) == ecn);
-        let ecn =
-            ecn.ok_or_else(|| refuse("ecn: must be \"not-ect\", \"ect0\", \"ect1\" or \"ce\""))?;
-        if dscp > 63 {
-            return Err(refuse(&format!("dscp: got {dscp}; must be from 0 to 63")));
-        }
+            .find(|known| word(*known) == ecn)
+            .ok_or_else(|| {
+                let must = "must be \"not-ect\", \"ect0\", \"ect1\" or \"ce\"";
+                refuse(&format!("ecn: got \"{ecn}\"; {must}"))
+            })?;
+        let bytes = within("bytes", bytes, 1..=u32::MAX.into())?;
+        let flow = within("flow", flow, 0..=u32::MAX.into())?;
         let packet = Datagram::new(Arc::new(payload), bytes);
         let mut packet = packet.with_ecn(ecn).with_flow(FlowKey::numbered(flow));
-        packet.dscp = dscp;
+        packet.dscp = within("dscp", dscp, 0..=63)?;
         let (now, mut path) = self.at(now)?;
         Ok(path.send(now, way, packet))
     }
