@@ -204,6 +204,9 @@ class RunSpec:
     def effort(self) -> float:
         """What the run costs beside other runs, for estimates of the time left."""
 
+    def progress(self, seconds: float) -> float:
+        """The part of its packets, estimated, that is sent in its first seconds."""
+
     @property
     def packets(self) -> float:
         """The packets that the traffic sends, estimated, without acknowledgements."""
@@ -407,7 +410,7 @@ class Path:
         flow: int = 0,
         dscp: int = 0,
     ) -> int:
-        """Sends a packet of any payload and ``bytes`` on the link, headers included; returns its number, from 0.
+        """Sends a packet of any payload and 1 or more ``bytes`` on the link, with headers; returns its number, from 0.
 
         ``flow`` is any number of its flow, for disciplines that tell flows apart.
         """

@@ -95,8 +95,15 @@ def test_figures_cost_memory_only_where_they_are_drawn():
 
 
 def test_what_a_run_needs_before_its_first_event_counts_once():
-    # Five seconds until it began, at 1 s of 20; then 0.5 for the next second.
-    assert whole_s(2.0, (7.0, 1.0), (7.5, 2.0), 20.0) == pytest.approx(5.0 + 0.5 * 19.0)
+    # Five seconds until it began, at a twentieth; then 0.5 for the next twentieth.
+    assert whole_s(2.0, (7.0, 0.05), (7.5, 0.1)) == pytest.approx(5.0 + 0.5 * 19.0)
+
+
+def test_flows_that_begin_later_are_in_the_estimate():
+    """Of twenty seconds and flows that begin over the first ten, a second has 0.05 of 15 s of sending."""
+    spec = _core.Plan.read_text(EXPERIMENT.replace("0..100 ms", "0..10 s").replace('"4 s"', '"20 s"'), "later", [])[0]
+    assert spec.progress(1.0) == pytest.approx(0.05 / 15.0)
+    assert spec.progress(20.0) == 1.0
 
 
 def test_the_disk_space_of_a_long_capture_is_told():

@@ -57,6 +57,22 @@ pub(crate) fn effort(experiment: &Experiment) -> f64 {
     cost + ROW * rows
 }
 
+/// The part of the packets of a run that is sent before an instant, as flows begin and end; from 0 to 1.
+pub(crate) fn progress(experiment: &Experiment, at: Duration) -> f64 {
+    let end_s = experiment.duration.as_secs_f64();
+    let at_s = at.as_secs_f64().min(end_s);
+    let (mut all, mut sent) = (0.0, 0.0);
+    for (stream, packets) in carried(experiment) {
+        let cost = stream.packet_cost * packets;
+        let whole_s = stream.sending_before(end_s);
+        if whole_s > 0.0 {
+            all += cost;
+            sent += cost * stream.sending_before(at_s) / whole_s;
+        }
+    }
+    if all > 0.0 { sent / all } else { at_s / end_s }
+}
+
 /// The packets that the traffic sends in a run, without acknowledgements.
 pub(crate) fn packets(experiment: &Experiment) -> f64 {
     carried(experiment).map(|(_, packets)| packets).sum()
@@ -99,6 +115,23 @@ struct Stream {
     queued_per_packet: f64,
     /// What it passes, as indices of [`capacities`].
     indices: Vec<usize>,
+    /// When the first of its flows begins, when the last does, and when all end, in seconds.
+    active: [f64; 3],
+}
+
+impl Stream {
+    /// The mean time that its flows have sent by an instant; they begin evenly one after another.
+    fn sending_before(&self, at: f64) -> f64 {
+        let [first, last, stop] = self.active;
+        let at = at.min(stop);
+        let beginning = (at.min(last) - first).max(0.0);
+        let of_these = if last > first {
+            beginning * beginning / (2.0 * (last - first))
+        } else {
+            0.0
+        };
+        of_these + (at - last).max(0.0)
+    }
 }
 
 fn streams(experiment: &Experiment, traffic: &Traffic) -> impl Iterator<Item = Stream> {
@@ -107,6 +140,7 @@ fn streams(experiment: &Experiment, traffic: &Traffic) -> impl Iterator<Item = S
     let (first, last) = traffic.start;
     let start_s = (first.as_secs_f64() + last.as_secs_f64()) / 2.0;
     let sending_s = (traffic.stop.as_secs_f64() - start_s).max(0.0);
+    let active = [first, last, traffic.stop].map(|at| at.as_secs_f64());
     let packet_bytes = packet_bytes(&traffic.kind);
     let access = traffic
         .access
@@ -139,6 +173,7 @@ fn streams(experiment: &Experiment, traffic: &Traffic) -> impl Iterator<Item = S
             connections_per_sec,
             queued_per_packet: queues(*way) + answers * queues(way.reversed()),
             indices: hops.filter_map(|hop| index(links, hop)).collect(),
+            active,
         }
     })
 }
@@ -338,6 +373,23 @@ mod tests {
             queued("[link]\nrate = '12 Mbit/s'\nup = { rate = '5 Mbit/s' }"),
             1.5,
         );
+    }
+
+    /// Of ten seconds and flows that begin over the first two, evenly: 0.25 s² of 9 s have been sent after one second.
+    #[test]
+    fn flows_that_begin_later_have_sent_less() {
+        let starting = |start: &str| format!("kind = 'bulk'\nrtt = '20 ms'\nstart = '{start}'");
+        let after = |start: &str, ms: u64| {
+            progress(
+                &experiment(LINK, &starting(start)),
+                Duration::from_millis(ms),
+            )
+        };
+        near(after("0 s", 1000), 0.1);
+        near(after("0..2 s", 1000), 0.25 / 9.0);
+        near(after("0..2 s", 5500), 4.5 / 9.0);
+        near(after("0..2 s", 10_000), 1.0);
+        near(after("4 s", 7000), 0.5);
     }
 
     fn near(got: f64, expected: f64) {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
-use sojourn_units::{Capacity, TextFile, Trace, Value};
+use sojourn_units::{Capacity, Duration, TextFile, Trace, Value};
 
 use crate::context::Context;
 use crate::document::{self, path_segment};
-use crate::effort::{effort, packets, queued_packets};
+use crate::effort::{effort, packets, progress, queued_packets};
 use crate::entry::Entry;
 use crate::error::{Origin, ReadError};
 use crate::form::Form;
@@ -86,6 +86,11 @@ impl RunSpec {
     /// What the run costs, to be compared with other runs: in TCP segments, some 0.12 µs of a processor each.
     pub fn effort(&self) -> f64 {
         effort(&self.experiment)
+    }
+
+    /// The part of the run's packets, estimated, that is sent before an instant: its cost beside that of the whole run.
+    pub fn progress(&self, at: Duration) -> f64 {
+        progress(&self.experiment, at)
     }
 
     /// The packets that the traffic sends, estimated, without acknowledgements.

@@ -167,6 +167,11 @@ impl RunSpec {
         self.inner.effort()
     }
 
+    /// The part of its packets, estimated, that is sent in its first seconds.
+    fn progress(&self, seconds: f64) -> f64 {
+        self.inner.progress(Duration::from_secs_f64(seconds))
+    }
+
     /// The packets that the traffic sends, estimated, without acknowledgements.
     #[getter]
     fn packets(&self) -> f64 {

@@ -186,13 +186,14 @@ def _cpu_s(spec: _core.RunSpec, each_s: float) -> tuple[float, float | None]:
     if session.finished:
         summary = session.finish().summary_json
         return time.thread_time() - start_s, len(summary) / 1000
-    return whole_s(start_s, begun, (time.thread_time(), session.now_s), spec.duration_s), None
+    shares = [spec.progress(at_s) for at_s in (begun[1], session.now_s)]
+    return whole_s(start_s, (begun[0], shares[0]), (time.thread_time(), shares[1])), None
 
 
-def whole_s(start_s: float, begun: tuple[float, float], now: tuple[float, float], duration_s: float) -> float:
-    """The processor time of a run, of which the processor and the simulated time are known at two moments.
+def whole_s(start_s: float, begun: tuple[float, float], now: tuple[float, float]) -> float:
+    """The processor time of a run, given that at two moments, and the part of the run's packets that was sent by then.
 
     What it needs before the first, as with very many flows, is counted once, and what it needs then for all of it.
     """
-    made_s = max(now[1] - begun[1], duration_s * LEAST_SHARE)
-    return begun[0] - start_s + (now[0] - begun[0]) * (duration_s - begun[1]) / made_s
+    made = max(now[1] - begun[1], LEAST_SHARE)
+    return begun[0] - start_s + (now[0] - begun[0]) * (1.0 - begun[1]) / made
