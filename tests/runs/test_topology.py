@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -59,6 +60,24 @@ def test_recorded_tables_tell_links_apart(parking_lot: sj.Results):
             rows = [row for row in packets.to_pylist() if row["link"] == number and row["fate"] < 2]
             assert len(rows) == delivered
         assert set(series["link"].to_pylist()) == {0, 1, 2}
+
+
+def test_a_packet_has_the_same_number_at_every_link(parking_lot: sj.Results):
+    """What leaves a link enters the next behind it; no two packets of a run have a number in common."""
+    for run in parking_lot.runs:
+        packets = run.packets()
+        assert packets is not None
+        rows = packets.select(["packet", "link", "direction", "time_ns", "sojourn_ns", "flow", "bytes", "returning"])
+        courses: dict[int, list[dict[str, int]]] = {}
+        for row in rows.sort_by("time_ns").to_pylist():
+            courses.setdefault(row["packet"], []).append(row)
+        assert max(map(len, courses.values())) == len(LINKS)
+        for course in courses.values():
+            assert len({(row["flow"], row["bytes"], row["returning"]) for row in course}) == 1
+            links = [row["link"] for row in course]
+            assert links == sorted(set(links), reverse=course[0]["direction"] == 1)
+            for before, after in itertools.pairwise(course):
+                assert after["time_ns"] - after["sojourn_ns"] > before["time_ns"]
 
 
 def test_a_swept_link_is_called_by_its_name(tmp_path: Path):

@@ -28,6 +28,11 @@ pub trait Packet {
 
     /// The inner queue that it was in, for a discipline with several.
     fn inner_queue(&self) -> u8;
+
+    /// Its number in the run, the same at every queue, if it has one.
+    fn number(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// Why a packet was dropped.
@@ -82,6 +87,8 @@ pub struct QueueProbe {
     notes_each: bool,
     /// `notes_each`, or packets are counted for each inner queue.
     has_more_to_note: bool,
+    /// Packets have numbers.
+    has_numbers: bool,
 }
 
 /// What happened to a packet at a queue.
@@ -190,6 +197,8 @@ struct PacketRows {
     bytes: Vec<u32>,
     returning: Vec<u8>,
     fate: Vec<u8>,
+    /// Empty unless packets have numbers.
+    packet: Vec<u32>,
 }
 
 impl Recent {
@@ -225,7 +234,14 @@ impl QueueProbe {
             inner: Vec::new(),
             notes_each: record,
             has_more_to_note: record,
+            has_numbers: false,
         }
+    }
+
+    /// Records the numbers of packets, too: each has one.
+    pub const fn with_numbers(mut self) -> Self {
+        self.has_numbers = true;
+        self
     }
 
     /// Separates a discipline's inner queues, given their names in the order of their numbers.
@@ -449,6 +465,7 @@ impl QueueProbe {
             rows.bytes.push(packet.bytes());
             rows.returning.push(u8::from(packet.is_returning()));
             rows.fate.push(fate as u8);
+            rows.packet.extend(packet.number());
         }
     }
 
@@ -489,6 +506,9 @@ impl QueueProbe {
             ("returning", Column::U8(rows.returning)),
             ("fate", Column::U8(rows.fate)),
         ]);
+        if self.has_numbers {
+            columns.push(("packet", Column::U32(rows.packet)));
+        }
         Some(Table { columns })
     }
 }

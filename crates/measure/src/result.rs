@@ -54,7 +54,7 @@ pub struct RunResult {
     pub events: u64,
     /// A row per packet at a queue: `link`, `direction`, `time_ns`, `sojourn_ns`, `flow`, `bytes`, `returning`, `fate`
     /// (0 delivered, 1 delivered marked, 2 dropped by the algorithm, 3 dropped for lack of room, 4 dropped for an
-    /// unknown reason).
+    /// unknown reason), in the simulator `packet`, its number in the run.
     #[serde(skip)]
     pub packets: Option<Table>,
     /// The packet capture: a pcapng file.

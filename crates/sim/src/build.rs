@@ -163,13 +163,13 @@ pub(crate) fn build(
     }
     let mut probes = Vec::new();
     for (qdisc, config) in queues {
-        let mut probe = scope.probe(probes.len());
+        let mut probe = scope.probe(probes.len()).with_numbers();
         probe.split_by_inner_queue(qdisc.inner_queues());
         probes.push(probe);
         builder.add_link(qdisc, config);
     }
     for inner in cells.iter().flat_map(|cell| cell.inner) {
-        let mut probe = scope.probe(probes.len());
+        let mut probe = scope.probe(probes.len()).with_numbers();
         probe.split_by_inner_queue(inner);
         probes.push(probe);
     }
@@ -234,6 +234,8 @@ pub(crate) fn build(
             .map(|point| capture(experiment, point, &network.queues, seen_at)),
         impaired,
         lost: Vec::new(),
+        notes_sent: experiment.record.packets || experiment.record.pcap.is_some(),
+        sent: 0,
     };
     let stations = |cell: &Built<SimPacket>| {
         let nodes = experiment.links[cell.link].nodes.as_ref();

@@ -24,6 +24,10 @@ pub struct Watch {
     pub impaired: Vec<ImpairedPackets>,
     /// Datagrams and echoes lost for any reason, by flow, as far as a flow has lost one.
     pub lost: Vec<Lost>,
+    /// Packets are noted one by one when hosts send them: for the capture, and to number them.
+    pub notes_sent: bool,
+    /// Packets that were sent, if they are noted; wraps around.
+    pub sent: u32,
 }
 
 /// The lost datagrams of a flow, or its lost echo requests and replies.
@@ -53,6 +57,14 @@ impl Watch {
         if let Some(capture) = &mut self.capture {
             capture.note(stage, packet, now);
         }
+    }
+
+    /// Notes that a host sends a packet.
+    #[cold]
+    fn note_sent(&mut self, packet: &mut SimPacket, now: Time) {
+        packet.serial = self.sent;
+        self.sent = self.sent.wrapping_add(1);
+        self.capture(Stage::Sent, packet, now);
     }
 
     /// Takes back a packet that was dropped or lost.
@@ -181,10 +193,10 @@ pub const fn reason(reason: DropReason) -> Reason {
 
 /// Sends a packet over a route. Returns when it leaves the host.
 #[inline(always)]
-pub fn send(network: &mut Network, packet: SimPacket, route: Route, now: Time) -> Time {
-    if network.observer.capture.is_some() {
+pub fn send(network: &mut Network, mut packet: SimPacket, route: Route, now: Time) -> Time {
+    if network.observer.notes_sent {
         cold_path();
-        network.observer.capture(Stage::Sent, &packet, now);
+        network.observer.note_sent(&mut packet, now);
     }
     network.send(packet, route, now)
 }
@@ -192,7 +204,7 @@ pub fn send(network: &mut Network, packet: SimPacket, route: Route, now: Time) -
 /// As [`send`] of each packet of a burst.
 #[inline(always)]
 pub fn send_burst(network: &mut Network, mut burst: SimPacket, route: Route, now: Time) -> Time {
-    if network.observer.capture.is_some() {
+    if network.observer.notes_sent {
         cold_path();
         while burst.followers() > 0 {
             let first = network.observer.split(&mut burst, 1);

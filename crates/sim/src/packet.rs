@@ -60,6 +60,8 @@ pub struct Contents {
     hop: u32,
     /// A datagram's number within its flow; wraps around.
     pub number: u32,
+    /// The number of the packet in the run, if it was noted when it was sent.
+    pub serial: u32,
     /// The addresses of the data sender and of the receiver.
     pub hosts: [u32; 2],
     /// What it carries.
@@ -99,6 +101,7 @@ impl SimPacket {
             bytes: 0,
             hop: 0,
             number: 0,
+            serial: 0,
             hosts: [0; 2],
             kind: Kind::Datagram,
             dscp: 0,
@@ -184,6 +187,9 @@ impl probe::Packet for SimPacket {
     }
     fn inner_queue(&self) -> u8 {
         self.inner_queue
+    }
+    fn number(&self) -> Option<u32> {
+        Some(self.serial)
     }
 }
 
