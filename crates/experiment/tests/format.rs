@@ -8,8 +8,8 @@ use serde_json::{Value as Json, json};
 use sojourn_aqm::cake::framing::Cells;
 use sojourn_experiment::model::{
     Abe, Buffer, Capacity, CapturePoint, Cbr, Direction, EchoProtocol, EcnField, Experiment, Files,
-    Impaired, Kernel, Kind, Link, Outcome, Pace, Ping, Queue, Record, Recovery, Route, RttOf, Ties,
-    Sizes, Tcp, Traffic, UpLink,
+    Impaired, Kernel, Kind, Link, Outcome, Pace, Ping, Queue, Record, Recovery, Route, RttOf,
+    Sizes, Tcp, Ties, Traffic, UpLink,
 };
 use sojourn_experiment::{InUse, resolved, resolved_with, traffic_kinds};
 use sojourn_units::{Duration, Rate, Value};

@@ -63,7 +63,7 @@ class Linux:
 
     @property
     def followed(self) -> dict[str, str]:
-        """The keys with which the simulator follows it: the TCP of its kernel, and which packet is first at one instant."""
+        """The keys with which the simulator follows it: its TCP, and which packet is first at one instant."""
         ties = {"experiment.ties": "departures"} if self.on == "vm" and is_user_mode(self.kernel) else {}
         return {"experiment.kernel": simulated(self.release), **ties}
 
