@@ -1,4 +1,4 @@
-use sojourn_experiment::model::{Experiment, Kernel, Queue as Arm, Record, Traffic};
+use sojourn_experiment::model::{Experiment, Kernel, Queue as Arm, Record, Ties, Traffic};
 use sojourn_experiment::topology::Route;
 use sojourn_experiment::{derived, measured};
 use sojourn_measure::result::{Column, Table};
@@ -25,6 +25,7 @@ fn experiment() -> Experiment {
         repeat: 1,
         seed: 1,
         kernel: Kernel::V6_1,
+        ties: Ties::Arrivals,
         classes: Vec::new(),
         links: vec![link],
         queues: vec![Arm {
