@@ -243,16 +243,14 @@ impl<P: Packet> Builder<P> {
         if !self.departures_first {
             lookahead::mark(&mut hops, |line| !self.lines[line as usize].0.is_zero());
         }
-        let (first_line, first_link) = if self.departures_first {
-            (self.links.len(), 0)
-        } else {
-            (0, lines.len())
-        };
+        let sources = lines.len() + self.links.len() + media.len();
         let lookahead = Lookahead::new(lines.len());
         let mut network = Network {
-            events: EventQueue::new(lines.len() + self.links.len() + media.len()),
-            first_line,
-            first_link,
+            events: if self.departures_first {
+                EventQueue::links_first(lines.len(), self.links.len(), sources)
+            } else {
+                EventQueue::new(sources)
+            },
             links: self.links,
             media,
             lines,

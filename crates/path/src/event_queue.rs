@@ -23,6 +23,8 @@ pub enum Many {
     Rows(Box<Rows>),
     /// Any number of sources.
     Tree(Tree),
+    /// Links before lines.
+    LinksFirst(Box<LinksFirst>),
 }
 
 impl EventQueue {
@@ -41,6 +43,15 @@ impl EventQueue {
         } else {
             Self::Many(Many::Tree(Tree::new(sources)))
         }
+    }
+
+    /// So many sources, of which the first are lines and the next are links; at the same instant links act before lines.
+    pub fn links_first(lines: usize, links: usize, sources: usize) -> Self {
+        Self::Many(Many::LinksFirst(Box::new(LinksFirst {
+            lines,
+            links,
+            queue: Self::new(sources),
+        })))
     }
 
     /// The source that acts before `at`, and when; at the same instant the lowest. `None`: none does.
@@ -131,6 +142,7 @@ impl Many {
         match self {
             Self::Rows(sources) => sources.first_before(at),
             Self::Tree(sources) => sources.first_before(at),
+            Self::LinksFirst(sources) => sources.first_before(at),
         }
     }
 
@@ -139,7 +151,38 @@ impl Many {
         match self {
             Self::Rows(sources) => sources.set(source, due),
             Self::Tree(sources) => sources.set(source, due),
+            Self::LinksFirst(sources) => sources.set(source, due),
         }
+    }
+}
+
+/// Sources of which the first are lines and the next are links, which act before them at the same instant. The others act
+/// last, as always.
+pub struct LinksFirst {
+    lines: usize,
+    links: usize,
+    /// The links, the lines, the others.
+    queue: EventQueue,
+}
+
+impl LinksFirst {
+    fn first_before(&self, at: Time) -> (Option<usize>, Time) {
+        let (place, at) = self.queue.first_before(at);
+        let source = |place: usize| match place.checked_sub(self.links) {
+            None => self.lines + place,
+            Some(line) if line < self.lines => line,
+            Some(_) => place,
+        };
+        (place.map(source), at)
+    }
+
+    fn set(&mut self, source: usize, due: Time) {
+        let place = match source.checked_sub(self.lines) {
+            None => self.links + source,
+            Some(link) if link < self.links => link,
+            Some(_) => source,
+        };
+        self.queue.set(place, due);
     }
 }
 
@@ -273,6 +316,28 @@ mod tests {
                 due[source] = at;
                 queue.set(source, Time::from_nanos(at));
                 prop_assert_eq!(queue.first_before(Time::from_nanos(before)), looked_through(&due, before));
+            }
+        }
+
+        /// The same, if links are looked at before lines.
+        #[test]
+        fn links_act_before_lines_if_asked(
+            (lines, links, others) in (0_usize..40, 0_usize..40, 1_usize..4),
+            changes in proptest::collection::vec((any::<prop::sample::Index>(), 0_u64..8), 0..200),
+            before in 0_u64..10,
+        ) {
+            let sources = lines + links + others;
+            let mut queue = EventQueue::links_first(lines, links, sources);
+            let order: Vec<usize> = (lines..lines + links).chain(0..lines).chain(lines + links..sources).collect();
+            let mut due = vec![u64::MAX; sources];
+            for (source, at) in changes {
+                let source = source.index(sources);
+                due[source] = at;
+                queue.set(source, Time::from_nanos(at));
+                let in_order: Vec<u64> = order.iter().map(|source| due[*source]).collect();
+                let (place, at) = looked_through(&in_order, before);
+                let expected = (place.map(|place| order[place]), at);
+                prop_assert_eq!(queue.first_before(Time::from_nanos(before)), expected);
             }
         }
     }

@@ -197,10 +197,6 @@ pub struct Network<P, O, M = NoMedium> {
     pub(crate) impairments: Vec<Impairment<P>>,
     pub(crate) hops: Vec<Hop>,
     pub(crate) events: EventQueue,
-    /// The event source of the first delay line.
-    pub(crate) first_line: usize,
-    /// The event source of the first link.
-    pub(crate) first_link: usize,
     /// Sees the packets.
     pub observer: O,
     /// Packets that have reached their ends, for [`Network::poll`].
@@ -396,13 +392,13 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     #[inline(never)]
     pub(crate) fn note_due(&mut self, number: usize) {
         let due = self.links[number].find_due();
-        self.events.set(self.first_link + number, due);
+        self.events.set(self.lines.len() + number, due);
     }
 
     #[inline(always)]
     pub(crate) fn enter_line(&mut self, number: usize, packet: P, now: Time) {
         if let Some(due) = self.lines[number].push(packet, now) {
-            self.events.set(self.first_line + number, due);
+            self.events.set(number, due);
         }
     }
 
@@ -418,11 +414,9 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     /// When it acts next is known, and noted, before its packet is sent on: the hosts' answers do not change it.
     pub fn act(&mut self, source: EventSource, now: Time, hosts: &mut impl Hosts<P, O, M>) {
         let EventSource(source) = source;
-        // With departures first, a link's number wraps to one that no line has.
-        let line = source.wrapping_sub(self.first_line);
-        if line < self.lines.len() {
+        if source < self.lines.len() {
             loop {
-                let (packet, next) = self.lines[line].pop();
+                let (packet, next) = self.lines[source].pop();
                 self.events.set(source, next);
                 if let Some(packet) = packet.and_then(|packet| self.forward(packet, now)) {
                     hosts.deliver(packet, now, self);
@@ -432,10 +426,10 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
                 }
             }
         }
-        let number = source - self.first_link;
+        let number = source - self.lines.len();
         if number >= self.links.len() {
             cold_path();
-            return self.act_on_medium(source - self.lines.len() - self.links.len(), now, hosts);
+            return self.act_on_medium(number - self.links.len(), now, hosts);
         }
         loop {
             let link = &mut self.links[number];
