@@ -241,7 +241,7 @@ fn a_bad_value_is_named_with_its_line() {
         ("repeat = 2", "kernel = 6.10",
             r#"4: experiment.kernel: got 6.10; must be one of "6.1", "6.12", "6.18", "7.3""#.into()),
         ("repeat = 2", "repeat = 2\nrepeat = 3", "5: got `repeat = 3`; not TOML: duplicate key".into()),
-        ("warmup", "\"a\\nb\"", r#"3: experiment."a\nb": unknown key; accepted by [experiment]: name, duration, warmup, repeat, seed, kernel"#.into()),
+        ("warmup", "\"a\\nb\"", r#"3: experiment."a\nb": unknown key; accepted by [experiment]: name, duration, warmup, repeat, seed, kernel, ties"#.into()),
     ];
     for (from, to, expected) in cases {
         assert!(GOOD.contains(from), "{from}");
