@@ -69,7 +69,13 @@ impl Watch {
 
     /// Takes back a packet that was dropped or lost.
     pub fn discard(&mut self, packet: SimPacket) {
-        if packet.kind != Kind::Segment && !packet.is_copy() {
+        // Datagrams that return are the reports of a call.
+        let counts = match packet.kind {
+            Kind::Segment => false,
+            Kind::Datagram => !packet.returning,
+            _ => true,
+        };
+        if counts && !packet.is_copy() {
             let flow = packet.flow as usize;
             if self.lost.len() <= flow {
                 self.lost.resize(flow + 1, Lost::default());

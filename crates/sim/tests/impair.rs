@@ -42,6 +42,23 @@ fn what_the_wire_loses_is_counted_at_the_link_and_missing_at_the_receiver() {
     }
 }
 
+/// The reports of a video call are lost too, and are none of its packets.
+#[test]
+fn the_lost_packets_of_a_video_call_are_those_of_its_media() {
+    let run = text(
+        "experiment = { duration = '60 s' }
+        link = { rate = '10 Mbit/s', delay = '20 ms', loss = '5 %' }
+        queue = [{ aqm = 'pfifo' }]
+        [[traffic]]
+        kind = 'call'
+        rtt = '40 ms'",
+    )
+    .remove(0);
+    let media = flow(&run, 0);
+    let share = media.lost_packets.expect("datagrams") as f64 / media.bottleneck_packets as f64;
+    assert!((share - 0.05).abs() < 0.02, "{share}");
+}
+
 #[test]
 fn bursts_are_lost_as_often_as_their_chain_says() {
     // 0.01 / (0.01 + 0.25) of the time in the bad state, where half of the packets are lost.

@@ -1,7 +1,7 @@
 """The agreement of results of the same experiment: per arm, direction and metric, and by distribution.
 
 The results are those of two backends, or of several kernels and the simulator. Each has a name; the others are compared
-with the first. ``judging`` has the rule of the verdicts.
+with the first. ``tolerances`` has the rule of the verdicts.
 """
 
 from __future__ import annotations
