@@ -148,7 +148,8 @@ HEAD = """\
 
 Written by `python validation/networks.py`. The kernel's side was measured by the same command with `--measure`, on
 [Linux 6.1.192, built as a program](../linux-backend.md#kernels-that-you-build); the simulator has the TCP of this
-kernel, and its order at one instant (`experiment.ties`). Medians over the seeds, least to greatest in brackets. The tolerances are those of a
+kernel, and its order at one instant (`experiment.ties`). Medians over the seeds, least to greatest in brackets. The
+tolerances are those of a
 [single queue](fidelity.md); the goodput of a group of flows and its RTT are shown, not judged. Drop-tail queues in a
 row differ from seed to seed by more than the tolerances, on both sides. CAKE follows the kernel here
 (`variant = "linux"`): as its documents describe it, it drops a sixth more before the modem. One difference is larger
