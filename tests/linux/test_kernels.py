@@ -43,6 +43,10 @@ def agree(monkeypatch: pytest.MonkeyPatch, experiment: Path) -> Callable[..., in
     class Fake(Linux):
         release = "6.1.9"
 
+        @property
+        def followed(self) -> dict[str, str]:
+            return {"experiment.kernel": simulated(self.release)}
+
         def check(self, plan: _core.Plan) -> None:
             """Accepts everything."""
 
@@ -236,3 +240,10 @@ def test_beside_a_kernel_the_simulator_has_its_tcp(agree, capsys: pytest.Capture
     assert agree("old-codel") == 0
     assert agree("old-codel", more=("--set", 'experiment.kernel="6.1"')) == 0
     assert asked[-1] == '"6.1"' and '"7.3"' in asked
+
+
+def test_beside_a_built_kernel_departures_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    put(tmp_path / "cache", "6.12.9")
+    assert Linux(kernel="6.12").followed == {"experiment.kernel": "6.12", "experiment.ties": "departures"}
+    assert Linux(on="host").followed.keys() == {"experiment.kernel"}

@@ -337,7 +337,7 @@ def test_a_capture_has_every_packet_that_left(recorded: Run, tmp_path: Path):
 def test_what_linux_gives_otherwise_is_said_once(sojourn: Cli, short: Path):
     result = sojourn("run", short, "--backend", "linux", "--kernel", "emulated", "--set", "record.rtt=true")
     assert result.returncode == 0, result.stderr
-    notes = [line for line in result.stderr.splitlines() if line.startswith("note:")]
+    notes = [line for line in result.stderr.splitlines() if line.startswith("note: record.rtt")]
     assert notes == [
         "note: record.rtt: for TCP, Linux records the smoothed round-trip time ten times a second, not every sample"
     ]
