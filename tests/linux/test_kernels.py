@@ -14,7 +14,7 @@ from linux.test_user_mode import needs_built_kernel, no_kernels, put
 from sojourn import _core
 from sojourn.cli import agree as command
 from sojourn.cli.app import status
-from sojourn.linux import Linux, LinuxError, doctor, kernel
+from sojourn.linux import Linux, LinuxError, backend, doctor, kernel
 from sojourn.linux.kernel import SIMULATED, simulated
 from sojourn.store.runner import Runner
 
@@ -43,10 +43,6 @@ def agree(monkeypatch: pytest.MonkeyPatch, experiment: Path) -> Callable[..., in
     class Fake(Linux):
         release = "6.1.9"
 
-        @property
-        def followed(self) -> dict[str, str]:
-            return {"experiment.kernel": simulated(self.release)}
-
         def check(self, plan: _core.Plan) -> None:
             """Accepts everything."""
 
@@ -59,6 +55,7 @@ def agree(monkeypatch: pytest.MonkeyPatch, experiment: Path) -> Callable[..., in
             return _core.Plan.read_text(text, "experiment", seed)[0].run(monitor)
 
     monkeypatch.setattr(command, "linux", lambda on, named: Fake(kernel=named))
+    monkeypatch.setattr(backend, "is_user_mode", lambda given: given == "new-user-mode-codel")
 
     def run(*kernels: str, more: tuple[str, ...] = ()) -> int:
         options = [word for one in kernels for word in ("--kernel", one)]
