@@ -192,6 +192,14 @@ def test_the_panel_is_a_line_a_second(path: Path, tmp_path: Path):
 
 
 @real
+def test_standard_output_is_the_programs_alone(path: Path):
+    server = f"echo served; exec {sys.executable} -m http.server 8000"
+    done = sojourn("shell", path, "--server", server, "--", "echo", "answered")
+    assert done.stdout == "answered\n"
+    assert "served" in done.stderr
+
+
+@real
 def test_a_server_that_fails_ends_the_shell_before_the_program(path: Path):
     done = sojourn("shell", path, "--server", "exit 3", "--", "echo", "begun")
     assert (done.returncode, done.stdout) == (1, "")

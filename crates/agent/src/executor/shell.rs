@@ -8,8 +8,10 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::stderr;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -153,15 +155,9 @@ impl End {
         Ok(Port::Tun(made))
     }
 
-    fn start(&self, user: (u32, u32), program: &[OsString], outside: bool) -> Result<Pid, Failure> {
+    fn start(&self, mut program: Command) -> Result<Pid, Failure> {
         within(self.name.as_deref(), || {
-            let child = as_plain(user, program)
-                .env(SERVER, ENDS[0].to_string())
-                .envs(
-                    (outside::HOSTS.iter().filter(|_| outside))
-                        .map(|name| (name, outside::MACHINE.to_string())),
-                )
-                .spawn();
+            let child = program.env(SERVER, ENDS[0].to_string()).spawn();
             let child = child.context(|| "starting a program".into())?;
             Ok(Pid::from_raw(child.id() as i32))
         })
@@ -270,11 +266,17 @@ pub fn execute(
         .context(|| "opening signals".into())?;
     let mut servers = Vec::new();
     for server in &told.servers {
-        let words = ["/bin/sh", "-c", server].map(OsString::from);
-        servers.push((ends[0].start(user, &words, false)?, server));
+        let mut command = as_plain(user, &["/bin/sh", "-c", server].map(OsString::from));
+        // Standard output is the program's alone, so that it can be read by another.
+        command.stdout(stderr());
+        servers.push((ends[0].start(command)?, server));
     }
     ends[0].await_listeners(&servers)?;
-    let child = ends[1].start(user, program, outside.is_some())?;
+    let mut command = as_plain(user, program);
+    if outside.is_some() {
+        command.envs(outside::HOSTS.map(|name| (name, outside::MACHINE.to_string())));
+    }
+    let child = ends[1].start(command)?;
     // Programs are started before, so that they have the usual scheduling.
     let note = ask_for_real_time(Priority::Path);
     let clock = Clock::begin()?;
