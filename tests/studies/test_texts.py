@@ -15,7 +15,7 @@ from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.measures import Single
 from sojourn.studies.relation import RelationError
 
-NAMES = Names(frozenset({"a", "b"}), frozenset({"delay"}), frozenset({"flows", "rtt"}))
+NAMES = Names(frozenset({"a", "b"}), frozenset({"delay"}), frozenset({"flows", "rtt"}), {"delay": "ms"})
 DERIVED = {"double": "2 * each.delay"}
 
 
@@ -34,6 +34,8 @@ def grid() -> Grid:
      ("{b.delay / 4:.0%}", "50% to 100%"),
      ("{b.delay}, {mean(b.delay, flows)}", "2 to 4, 3"),
      ("{a.double[flows=16]}", "2500"),
+     ("{a.delay + 3 ms}", "4.25 to 1253"),
+     ("{a.delay / 1 s}", "1.25 to 1250"),
      ("{a.delay[flows=5]}", "(not run)")],
 )  # fmt: skip
 def test_formulas_in_a_text_become_what_was_measured(text, filled):
@@ -71,6 +73,9 @@ def test_nothing_is_not_less_than_nothing():
      ("{}", "cannot read"),
      ("{a.delay +}", "cannot read"),
      ("{a.delay > 1}", "must be a number"),
+     ("{1 s + 3 ms}", "1 s and 3 ms have different units"),
+     ("{a.delay + 0.003 s}", "0.003 s: a.delay is in ms"),
+     ("{2 * (a.double - b.delay.p90 - 1 kB)}", "1 kB: b.delay.p90 is in ms"),
      ("{increasing(a.delay, flows)}", "must be a number"),
      ("{c.delay}", "no scheme 'c'; must be one of a, b"),
      ("{a.dealy}", "no metric 'dealy'; must be one of delay"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise, product
 from statistics import fmean, median
+from types import MappingProxyType
 from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
@@ -105,6 +106,8 @@ class Names(NamedTuple):
     metrics: frozenset[str]
     axes: frozenset[str]
     """Includes aliases and constants."""
+    units: Mapping[str, str] = MappingProxyType({})
+    """Of metrics whose values have one."""
 
 
 def check_names(formula: str, names: Names, derived: Mapping[str, str], *, number: bool = True) -> None:
@@ -114,10 +117,43 @@ def check_names(formula: str, names: Names, derived: Mapping[str, str], *, numbe
         match node:
             case relation.Comparison() | Call("and" | "increasing" | "decreasing") if number:
                 raise RelationError(f"{formula!r} is true or false; must be a number")
+            case relation.Comparison() | Call("+" | "-"):
+                _check_units(node, names.units)
             case Reference(parts, at):
                 _check_reference(parts, names)
                 for axis, _ in at:
                     _must_be(axis, names.axes, "axis")
+
+
+def _check_units(node: Node, units: Mapping[str, str]) -> None:
+    """Checks the numbers with a unit among what is compared or added."""
+    found = list(_added(node))
+    numbers = [one for one in found if isinstance(one, relation.Number) and one.unit]
+    references = [one for one in found if isinstance(one, Reference)]
+    for reference, number in product(references, numbers):
+        unit = _unit(reference, units)
+        if unit not in ("", number.unit):
+            raise RelationError(f"{number}: {reference} is in {unit}")
+    if len({number.unit for number in numbers}) > 1:
+        raise RelationError(f"{' and '.join(map(str, numbers))} have different units")
+
+
+def _added(node: Node) -> Iterator[relation.Number | Reference]:
+    """Its numbers and references, but for those in products, whose unit is another one."""
+    match node:
+        case relation.Number() | Reference():
+            yield node
+        case Call("*" | "/" | "slope" | "reaching"):
+            pass
+        case Call() | relation.Comparison():
+            for argument in node.arguments:
+                yield from _added(argument)
+
+
+def _unit(reference: Reference, units: Mapping[str, str]) -> str:
+    """The unit of its values; empty if it has none or is not known."""
+    *_, last = reference.names
+    return "" if last == "count" else next((units[name] for name in reference.names[:2] if name in units), "")
 
 
 def _check_reference(parts: Sequence[str], names: Names) -> None:

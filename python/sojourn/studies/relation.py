@@ -10,7 +10,7 @@
     reference  = name { "." name } [ "[" name "=" value { "," name "=" value } "]" ]
 
 A reference is ``scheme.metric.statistic[axis=value]``; ``evaluate`` resolves its names. ``max(a, b).metric`` stands for
-``max(a.metric, b.metric)``.
+``max(a.metric, b.metric)``. A number's unit must be that of the metrics with which it is compared or added.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FUNCTIONS = frozenset(
 _NAME = r"[A-Za-z_]\w*(?:[-+][A-Za-z]\w*)*"
 _NUMBER = r"\d+\.?\d*|\.\d+"
 _TOKEN = re.compile(
-    rf"(?P<number>{_NUMBER})(?:\s*(?:ms|s|packets|bytes|kB)\b)?|(?P<word>and\b|(?:{'|'.join(FUNCTIONS)})(?=\s*\())"
+    rf"(?P<number>{_NUMBER})(?:\s*(?P<unit>ms|s|packets|bytes|kB)\b)?|(?P<word>and\b|(?:{'|'.join(FUNCTIONS)})(?=\s*\())"
     rf"|(?P<names>(?:\.\s*)?{_NAME}(?:\s*\.\s*{_NAME})*)(?:\s*\[(?P<at>[^\]]*)\])?|(?P<mark><=|>=|==|~=|[-+*/(),<>])"
 )
 _PLACE = re.compile(rf"\s*({_NAME})\s*=\s*(?:({_NUMBER})|({_NAME}(?:-\w+)*))\s*")
@@ -41,9 +41,13 @@ class RelationError(ValueError):
 
 @dataclass(frozen=True)
 class Number:
-    """A constant."""
+    """A constant, and its unit if it says one."""
 
     value: float
+    unit: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value:g} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,9 @@ class Reference:
 
     names: tuple[str, ...]
     at: tuple[tuple[str, float | bool | str], ...] = ()
+
+    def __str__(self) -> str:
+        return ".".join(self.names)
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,8 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._references: list[Reference] = []
+        self._terms: list[Reference | Number] = []
+        """The references, and the numbers with a unit."""
         self._tokens: list[tuple[str, str]] = []
         """What stands in the formula of Python for what stands in the text."""
         position = 0
@@ -123,12 +131,18 @@ class _Parser:
 
     def _in_python(self, match: re.Match[str]) -> str:
         if match["names"] is None:
+            if match["unit"]:
+                return self._term(Number(float(match["number"]), match["unit"]))
             number = match["number"] and re.sub(r"^0+(?=\d)", "", match["number"])  # Python has no leading zeros
             return "is" if match["mark"] == "~=" else number or match.group()
         names = match["names"].removeprefix(".").split(".")
         at = [] if match["at"] is None else [self._place(place) for place in match["at"].split(",")]
-        self._references.append(Reference(tuple(map(str.strip, names)), tuple(at)))
-        return f"{'.' if match.group().startswith('.') else ''}_{len(self._references) - 1}"
+        term = self._term(Reference(tuple(map(str.strip, names)), tuple(at)))
+        return f".{term}" if match.group().startswith(".") else term
+
+    def _term(self, term: Reference | Number) -> str:
+        self._terms.append(term)
+        return f"_{len(self._terms) - 1}"
 
     def _place(self, text: str) -> tuple[str, float | bool | str]:
         match = _PLACE.fullmatch(text)
@@ -148,20 +162,20 @@ class _Parser:
             case ast.Constant(value):
                 return Number(float(str(value)))
             case ast.Name(name) if name not in FUNCTIONS:
-                return self._references[int(name[1:])]
+                return self._terms[int(name[1:])]
             case ast.BinOp(left, operator, right):
                 return Call(_ARITHMETIC[type(operator)], (self._sum(left), self._sum(right)))
             case ast.Call(ast.Name(name), [_, *_] as arguments) if name in FUNCTIONS:
                 return Call(name, tuple(map(self._sum, arguments)))
             case ast.Attribute(ast.Call() as call, name):
-                found, rest = self._sum(call), self._references[int(name[1:])]
+                found, rest = self._sum(call), self._terms[int(name[1:])]
                 of = [one for one in getattr(found, "arguments", ()) if isinstance(one, Reference)]
-                if isinstance(found, Call) and len(of) == len(found.arguments):
+                if isinstance(found, Call) and isinstance(rest, Reference) and len(of) == len(found.arguments):
                     return Call(
                         found.function, tuple(Reference(one.names + rest.names, one.at + rest.at) for one in of)
                     )
         text = ast.unparse(node)
-        raise self._error(re.sub(r"\b_(\d+)", lambda match: ".".join(self._references[int(match[1])].names), text))
+        raise self._error(re.sub(r"\b_(\d+)", lambda match: str(self._terms[int(match[1])]), text))
 
     def _error(self, token: str) -> RelationError:
         return RelationError(f"cannot read {self._text!r} at {token or 'its end'!r}")

@@ -236,11 +236,12 @@ def rehearse(study: Study, plans: Plans) -> None:
         grids = recipe.grids_of(study, cells, measures, "sim")
         _check_axes(study, planned)
         metrics = frozenset({*study.measures, *study.derived})
+        units = {name: metric.unit for name, metric in study.measures.items() if metric.at_least is None}
         names: dict[str, Names] = {}
         for id_, grid in grids.items():
             parts = recipe.experiments_with(study, id_)
             others = {name for part in parts for name in (*part.aliases, *part.constants)}
-            names[id_] = Names(frozenset(grid.schemes), metrics, frozenset(recipe.axes_of(study, id_) | others))
+            names[id_] = Names(frozenset(grid.schemes), metrics, frozenset(recipe.axes_of(study, id_) | others), units)
         _check_words(study, grids)
         _check_parts(study, planned)
         for case in cases(study):
@@ -335,7 +336,8 @@ def _check_texts(study: Study, names: Mapping[str, Names]) -> None:
         own = [names[id_] for id_ in ids if id_ in names]
         if not own and one.text != study.summary:
             continue
-        together = Names(*(frozenset[str]().union(*(names[index] for names in own)) for index in range(3)))
+        schemes, every, axes = (frozenset[str]().union(*(names[at] for names in own)) for at in range(3))
+        together = Names(schemes, every, axes, own[0].units if own else {})
         try:
             texts.check(one.text, together, study.derived, names)
         except RelationError as error:
