@@ -37,13 +37,13 @@ def test_a_difference_is_taken_seed_by_seed(results: sj.Results):
     (one,) = differences(made, "pfifo", [metric_called("sojourn_p50_ms")])
     assert (one.arm.label, one.interval.middle, one.interval.n) == ("codel", 1.5, 6)
     assert (one.interval.low, one.interval.high) == (1.0, 2.0)
-    assert one.is_clear
+    assert one.interval.is_clear
 
 
 def test_a_difference_that_may_be_none_is_not_clear(results: sj.Results):
     made = with_median(results, {"pfifo": [5.0] * 6, "codel": [4, 4, 4, 6, 6, 6]})
     (one,) = differences(made, "pfifo", [metric_called("sojourn_p50_ms")])
-    assert not one.is_clear
+    assert not one.interval.is_clear
 
 
 def test_an_interval_that_ends_at_zero_is_not_clear(results: sj.Results):
@@ -51,7 +51,7 @@ def test_an_interval_that_ends_at_zero_is_not_clear(results: sj.Results):
         made = with_median(results, {"pfifo": [5.0] * 6, "codel": of_codel})
         (one,) = differences(made, "pfifo", [metric_called("sojourn_p50_ms")])
         assert 0.0 in (one.interval.low, one.interval.high)
-        assert not one.is_clear
+        assert not one.interval.is_clear
 
 
 def test_a_difference_is_taken_within_a_cell(results: sj.Results):
@@ -69,7 +69,7 @@ def test_five_seeds_are_too_few_to_be_clear(results: sj.Results):
     made = with_median(results, {"pfifo": [5.0] * 6, "codel": [1.0] * 6})
     few = sj.Results(made.summary, [run for run in made.runs if run.seed < 6])
     (one,) = differences(few, "pfifo", [metric_called("sojourn_p50_ms")])
-    assert (one.interval.n, one.is_clear) == (5, False)
+    assert (one.interval.n, one.interval.is_clear) == (5, False)
     assert caption(few).endswith("bootstrap confidence interval; no asterisk with fewer than 6 seeds")
     assert caption(made).endswith("interval; * the interval excludes zero")
     assert caption(few.of_runs([run for run in few.runs if run.seed == 1])) == "median difference over 1 seed"

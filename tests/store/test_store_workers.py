@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -157,10 +158,20 @@ def test_a_batch_that_another_has_finished_since_the_last_look_is_not_made_again
     assert {plan.batch_of(index) for index in given} == set(plan.missing()) == {plan.batch_of(first[0])}
 
 
-def test_who_lost_a_claim_leaves_that_of_its_successor(tmp_path: Path):
+def test_who_lost_a_claim_leaves_that_of_its_successor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(claims, "BEAT_S", 0.05)
+
+    def is_kept_alive() -> bool:
+        return any(thread.name == "claim 0" for thread in threading.enumerate())
+
     with Claims(tmp_path).hold("0") as is_ours:
         assert is_ours
+        assert is_kept_alive()
         (tmp_path / "0").write_text("another worker's, since this one was stopped for too long", encoding="utf-8")
+        until = time.monotonic() + 20.0
+        while is_kept_alive() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not is_kept_alive()
     assert (tmp_path / "0").exists()
 
 

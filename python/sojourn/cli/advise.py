@@ -122,7 +122,7 @@ def gains(found: Advice) -> Table:
         activity = gain.activity
         rows.append([named, f"{measure.words} [{measure.unit}]", _text(gain.before, digits)])
         if found.helps:
-            difference = _text(gain.difference, digits, sign="+") + (" *" if gain.is_clear else "")
+            difference = _text(gain.difference, digits, sign="+") + (" *" if gain.difference.is_clear else "")
             rows[-1] += [_text(gain.after, digits), difference]
     return listing(headings, rows, title="What it changes" if found.helps else "As it is", right=(2, 3, 4))
 

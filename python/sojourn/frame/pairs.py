@@ -17,9 +17,6 @@ from sojourn.frame.results import Arm, Results
 from sojourn.frame.statistics import Interval, median_interval
 from sojourn.frame.swept import as_in_file
 
-FEWEST = 6
-"""The fewest seeds with which a difference can be clear: the interval of fewer does not reach 95 %."""
-
 
 @dataclass(frozen=True)
 class Difference:
@@ -31,11 +28,6 @@ class Difference:
     metric: Metric
     interval: Interval
     """The median of the differences, in the unit of the metric's name, with its bootstrap interval."""
-
-    @property
-    def is_clear(self) -> bool:
-        """True if the interval excludes zero; never with fewer than ``FEWEST`` seeds."""
-        return self.interval.n >= FEWEST and (self.interval.low > 0.0 or self.interval.high < 0.0)
 
 
 def differences(results: Results, baseline: str, metrics: Sequence[Metric]) -> list[Difference]:
@@ -74,7 +66,7 @@ def difference_rows(
             | {key: str(value) for key, value in one.arm.set.items()}
             | {"link": link, "direction": direction, "metric": one.metric.name, "difference": one.interval.middle}
             | {"low": one.interval.low if several else None, "high": one.interval.high if several else None}
-            | {"seeds": one.interval.n, "clear": int(one.is_clear)}
+            | {"seeds": one.interval.n, "clear": int(one.interval.is_clear)}
         )
     return rows
 

@@ -25,6 +25,10 @@ _LARGEST = 1e15  # from here on no number of a result has decimal places
 _LARGE = 2500  # pairs above which the distribution of the rank sum is taken as normal
 
 
+FEWEST = 6
+"""The fewest values with which a difference can be clear: the interval of fewer does not reach 95 %."""
+
+
 @dataclass(frozen=True)
 class Interval:
     """The median or mean of some repeats and its confidence interval."""
@@ -33,6 +37,11 @@ class Interval:
     low: float
     high: float
     n: int
+
+    @property
+    def is_clear(self) -> bool:
+        """True if a difference is not zero: its interval excludes it; never with fewer than ``FEWEST`` values."""
+        return self.n >= FEWEST and (self.low > 0.0 or self.high < 0.0)
 
     def within(self, least: float, most: float) -> Interval:
         """Its part in which the true value can be, which covers that as often (Mandelkern 2002, Stat. Sci.)."""

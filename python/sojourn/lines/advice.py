@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn import _core
 from sojourn.frame.registry import declared
 from sojourn.frame.results import Results
-from sojourn.frame.statistics import Interval, median_interval
+from sojourn.frame.statistics import FEWEST, Interval, median_interval
 from sojourn.lines import household
 from sojourn.lines.household import AS_IT_IS, Home, Setting
 from sojourn.runs.execution import Report
@@ -96,11 +96,6 @@ class Gain:
     after: Interval
     difference: Interval
 
-    @property
-    def is_clear(self) -> bool:
-        """True if the interval of the difference excludes zero."""
-        return self.difference.low > 0.0 or self.difference.high < 0.0
-
 
 class Advice:
     """The settings that were run, and the one to choose."""
@@ -151,7 +146,8 @@ class Advice:
         least = min(self.cost(one) for one in self.tried)
         found = next(one for one in self.tried if self.cost(one) <= least + CLEAR)
         pairs = zip(self.costs[found.label], self.costs[AS_IT_IS], strict=True)
-        return found if median_interval([new - old for new, old in pairs]).high < 0.0 else self.tried[0]
+        gain = median_interval([new - old for new, old in pairs])
+        return found if gain.is_clear and gain.high < 0.0 else self.tried[0]
 
     @property
     def helps(self) -> bool:
@@ -198,7 +194,7 @@ def advise(
     file: Path = Path("advice.toml"),
     command: str = "",
     seed: int = 1,
-    repeat: int = household.SEEDS,
+    repeat: int = FEWEST,
     jobs: int | None = None,
     report: Report | None = None,
 ) -> Advice:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sojourn._core import ExperimentError
 from sojourn.files.typed import all_must_be, must_be
-from sojourn.frame.statistics import three_digits
+from sojourn.frame.statistics import FEWEST, three_digits
 from sojourn.frame.swept import as_toml
 from sojourn.lines import course
 from sojourn.lines.course import Course, table
@@ -16,7 +16,6 @@ from sojourn.lines.course import Course, table
 ETHERNET = 14  # bytes of a packet's link header that the router counts unless told otherwise
 PTM = 64 / 65  # share of the rate of a PTM line that carries bytes of packets (IEEE 802.3, 61.3.3)
 AS_IT_IS = "as it is"
-SEEDS = 6  # the least number of repeats whose range can hold the median with 95 % confidence
 LEAST_BPS, MOST_BPS = 100e3, 2.5e9
 
 
@@ -179,7 +178,7 @@ def htb_kbps(line: Line, kbps: int) -> int:
     return round(kbps * PTM) if line.framing == "ptm" else kbps
 
 
-def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int = SEEDS, command: str = "") -> str:
+def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int = FEWEST, command: str = "") -> str:
     """The experiment file: every setting is a case. The modem's queue is beyond the router in each."""
     own = {} if of.recorded is None else of.recorded.keys(of.lead_s)
     modem = {"aqm": "bfifo", "limit": f"{of.buffer_ms:g} ms"}

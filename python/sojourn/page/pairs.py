@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 
 from sojourn.frame.metrics import Metric, group_metrics, of_queues
-from sojourn.frame.pairs import FEWEST, Difference, differences
+from sojourn.frame.pairs import Difference, differences
 from sojourn.frame.results import Arm, Results
-from sojourn.frame.statistics import CONFIDENCE, fixed
+from sojourn.frame.statistics import CONFIDENCE, FEWEST, fixed
 from sojourn.page.sheet import Sheet
 from sojourn.page.tables import groups_sheet, queue_heading, sheet_of
 
@@ -68,7 +68,7 @@ def _caption(found: Sequence[Difference]) -> str:
     caption = f"median difference over {times} seed{'' if times == '1' else 's'}"
     if counts[-1] > 1:
         caption += f", below it its {CONFIDENCE:.0%} bootstrap confidence interval"
-    if any(one.is_clear for one in found):
+    if any(one.interval.is_clear for one in found):
         caption += "; * the interval excludes zero"
     if counts[-1] > 1 and counts[0] < FEWEST:
         caption += f"; no asterisk with fewer than {FEWEST} seeds"
@@ -82,7 +82,7 @@ def _text(one: Difference) -> str:
     digits = one.metric.declared.digits
     if abs(interval.middle) / per >= 10.0:
         digits = min(digits, 1)
-    if one.is_clear:
+    if one.interval.is_clear:
         # The end beside zero must not be shown as zero.
         nearest = min(abs(interval.low), abs(interval.high)) / per
         while float(fixed(nearest, digits)) == 0.0:
@@ -92,5 +92,5 @@ def _text(one: Difference) -> str:
         text = fixed(value / per, digits, "+")
         return f"{0:.{digits}f}" if float(text) == 0.0 else text.replace("-", "−")
 
-    middle = signed(interval.middle) + ("*" if one.is_clear else "")
+    middle = signed(interval.middle) + ("*" if one.interval.is_clear else "")
     return middle if interval.n < 2 else f"{middle}\n{signed(interval.low)} to {signed(interval.high)}"

@@ -41,10 +41,12 @@ class Claims:
             until = time.monotonic()
             while not ended.wait(max(0.0, until - time.monotonic())):
                 with contextlib.suppress(OSError):
+                    if path.read_text() != owner:
+                        return
                     os.utime(path)
                 until = time.monotonic() + BEAT_S
 
-        beat = threading.Thread(target=touch, daemon=True)
+        beat = threading.Thread(target=touch, name=f"claim {name}", daemon=True)
         beat.start()
         try:
             yield True
