@@ -202,7 +202,8 @@ Figures scatter from seed to seed, in some scenarios by more than the tolerance.
 ({_listed(theirs)}) as make {SETTLED:.0%} of random divisions of the simulator's own seeds agree, so many against the
 others, at most {STEPS[-1]}; it may have more from earlier. In the simulator it has {_listed(ours)}. Linux's figures
 have no part in this choice. On both sides runs begin with a tick of the kernel's timers, and the phase of PIE's timer
-is random.
+is random. A packet that arrives at the instant at which another leaves the queue comes after it, as these kernels have
+it (`experiment.ties`).
 
 Two questions are asked of every figure. Do the medians agree, within the [tolerance](fidelity.md)? And do the samples
 differ at all? *p* is the probability of ranks as uneven as these, or more, if both were samples of one distribution
