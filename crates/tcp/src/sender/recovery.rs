@@ -512,11 +512,16 @@ impl Sender {
     pub(super) fn enter_recovery(&mut self, echo: bool) {
         self.start_undo();
         self.forget_first_resend();
-        if !self.state.reduces() {
+        let reduces = self.state.reduces();
+        if !reduces {
             self.undo.prior_ssthresh = (!echo).then(|| self.current_ssthresh());
             self.start_reduction(Signal::Loss);
         }
-        self.recovery_point = self.next;
+        // A window that ECN has reduced is not reduced again for a loss in it. As in Linux (tcp_init_cwnd_reduction) the recovery
+        // then ends with the reduction, and a loss of what was sent since reduces anew. RFC 6675 §5 (4.1) begins a new window.
+        if !reduces || self.recovery == Recovery::Rfc6675 {
+            self.recovery_point = self.next;
+        }
         self.state = State::Recovery;
         self.resend_at_once();
     }
