@@ -36,16 +36,10 @@ def arm_intervals(results: Results, metric: Metric, queue: str) -> list[Interval
     is_of_queue = metric.declared.over in ("queue", "inner_queue")
     if metric.declared.over == "direction":
         queue = queue.rpartition("/")[2]
-    return [
-        median_interval(
-            [
-                metric.value(run.summary, queue) / metric.declared.per
-                for run in arm.runs
-                if not is_of_queue or has_queue(run.summary, queue)
-            ]
-        )
-        for arm in results.arms
-    ]
+    runs = (
+        [one.summary for one in arm.runs if not is_of_queue or has_queue(one.summary, queue)] for arm in results.arms
+    )
+    return [median_interval([value / metric.declared.per for value in metric.values(queue, own)]) for own in runs]
 
 
 def draw_bars(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sojourn.frame.registry import Declared, declared
@@ -85,10 +85,9 @@ class GroupIndex:
         """The group of a run with this title; None if there is none."""
         return self._by_title[id(run)].get(title)
 
-    def value(self, run: Run, title: str, metric: Declared) -> float:
-        """A figure of a run's group; NaN if there is none."""
-        group = self.at(run, title)
-        return math.nan if group is None else metric.of(group)
+    def values(self, title: str, metric: Declared, runs: Iterable[Run]) -> list[float]:
+        """A figure of the groups of this title; NaN where there is none."""
+        return metric.of_each([self.at(run, title) for run in runs])
 
     def pairs(self) -> list[tuple[str, Declared]]:
         """All titles, each with every figure that some run has."""
@@ -96,7 +95,7 @@ class GroupIndex:
             (title, metric)
             for title in self.titles
             for metric in declared("group")
-            if any(title in groups and not math.isnan(metric.of(groups[title])) for groups in self._by_title.values())
+            if not all(map(math.isnan, metric.of_each([groups.get(title) for groups in self._by_title.values()])))
         ]
 
 

@@ -22,12 +22,16 @@ class Metric:
     """A number per run and queue: ``down``, ``up``, or with several links ``home/down``."""
 
     declared: Declared
-    value: Callable[[Run, str], float]
-    """The number, in the unit of ``name``; NaN if the run has none."""
+    values: Callable[[str, Sequence[Run]], list[float]]
+    """The numbers of runs at a queue, in the unit of ``name``; NaN where a run has none."""
     group: str = ""
     """Its group of flows; empty if it belongs to the bottleneck or to all flows."""
     owner: str = ""
     """The first part of its name, if that is neither a queue's nor a group's: ``queue.sparse``, ``station.phone``."""
+
+    def value(self, run: Run, queue: str) -> float:
+        """The number of a run."""
+        return self.values(queue, [run])[0]
 
     @property
     def is_of_run(self) -> bool:
@@ -89,18 +93,20 @@ def stations(run: Run) -> dict[str, Station]:
     }
 
 
-def _of_queue(metric: Declared, run: Run, queue: str) -> float:
+def _of_queue(metric: Declared, queue: str, runs: Sequence[Run]) -> list[float]:
     """A metric of a queue, of all flows in its direction, or of the run. Fairness is that of one direction's flows."""
     if metric.name == "jain_goodput":
-        return _fairness(run, queue.rpartition("/")[2])
+        way = queue.rpartition("/")[2]
+        return [_fairness(run, way) for run in runs]
     if metric.over == "run":
-        return metric.of(run)
+        return metric.of_each(runs)
     if metric.over == "queue":
-        return metric.of(queue_at(run, queue))
+        return metric.of_each([queue_at(run, queue) for run in runs])
     if queue not in DIRECTIONS:
-        return math.nan  # Flows belong to no single one of several links.
+        return [math.nan] * len(runs)  # Flows belong to no single one of several links.
+    this_way = ([flow for flow in run["flows"] if flow["direction"] == queue] for run in runs)
     # Not sum(), which rounds as it adds up to Python 3.11 and no longer from 3.12 on.
-    return math.fsum(metric.of(flow) for flow in run["flows"] if flow["direction"] == queue)
+    return [math.fsum(metric.of_each(flows)) for flows in this_way]
 
 
 def _fairness(run: Run, way: str) -> float:
@@ -136,10 +142,10 @@ def group_metrics(results: Results) -> list[Metric]:
     """The figures of every group of flows, as metrics called ``movie.goodput_bps``."""
     index = results.groups
 
-    def reader(title: str, metric: Declared) -> Callable[[Run, str], float]:
-        return lambda run, _direction: index.value(run, title, metric)
+    def read(title: str, metric: Declared, _queue: str, runs: Sequence[Run]) -> list[float]:
+        return index.values(title, metric, runs)
 
-    return [Metric(metric, reader(title, metric), group=title) for title, metric in index.pairs()]
+    return [Metric(metric, partial(read, title, metric), group=title) for title, metric in index.pairs()]
 
 
 def inner_queues(results: Results) -> list[str]:
@@ -162,9 +168,8 @@ def had_packets(inner: InnerQueue) -> bool:
 def inner_metrics(name: str) -> list[Metric]:
     """The figures of an inner queue, as metrics called ``queue.sparse.sojourn_p95_ms``."""
 
-    def read(metric: Declared, run: Run, queue: str) -> float:
-        inner = queue_at(run, queue).get("queues", {}).get(name)
-        return math.nan if inner is None else metric.of(inner)
+    def read(metric: Declared, queue: str, runs: Sequence[Run]) -> list[float]:
+        return metric.of_each([queue_at(run, queue).get("queues", {}).get(name) for run in runs])
 
     return [Metric(metric, partial(read, metric), owner=f"queue.{name}") for metric in declared("inner_queue")]
 
@@ -172,9 +177,8 @@ def inner_metrics(name: str) -> list[Metric]:
 def station_metrics(results: Results) -> list[Metric]:
     """The figures of every Wi-Fi station, as metrics called ``station.phone.airtime_share``."""
 
-    def read(name: str, metric: Declared, run: Run, _known: str) -> float:
-        found: Any = stations(run).get(name)
-        return math.nan if found is None else metric.of(found)
+    def read(name: str, metric: Declared, _queue: str, runs: Sequence[Run]) -> list[float]:
+        return metric.of_each([stations(run).get(name) for run in runs])
 
     names = dict.fromkeys(name for run in results.runs for name in stations(run.summary))
     return [
@@ -194,7 +198,7 @@ def samples_note(results: Results, metric: Metric) -> str:
     """The number of values of a quantile that may have few: ``of 12 to 40 pages a run``; otherwise empty."""
     counted_by = (metric.group, metric.declared.counted_by)
     counter = next((one for one in group_metrics(results) if (one.group, one.declared.name) == counted_by), None)
-    counts = [] if counter is None else [counter.value(run.summary, "down") for run in results.runs]
+    counts = [] if counter is None else counter.values("down", [run.summary for run in results.runs])
     known = [count for count in counts if not math.isnan(count)]
     if counter is None or not known:
         return ""
@@ -220,7 +224,7 @@ def _largest(of: Mapping[str, Metric], results: Results, most: int) -> tuple[str
     def top(name: str) -> float:
         runs = [run.summary for run in results.runs]
         queue = "down" if of[name].group else name
-        values = [of[name].value(run, queue) for run in runs if of[name].group or has_queue(run, queue)]
+        values = of[name].values(queue, [run for run in runs if of[name].group or has_queue(run, queue)])
         return max((value for value in values if value > 0), default=0.0)
 
     kept = sorted(of, key=top, reverse=True)[:most]

@@ -48,12 +48,15 @@ class Declared(msgspec.Struct, frozen=True, dict=True):
 
     def of(self, element: Mapping[str, Any]) -> float:
         """The number that an element has, in the summary's unit; NaN if it has none."""
-        if self.not_of is not None and element["kind"] == self.not_of:
-            return math.nan
-        paths = self._paths
-        # Most have one key, and a sweep asks for many.
-        total = _number(element, paths[0]) if len(paths) == 1 else math.fsum(_number(element, path) for path in paths)
-        return math.nan if self.zero_is_none and total == 0.0 else total
+        return self.of_each([element])[0]
+
+    def of_each(self, elements: Sequence[Mapping[str, Any] | None]) -> list[float]:
+        """The numbers of many elements, for which Python takes a tenth of the time; NaN where there is none."""
+        if self.not_of is not None:
+            elements = [None if one is None or one["kind"] == self.not_of else one for one in elements]
+        columns = [_numbers(elements, path) for path in self._paths]
+        totals = columns[0] if len(columns) == 1 else list(map(math.fsum, zip(*columns, strict=True)))
+        return [math.nan if total == 0.0 else total for total in totals] if self.zero_is_none else totals
 
     @cached_property
     def _paths(self) -> list[list[str]]:
@@ -75,10 +78,10 @@ class Unit(msgspec.Struct, frozen=True):
         return self.ending.startswith("_") and self.shown != ""
 
 
-def _number(element: Any, path: Sequence[str]) -> float:
+def _numbers(elements: Sequence[Any], path: Sequence[str]) -> list[float]:
     for key in path:
-        element = None if element is None else element.get(key)
-    return math.nan if element is None else float(element)
+        elements = [None if one is None else one.get(key) for one in elements]
+    return [math.nan if one is None else float(one) for one in elements]
 
 
 @cache

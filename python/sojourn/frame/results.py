@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from sojourn.frame.groups import GroupIndex
 from sojourn.frame.later import pa
 from sojourn.frame.metrics import Metric, columns, has_queue, metric_called, queue_at, queues
 from sojourn.frame.statistics import median_interval
-from sojourn.frame.swept import number_columns, setting_text
+from sojourn.frame.swept import number_columns, plain_settings, setting_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -282,21 +282,36 @@ class Results(Recordings):
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows of ``to_arrow`` as dictionaries; a row may lack keys of others."""
-        return [row for run in self.runs for row in self.rows_of(run)]
+        heads, figures = self.columns()
+        rows = zip(*figures.values(), strict=True)
+        return [
+            {key: run.summary[key] for key in ("queue", "label", "seed")} | head | dict(zip(figures, row, strict=True))
+            for (run, head), row in zip(heads, rows, strict=True)
+        ]
 
-    def rows_of(self, run: Run) -> Iterator[dict[str, Any]]:
-        """The rows of a run in ``to_arrow``, as dictionaries. Figures that only other runs have are NaN."""
-        settings = run.summary["set"]
-        numbers = number_columns(settings)
-        for queue in self.queues:
-            if has_queue(run.summary, queue):
-                row: dict[str, Any] = {key: run.summary[key] for key in ("queue", "label", "seed")}
-                row |= {key: value if isinstance(value, int | float) else str(value) for key, value in settings.items()}
-                row |= {name: number for name, number in numbers.items() if name not in row}
-                link, _, row["direction"] = queue.rpartition("/")
-                if link:
-                    row["link"] = link
-                yield row | {metric.name: metric.value(run.summary, queue) for metric in self._columns}
+    def columns(self) -> tuple[list[tuple[Run, dict[str, Any]]], dict[str, list[float]]]:
+        """The rows of ``to_arrow``: each with its run, cell and queue; and the columns of their figures.
+
+        Figures that only other runs have are NaN.
+        """
+        heads: list[tuple[Run, dict[str, Any]]] = []
+        places: dict[str, list[int]] = {queue: [] for queue in self.queues}
+        links = {queue: queue.rpartition("/") for queue in self.queues}
+        for run in self.runs:
+            cell = plain_settings(run.summary["set"])
+            cell |= {name: number for name, number in number_columns(run.summary["set"]).items() if name not in cell}
+            for queue, (link, _, direction) in links.items():
+                if has_queue(run.summary, queue):
+                    places[queue].append(len(heads))
+                    heads.append((run, cell | {"direction": direction} | ({"link": link} if link else {})))
+        figures = {metric.name: [math.nan] * len(heads) for metric in self._columns}
+        for queue, own in places.items():
+            runs = [heads[at][0].summary for at in own]
+            for metric in self._columns:
+                column = figures[metric.name]
+                for at, number in zip(own, metric.values(queue, runs), strict=True):
+                    column[at] = number
+        return heads, figures
 
     @cached_property
     def _columns(self) -> Sequence[Metric]:
@@ -398,7 +413,7 @@ def interval_frame(results: Results, metrics: Sequence[Metric]) -> IntervalFrame
                     continue
                 where = {"link": "" if metric.is_of_run else link} if link else {}
                 where["direction"] = "" if metric.is_of_run else direction
-                found = median_interval([metric.value(run.summary, queue) for run in arm.runs])
+                found = median_interval(metric.values(queue, [run.summary for run in arm.runs]))
                 if not math.isnan(found.middle):
                     values = {"median": found.middle, "low": found.low, "high": found.high, "n": found.n}
                     rows.append(cell | where | {"metric": metric.name} | values)

@@ -56,6 +56,11 @@ def number_of(value: object) -> float:
     return 0.0 if found is None else found.value
 
 
+def plain_settings(settings: Mapping[str, object]) -> dict[str, object]:
+    """Swept values as columns: numbers and flags as they are, anything else as the text of the file."""
+    return {key: value if isinstance(value, int | float) else str(value) for key, value in settings.items()}
+
+
 def number_columns(settings: Mapping[str, object]) -> dict[str, float]:
     """Swept values as numbers, with units in the column names: ``link.rate_bps``. Bare numbers keep their key."""
     columns = {}

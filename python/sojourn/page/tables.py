@@ -163,7 +163,7 @@ def groups_sheet(results: Results) -> Sheet | None:
                     # One flow is always fair to itself.
                     "–"
                     if metric.name == "jain_goodput" and group["flows"] == 1
-                    else _text(metric, [index.value(run.summary, title, metric) for run in arm.runs])
+                    else _text(metric, index.values(title, metric, [run.summary for run in arm.runs]))
                     for metric in metrics
                 ]
                 rows.append((arm.label, arm, [f"{words} ×{group['flows']}" if group["flows"] > 1 else words, *cells]))
@@ -212,7 +212,7 @@ def inner_sheet(results: Results) -> Sheet | None:
         return None
     elements = [queue_at(arm.runs[0].summary, queue)["queues"][name] for arm, queue, name in found]
     # Some metrics only CAKE's tins have.
-    shown = [one for one in declared("inner_queue") if not all(math.isnan(one.of(element)) for element in elements)]
+    shown = [one for one in declared("inner_queue") if not all(map(math.isnan, one.of_each(elements)))]
     links, which = links_of(results), queue_heading(results)
     rows = (
         (
@@ -238,7 +238,7 @@ def stations_sheet(results: Results) -> Sheet | None:
         (
             arm.label,
             arm,
-            [name, *(_text(one, [one.of(stations(run.summary)[name]) for run in arm.runs]) for one in shown)],
+            [name, *(_text(one, one.of_each([stations(run.summary)[name] for run in arm.runs])) for one in shown)],
         )
         for arm in results.arms
         for name in stations(arm.runs[0].summary)
@@ -290,7 +290,7 @@ def repeats_note(results: Results) -> str:
 
 
 def _cell(metric: Metric, arm: Arm, queue: str) -> str:
-    return _text(metric.declared, [metric.value(run.summary, queue) for run in arm.runs])
+    return _text(metric.declared, metric.values(queue, [run.summary for run in arm.runs]))
 
 
 def _text(metric: Declared, values: Iterable[float]) -> str:

@@ -107,7 +107,11 @@ class Cell:
 def _metric(name: str) -> Metric | None:
     """The metric of this name: of queues and runs, or of groups of flows, ``mos`` or ``meeting.frame_p95_ms``."""
     group, _, plain = name.rpartition(".")
-    of_groups = [Metric(one, lambda _run, _known: math.nan, group) for one in declared("group") if one.name == plain]
+    of_groups = [
+        Metric(one, lambda _queue, runs: [math.nan] * len(runs), group)
+        for one in declared("group")
+        if one.name == plain
+    ]
     return next((metric for metric in [*METRICS, *of_groups] if metric.name == name), None)
 
 

@@ -16,9 +16,10 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from sojourn import _core, schema
-from sojourn.frame.arrow import as_arrow, values_as_arrow
+from sojourn.frame.arrow import as_arrow, figures_as_arrow, values_as_arrow
 from sojourn.frame.later import np, pa, pq
 from sojourn.frame.results import RECORDED, Results, Run
+from sojourn.frame.swept import plain_settings
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import StoredPlan
@@ -45,37 +46,48 @@ class RunOutcome:
 
 def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
     """The rows of runs. A failed run has one row, without figures."""
-    results = Results.of([one.run for one in made if one.run is not None], experiment="")
+    finished = [one.run for one in made if one.run is not None]
+    heads, figures = Results.of(finished, experiment="").columns()
+    of_runs: dict[int, list[int]] = {}
+    for at, (run, _) in enumerate(heads):
+        of_runs.setdefault(id(run), []).append(at)
     rows: list[dict[str, object]] = []
+    places: list[int] = []
+    """Of each row, that among the rows of finished runs; -1 for others."""
+    names = dict.fromkeys(IDENTITY)
     backend = plan.meta.backend.partition(" ")[0]
     for one in made:
         identity: dict[str, object] = {"plan": plan.id, "index": one.index, "backend": backend, "error": one.error}
-        if one.spec is None:
-            rows.append(identity)
-            continue
-        identity |= {
-            "hash": plan.run_hash(one.spec),
-            "setup": setup_of(one.spec, plan.meta.backend),
-            "experiment": one.spec.name,
-            "aqm": one.spec.queue,
-            "label": one.spec.label,
-            "seed": one.spec.seed,
-        }
-        if one.run is None:
-            swept: dict[str, object] = json.loads(one.spec.set_json)
-            # As they would be of a finished run.
-            plain = {key: value if isinstance(value, int | float) else str(value) for key, value in swept.items()}
-            rows.append(identity | {key: _figure(value) for key, value in plain.items()})
-            continue
-        # Omit the wall time, so that the same run gives the same row.
-        summary = {key: value for key, value in one.run.summary.items() if key != "wall_s"}
-        identity["summary"] = msgspec.json.encode(summary).decode()
-        for row in results.rows_of(one.run):
-            figures = {name: value for name, value in row.items() if name not in ("queue", "label", "seed")}
-            rows.append(identity | {name: _figure(value) for name, value in figures.items()})
+        if one.spec is not None:
+            identity |= {
+                "hash": plan.run_hash(one.spec),
+                "setup": setup_of(one.spec, plan.meta.backend),
+                "experiment": one.spec.name,
+                "aqm": one.spec.queue,
+                "label": one.spec.label,
+                "seed": one.spec.seed,
+            }
+        if one.run is not None:
+            # Omit the wall time, so that the same run gives the same row.
+            summary = {key: value for key, value in one.run.summary.items() if key != "wall_s"}
+            identity["summary"] = msgspec.json.encode(summary).decode()
+            own = [(at, heads[at][1]) for at in of_runs[id(one.run)]]
+        else:
+            own = [(-1, {} if one.spec is None else plain_settings(json.loads(one.spec.set_json)))]
+        for at, head in own:
+            rows.append(identity | {name: _whole_as_float(value) for name, value in head.items()})
+            places.append(at)
+            names |= dict.fromkeys(rows[-1])
+            if at >= 0:
+                names |= dict.fromkeys(figures)
     types = dict.fromkeys(IDENTITY, pa.string()) | {"index": pa.uint64(), "seed": pa.uint64()}
-    names = dict.fromkeys([*IDENTITY, *(name for row in rows for name in row)])
-    return pa.table({name: values_as_arrow([row.get(name) for row in rows], types.get(name)) for name in names})
+    columns = {
+        name: figures_as_arrow(np.array([*figures[name], math.nan])[places])
+        if name in figures
+        else values_as_arrow([row.get(name) for row in rows], types.get(name))
+        for name in names
+    }
+    return pa.table(columns)
 
 
 def setup_of(spec: _core.RunSpec, backend: str = "sim") -> str:
@@ -89,10 +101,8 @@ def setup_of(spec: _core.RunSpec, backend: str = "sim") -> str:
     return hashlib.sha256((text if backend == "sim" else f"{backend}\n{text}").encode()).hexdigest()
 
 
-def _figure(value: object) -> object:
-    # All figures are floats, since a whole number of one run may be a fraction in another. SQL ignores null.
-    if isinstance(value, float):
-        return None if math.isnan(value) else value
+def _whole_as_float(value: object) -> object:
+    # A whole number of one run may be a fraction in another.
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
