@@ -2,8 +2,8 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use pyo3::prelude::*;
@@ -25,6 +25,8 @@ const EVENTS_PER_REPORT: u64 = 1 << 14;
 pub struct RunSpec {
     /// The run, as the experiment crate represents it.
     pub inner: sojourn_experiment::RunSpec,
+    /// The values that the disciplines of all arms use for their keys, if known.
+    in_use: Option<Arc<InUse>>,
     /// Its document as text, and the hash of that, once requested.
     written: OnceLock<(String, String)>,
 }
@@ -34,26 +36,16 @@ impl RunSpec {
     pub const fn new(inner: sojourn_experiment::RunSpec) -> Self {
         Self {
             inner,
+            in_use: None,
             written: OnceLock::new(),
         }
     }
 
-    /// A run, and the values that its disciplines use for their keys.
-    pub fn with_values(inner: sojourn_experiment::RunSpec, in_use: &InUse) -> Self {
-        let spec = Self::new(inner);
-        let of_arm = InUse {
-            queues: in_use
-                .queues
-                .get(spec.inner.queue)
-                .cloned()
-                .into_iter()
-                .collect(),
-            links: in_use.links.clone(),
-        };
-        let written = spec.texts(spec.inner.document(&of_arm));
+    /// A run, and the values that the disciplines of all arms use for their keys.
+    pub fn with_values(inner: sojourn_experiment::RunSpec, in_use: Arc<InUse>) -> Self {
         Self {
-            written: OnceLock::from(written),
-            ..spec
+            in_use: Some(in_use),
+            ..Self::new(inner)
         }
     }
 
@@ -71,12 +63,23 @@ impl RunSpec {
         if let Some(written) = self.written.get() {
             return Ok(written);
         }
-        let failure = own::Failure::default();
-        let document = sojourn_sim::document(&self.inner, &own::catalogue(&failure));
-        let document = document.map_err(|error| match failure.take() {
-            Some(raised) => failed_algorithm(raised),
-            None => failed_run(&error),
-        })?;
+        let document = match &self.in_use {
+            Some(in_use) => {
+                let arm = in_use.queues.get(self.inner.queue).cloned();
+                self.inner.document(&InUse {
+                    queues: arm.into_iter().collect(),
+                    links: in_use.links.clone(),
+                })
+            }
+            None => {
+                let failure = own::Failure::default();
+                let document = sojourn_sim::document(&self.inner, &own::catalogue(&failure));
+                document.map_err(|error| match failure.take() {
+                    Some(raised) => failed_algorithm(raised),
+                    None => failed_run(&error),
+                })?
+            }
+        };
         let written = self.texts(document);
         Ok(self.written.get_or_init(|| written))
     }

@@ -99,7 +99,7 @@ impl Sweep {
         let per_cell = self.sweep.runs_per_cell();
         let (cell, in_use) = self.cell(index as u64 / per_cell)?;
         let spec = self.sweep.run_of(&cell, index as u64 % per_cell);
-        Ok(RunSpec::with_values(spec, &in_use))
+        Ok(RunSpec::with_values(spec, in_use))
     }
 
     /// The first runs of the cells that differ from the first cell in at most one value. They include every value.
@@ -130,7 +130,7 @@ impl Sweep {
             let (cell, in_use) = self.cell(cell)?;
             let arms = cell.experiment.queues.len() as u64;
             for arm in 0..arms.min(per_cell) {
-                let spec = RunSpec::with_values(self.sweep.run_of(&cell, arm), &in_use);
+                let spec = RunSpec::with_values(self.sweep.run_of(&cell, arm), Arc::clone(&in_use));
                 text += &spec.written()?.0;
                 text.push('\n');
             }
