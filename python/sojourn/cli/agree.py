@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.cli.options import Jobs, Json, Kernels, On, Out, Set, chosen, linux, overrides
+from sojourn.cli.options import Jobs, Json, Kernels, On, Out, Set, chosen, on_linux, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.output import show, writing
 from sojourn.cli.progress import Display
@@ -153,7 +153,7 @@ def _backends(given: str, on: str | None, kernels: list[str]) -> dict[str, Backe
         # It refuses the options for Linux.
         chosen(names[0], on, next(iter(kernels), None))
     if len(kernels) < 2:
-        return {name: linux(on, *kernels) if name == Linux.name else backend_of(name) for name in names}
+        return {name: on_linux(on, *kernels) if name == Linux.name else backend_of(name) for name in names}
     backends: dict[str, Backend] = {}
     for kernel in kernels:
         # Its version, or the name of its folder.
@@ -162,7 +162,7 @@ def _backends(given: str, on: str | None, kernels: list[str]) -> dict[str, Backe
             raise _core.ExperimentError(
                 f'--kernel: got "{kernel}"; must have another name than "{name}", which is taken'
             )
-        backends[name] = linux(on, kernel)
+        backends[name] = on_linux(on, kernel)
     return backends | {name: backend_of(name) for name in names if name != Linux.name}
 
 

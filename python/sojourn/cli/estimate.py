@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
-from sojourn import _core
+from sojourn import _core, linux
 from sojourn.figure.filenames import FORMATS, MOST_ARMS
 from sojourn.frame.swept import links_in
-from sojourn.linux import Datapath, Linux
 from sojourn.runs.backends import Backend
 from sojourn.runs.costs import FLOW_BYTES, FLOW_SUMMARY_BYTES, flows_of, is_python, queued_bytes, recording, trial
 from sojourn.runs.executors import default_workers
@@ -104,7 +103,7 @@ def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int) -> _E
     looks = [plan[index] for index in range(0, runs, max(1, runs // MOST_LOOKS))]
     left = (runs - stored) / len(looks)
     alone_s = 0.0
-    if isinstance(backend, Linux | Datapath):
+    if isinstance(backend, linux.Linux | linux.Datapath):
         simulated_s = sum(spec.duration_s for spec in looks) * left
         wall_s, summary_kb = backend.wall_s(simulated_s, runs - stored), None
     else:

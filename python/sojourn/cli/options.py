@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from typer.models import OptionInfo
 
+from sojourn import linux
 from sojourn._core import ExperimentError
 from sojourn.cli.outcome import complain
 from sojourn.figure.filenames import DEFAULT_FORMATS, FORMATS
 from sojourn.files import extras
-from sojourn.linux import Lab, Linux
 from sojourn.runs.backends import Backend as AnyBackend
 from sojourn.runs.backends import backend_of
 from sojourn.store import Store
@@ -145,21 +145,21 @@ def overrides(assignments: list[str] | None) -> list[tuple[str, str]]:
     return pairs
 
 
-def linux(on: str | None, kernel: str | None = None) -> Linux:
+def on_linux(on: str | None, kernel: str | None = None) -> linux.Linux:
     """The Linux backend for these options. Raises ExperimentError if ``on`` is unknown, or does not accept a kernel."""
-    backend_of(Linux.name)  # Refuses a system that is not Linux.
+    backend_of("linux")  # Refuses a system that is not Linux.
     if on in (None, "vm"):
-        return Linux(kernel=kernel)
+        return linux.Linux(kernel=kernel)
     if kernel is not None:
         raise ExperimentError(f'--kernel: got "{kernel}"; --on {on} uses the running kernel: omit --kernel or --on')
-    return Linux(on="host" if on == "host" else lab(on))
+    return linux.Linux(on="host" if on == "host" else lab(on))
 
 
-def lab(on: str | None) -> Lab:
+def lab(on: str | None) -> linux.Lab:
     """The testbed of this file. Raises ExperimentError if it is none; the message says what must be changed."""
     if on is None or not on.endswith(".toml"):
         raise ExperimentError(f'--on: got "{on}"; must be vm, host, or the file of a testbed, like lab.toml')
-    return Lab.read(Path(on))
+    return linux.Lab.read(Path(on))
 
 
 def kept_runs(folder: Path | None) -> Store | None:
@@ -170,7 +170,7 @@ def kept_runs(folder: Path | None) -> Store | None:
 def chosen(backend: str, on: str | None, kernel: str | None) -> AnyBackend:
     """The backend for these options. Raises ExperimentError if the backend is unknown, or does not accept an option."""
     if backend == "linux":
-        return linux(on, kernel)
+        return on_linux(on, kernel)
     for option, value in (("--on", on), ("--kernel", kernel)):
         if value is not None:
             raise ExperimentError(f'{option}: got "{value}"; needs --backend linux')

@@ -20,7 +20,7 @@ def show(table: RenderableType, *, aside: bool = False) -> None:
     """Prints a table; ``aside``: on standard error."""
     stream = sys.stderr if aside else sys.stdout
     if stream.isatty():
-        Console(stderr=aside).print(table)
+        Console(stderr=aside, emoji=False).print(table)
     else:
         print(plain(table), file=stream)
 

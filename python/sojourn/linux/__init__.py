@@ -16,10 +16,27 @@ records the packets.
 | ``doctor`` | the requirements, and whether they are met |
 """
 
-from sojourn.linux.backend import Linux
-from sojourn.linux.datapath import Datapath
-from sojourn.linux.doctor import checks, is_available
-from sojourn.linux.lab import Lab
-from sojourn.linux.programs import LinuxError
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["Datapath", "Lab", "Linux", "LinuxError", "checks", "is_available"]
+if TYPE_CHECKING:
+    from sojourn.linux.backend import Linux as Linux
+    from sojourn.linux.datapath import Datapath as Datapath
+    from sojourn.linux.doctor import checks as checks
+    from sojourn.linux.doctor import is_available as is_available
+    from sojourn.linux.lab import Lab as Lab
+    from sojourn.linux.programs import LinuxError as LinuxError
+
+_HOME_OF = {
+    "Linux": "backend", "Datapath": "datapath", "checks": "doctor", "is_available": "doctor", "Lab": "lab",
+    "LinuxError": "programs",
+}  # fmt: skip
+__all__ = [*_HOME_OF]
+
+
+def __getattr__(name: str) -> object:
+    """Loads a name on first use: simulated runs need none."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'sojourn.linux' has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(f"sojourn.linux.{_HOME_OF[name]}"), name)
+    return found

@@ -127,14 +127,14 @@ def shortened(sheet: Sheet, rows: int, where: str) -> Sheet:
 
 def natural_width(sheet: Sheet) -> int:
     """The width of a sheet, in characters, without breaking a word or a number."""
-    console = Console(width=10_000)
+    console = Console(width=10_000, emoji=False)
     return Measurement.get(console, console.options, as_table(replace(sheet, title="", caption=""))).maximum
 
 
 def plain(renderable: RenderableType, width: int = PLAIN_WIDTH) -> str:
     """A rich renderable as text without colour."""
     # In a notebook rich would display what is captured, too.
-    console = Console(width=width, no_color=True, force_terminal=False, force_jupyter=False)
+    console = Console(width=width, no_color=True, force_terminal=False, force_jupyter=False, emoji=False)
     with console.capture() as capture:
         console.print(renderable)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())

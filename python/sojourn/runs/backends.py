@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Protocol
 
-from sojourn import _core
-from sojourn.linux import Datapath, Linux
+from sojourn import _core, linux
 
 BACKENDS = ("sim", "linux", "datapath")
 """The backends that this version has."""
@@ -58,7 +57,7 @@ def backend_of(backend: str | Backend) -> Backend:
     if backend in BACKENDS and sys.platform == "win32":
         raise _core.ExperimentError(f'backend: got "{backend}"; needs Linux; must be "sim" on this system')
     if backend in BACKENDS:
-        return Linux() if backend == "linux" else Datapath()
+        return linux.Linux() if backend == "linux" else linux.Datapath()
     raise _core.ExperimentError(
         f'backend: got "{backend}"; not available in this version; backends: {", ".join(BACKENDS)}'
     )

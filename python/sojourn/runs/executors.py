@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -203,14 +202,14 @@ class Processes:
         # Not those of a function or a notebook.
         sent = known._replace(classes=tuple(one for one in known.classes if user_aqm.is_importable(one[1].cls)))
         self._here_alone = {name for name, _ in known.classes} - {name for name, _ in sent.classes}
-        self._pool: Any = ProcessPoolExecutor(
+        self._pool: Any = concurrent.futures.ProcessPoolExecutor(
             workers,
             # Unlike a fork it does not copy locks held by our threads.
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_begin,
             initargs=(backend, sent),
         )
-        self._running: dict[Future[FinishedRun], int] = {}
+        self._running: dict[concurrent.futures.Future[FinishedRun], int] = {}
 
     def start(self, index: int, spec: _core.RunSpec) -> None:
         """Starts a run. Raises ExperimentError if it uses a class that the processes cannot import."""
