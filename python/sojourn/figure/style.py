@@ -79,10 +79,14 @@ _CJK = (
 
 _RC: dict[Any, Any] = {
     "axes.axisbelow": True,
+    # Ticks have plain numbers: no factor or offset stands above an axis, and no title has to make room for one.
+    "axes.formatter.limits": (-15, 15),
+    "axes.formatter.useoffset": False,
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": 9,
+    "axes.titley": 1.0,
     "figure.constrained_layout.use": True,
     "figure.dpi": 110,
     "font.size": 9,
@@ -401,6 +405,14 @@ def plain_number(value: float, _known: int | None = None) -> str:
     return f"{value:g}"
 
 
+class _WithinEnds(LogLocator):
+    """Like matplotlib's, but without ticks beyond the ends of the axis, which it would make and not draw."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+        low, high = sorted((vmin, vmax))
+        return [tick for tick in super().tick_values(vmin, vmax) if 0.999 * low <= tick <= 1.001 * high]
+
+
 def log_axis(axes: Axes, name: Literal["x", "y"], few: float = 300.0) -> None:
     """A logarithmic axis with plain numbers: 1, 2, 5, 10 …, or powers of ten if its ends differ by ``few`` or more."""
     if name == "x":
@@ -410,7 +422,8 @@ def log_axis(axes: Axes, name: Literal["x", "y"], few: float = 300.0) -> None:
     axis = axes.xaxis if name == "x" else axes.yaxis
     low, high = sorted(axis.get_view_interval())
     subs = (1.0, 2.0, 5.0) if low > 0.0 and high / low < few else (1.0,)
-    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_locator(_WithinEnds(subs=subs))
+    axis.set_minor_locator(_WithinEnds(subs="auto"))
     axis.set_major_formatter(FuncFormatter(plain_number))
     axis.set_minor_formatter(NullFormatter())
 
