@@ -46,15 +46,6 @@ def values_as_arrow(values: Sequence[Any], kind: pa.DataType | None = None) -> p
     return pa.array(values, kind)
 
 
-def figures_as_arrow(column: npt.NDArray[np.float64]) -> pa.Array:
-    """Figures as Arrow, NaN as null, of which SQL knows."""
-    none = np.isnan(column)
-    if none.all():
-        return pa.nulls(len(column))
-    valid = pa.py_buffer(np.packbits(~none, bitorder="little")) if none.any() else None
-    return pa.Array.from_buffers(pa.float64(), len(column), [valid, pa.py_buffer(column)])
-
-
 def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
     """A column of numbers, if possible without copying it, null as NaN. ``to_numpy`` would load pandas."""
     column = table[name]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from sojourn._core import ExperimentError
@@ -71,10 +72,14 @@ def queues(run: Run) -> dict[str, Bottleneck]:
 
 def queue_at(run: Run, queue: str) -> Bottleneck:
     """The queue of that name; ``down`` and ``up`` are those of the first link under test, even with several links."""
+    return queues_at(queue, [run])[0]
+
+
+def queues_at(queue: str, runs: Sequence[Run]) -> list[Bottleneck]:
+    """The queue of that name in each run."""
     link, _, way = queue.rpartition("/")
-    queues_: Any = run["links"][link] if link else run["bottleneck"]
-    found: Bottleneck = queues_[way]
-    return found
+    of_links: list[Any] = [run["links"][link] for run in runs] if link else [run["bottleneck"] for run in runs]
+    return [one[way] for one in of_links]
 
 
 def has_queue(run: Run, queue: str) -> bool:
@@ -101,12 +106,13 @@ def _of_queue(metric: Declared, queue: str, runs: Sequence[Run]) -> list[float]:
     if metric.over == "run":
         return metric.of_each(runs)
     if metric.over == "queue":
-        return metric.of_each([queue_at(run, queue) for run in runs])
+        return metric.of_each(queues_at(queue, runs))
     if queue not in DIRECTIONS:
         return [math.nan] * len(runs)  # Flows belong to no single one of several links.
-    this_way = ([flow for flow in run["flows"] if flow["direction"] == queue] for run in runs)
+    this_way = [[flow for flow in run["flows"] if flow["direction"] == queue] for run in runs]
+    numbers = iter(metric.of_each(list(chain.from_iterable(this_way))))
     # Not sum(), which rounds as it adds up to Python 3.11 and no longer from 3.12 on.
-    return [math.fsum(metric.of_each(flows)) for flows in this_way]
+    return [math.fsum(islice(numbers, len(flows))) for flows in this_way]
 
 
 def _fairness(run: Run, way: str) -> float:
@@ -169,7 +175,7 @@ def inner_metrics(name: str) -> list[Metric]:
     """The figures of an inner queue, as metrics called ``queue.sparse.sojourn_p95_ms``."""
 
     def read(metric: Declared, queue: str, runs: Sequence[Run]) -> list[float]:
-        return metric.of_each([queue_at(run, queue).get("queues", {}).get(name) for run in runs])
+        return metric.of_each([one.get("queues", {}).get(name) for one in queues_at(queue, runs)])
 
     return [Metric(metric, partial(read, metric), owner=f"queue.{name}") for metric in declared("inner_queue")]
 

@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Generic, Protocol, TypeVar, cast
 
 import msgspec
@@ -48,18 +47,32 @@ Report = Callable[[Progress], None]
 
 
 def as_run(core: CoreRun) -> Run:
-    """Converts a run of the core, with its tables as Arrow, which share the core's memory.
+    """Converts a run of the core, with its tables as Arrow, which share the core's memory."""
+    recorded = _Recorded(core)
+    return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), recorded.table, recorded.files)
 
-    The core returns each table only once; the run keeps it. Without pyarrow a run has no tables.
-    """
 
-    def read_table(name: Recorded) -> pa.Table | None:
-        columns = core.table(name)
-        if columns is None or not is_installed("pyarrow"):
-            return None
-        return pa.table({key: as_arrow(column) for key, column in columns.items()})
+class _Recorded:
+    """What a run of the core recorded, which that returns only once. Without pyarrow a run has no tables."""
 
-    return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), cache(read_table), cache(core.files))
+    def __init__(self, core: CoreRun) -> None:
+        self._core = core
+        self._tables: dict[Recorded, pa.Table | None] = {}
+        self._files: dict[str, bytes] | None = None
+
+    def table(self, name: Recorded) -> pa.Table | None:
+        if name not in self._tables:
+            columns = self._core.table(name)
+            if columns is None or not is_installed("pyarrow"):
+                self._tables[name] = None
+            else:
+                self._tables[name] = pa.Table.from_arrays(list(map(as_arrow, columns.values())), list(columns))
+        return self._tables[name]
+
+    def files(self) -> dict[str, bytes]:
+        if self._files is None:
+            self._files = self._core.files()
+        return self._files
 
 
 class Source(Protocol):

@@ -9,15 +9,15 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
 from sojourn import _core, schema
-from sojourn.frame.arrow import as_arrow, figures_as_arrow, values_as_arrow
-from sojourn.frame.later import np, pa, pq
+from sojourn.frame.arrow import as_arrow, values_as_arrow
+from sojourn.frame.later import np, npt, pa, pq
 from sojourn.frame.results import RECORDED, Results, Run
 from sojourn.frame.swept import plain_settings
 from sojourn.store import files
@@ -82,7 +82,7 @@ def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
                 names |= dict.fromkeys(figures)
     types = dict.fromkeys(IDENTITY, pa.string()) | {"index": pa.uint64(), "seed": pa.uint64()}
     columns = {
-        name: figures_as_arrow(np.array([*figures[name], math.nan])[places])
+        name: _figures(np.array([*figures[name], math.nan])[places])
         if name in figures
         else values_as_arrow([row.get(name) for row in rows], types.get(name))
         for name in names
@@ -92,13 +92,28 @@ def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
 
 def setup_of(spec: _core.RunSpec, backend: str = "sim") -> str:
     """SHA-256, in hexadecimal, of everything that determines a run's results, except for its seed."""
-    document = msgspec.json.decode(spec.document)
+    # Its keys are sorted: before this one there is no other seed.
+    return _setup(spec.document.replace(f'"seed":{spec.seed},', "", 1), backend)
+
+
+@lru_cache(maxsize=64)
+def _setup(seedless: str, backend: str) -> str:
+    document = msgspec.json.decode(seedless)
     experiment = document["experiment"]
-    del document["set"], experiment["experiment"]["name"], experiment["experiment"]["seed"]
+    del document["set"], experiment["experiment"]["name"]
     for queue in experiment["queue"]:
         queue.pop("label", None)
     text = json.dumps(document, sort_keys=True)
     return hashlib.sha256((text if backend == "sim" else f"{backend}\n{text}").encode()).hexdigest()
+
+
+def _figures(column: npt.NDArray[np.float64]) -> pa.Array:
+    """Figures as Arrow, NaN as null, of which SQL knows."""
+    none = np.isnan(column)
+    if none.all():
+        return pa.nulls(len(column))
+    valid = pa.py_buffer(np.packbits(~none, bitorder="little")) if none.any() else None
+    return pa.Array.from_buffers(pa.float64(), len(column), [valid, pa.py_buffer(column)])
 
 
 def _whole_as_float(value: object) -> object:
