@@ -1,6 +1,6 @@
 """Builds a kernel with mac80211 and, below it, the radio of this folder, which ``validation/wifi_kernel.py`` measures.
 
-``python validation/wifi_radio/build.py [VERSION [SOURCE]]`` keeps it in ``FOLDER`` under its release; by default of 7.3
+``python validation/wifi_radio/build.py [VERSION [SOURCE]]`` keeps it in ``FOLDER`` under its release; by default of 7.2
 and Debian's source, as ``sojourn kernel build``. Experiments do not run on it unless ``--kernel`` names it.
 """
 
@@ -35,7 +35,7 @@ def add_radio(tree: Path) -> None:
         file.write("\nobj-$(CONFIG_SOJOURN_WIFI) += sojourn/\n")
 
 
-def main(version: str = "7.3", source: str | None = None) -> None:
+def main(version: str = "7.2", source: str | None = None) -> None:
     """Builds it and names its folder."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".source-") as temporary:

@@ -24,8 +24,8 @@
 #include <linux/version.h>
 #include <linux/vmalloc.h>
 #include <net/cfg80211.h>
-#include <net/inet_ecn.h>
 #include <net/mac80211.h>
+#include <net/sock.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
 #define ieee80211_tx_status_skb ieee80211_tx_status
@@ -62,7 +62,7 @@ MODULE_PARM_DESC(gro, "stations merge what arrives together (generic receive off
 enum kind {
 	/* A packet is about to enter mac80211's queues. */
 	ARRIVAL = 1,
-	/* mac80211 was asked for the next station: its number, or NOBODY. */
+	/* mac80211 was asked for the next station: its number, or NOBODY. `value`: the access category. */
 	PICK,
 	/* A frame was pulled from the picked station's queue. `value`: AQL's estimate of its airtime in µs. */
 	FRAME,
@@ -89,7 +89,8 @@ struct record {
 	/* The last byte of the station's address. */
 	u8 station;
 	u8 tid;
-	u8 ecn;
+	/* The DS field: code point and ECN. */
+	u8 ds;
 	u16 len;
 	/* The destination port. */
 	u16 port;
@@ -190,7 +191,7 @@ static u32 note_packet(struct record *record, const struct sk_buff *skb, int off
 	if (skb_copy_bits(skb, offset, &head, sizeof(head)) || head.ip.version != 4)
 		return 0;
 	tcp = head.ip.protocol == IPPROTO_TCP;
-	record->ecn = head.ip.tos & INET_ECN_MASK;
+	record->ds = head.ip.tos;
 	record->port = ntohs(head.dest);
 	record->number = ntohl(tcp ? head.first : head.second);
 	return tcp ? ntohl(head.second) : 0;
@@ -326,15 +327,17 @@ static void pull(struct radio *radio, u8 ac)
 	while (radio->held[ac] < ready) {
 		struct transmission *new;
 		struct ieee80211_txq *txq;
+		struct record *record;
 
 		ieee80211_txq_schedule_start(radio->hw, ac);
 		txq = ieee80211_next_txq(radio->hw, ac);
+		record = note(radio, PICK, txq && txq->sta ? txq->sta->addr[ETH_ALEN - 1] : NOBODY);
+		record->tid = txq ? txq->tid : NOBODY;
+		record->value = ac;
 		if (!txq) {
-			note(radio, PICK, NOBODY)->tid = NOBODY;
 			ieee80211_txq_schedule_end(radio->hw, ac);
 			break;
 		}
-		note(radio, PICK, txq->sta ? txq->sta->addr[ETH_ALEN - 1] : NOBODY)->tid = txq->tid;
 		new = fill(radio, txq);
 		ieee80211_return_txq(radio->hw, txq, false);
 		ieee80211_txq_schedule_end(radio->hw, ac);

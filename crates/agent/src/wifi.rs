@@ -77,6 +77,9 @@ pub struct Datagrams {
     /// Whether they are ECN-capable.
     #[serde(default)]
     pub ecn: bool,
+    /// Their DiffServ code point.
+    #[serde(default)]
+    pub dscp: u8,
 }
 
 const fn one() -> u32 {

@@ -227,6 +227,29 @@ fn stations_reach_each_other_over_the_access_point() {
     );
 }
 
+/// AF11 is background until Linux 6.7 and best effort since (RFC 8325, section 4.2.9), which shows beside other traffic.
+#[test]
+fn code_points_map_to_categories_as_the_kernel_has_it() {
+    let rates = "standard = '802.11n'\nstation = { far = { rate = '65 Mbit/s' }, near = { rate = '65 Mbit/s' } }";
+    let share = |keys: &str, dscp: &str| {
+        let far = cbr("far", "60 Mbit/s") + &format!("dscp = '{dscp}'\n");
+        let traffic = cbr("near", "60 Mbit/s") + &far;
+        let link = format!("{rates}\n{keys}");
+        let run = text(&cell(&link, "{ aqm = 'fq_codel' }", &traffic)).remove(0);
+        let [near, far] = ["near", "far"].map(|name| station(&run, name).both.airtime_share);
+        far / (near + far)
+    };
+    assert!(share("kernel = '6.7'", "AF11") < 0.3);
+    for since in ["kernel = '6.8'", ""] {
+        let found = share(since, "AF11");
+        assert!((0.45..0.55).contains(&found), "{since}: {found}");
+    }
+    // Disciplines stood above devices until Linux 4.9.
+    let above = |dscp| share("queueing = 'qdisc'", dscp);
+    assert_eq!(above("AF11"), above("CS1"));
+    assert_ne!(above("AF11"), above("CS0"));
+}
+
 /// Every discipline works above a ring and in place of mac80211's.
 #[test]
 fn every_discipline_works_in_a_cell() {

@@ -21,20 +21,48 @@ impl Access {
     /// All, lowest priority first.
     pub const ALL: [Self; 4] = [Self::Background, Self::BestEffort, Self::Video, Self::Voice];
 
-    /// The category of a DiffServ code point, as in Linux until 6.7 (`cfg80211_classify8021d`). The upper three bits of the
-    /// code point are the user priority, which table 10-1 maps to a category.
-    pub const fn of_dscp(dscp: u8) -> Self {
-        match (dscp >> 3) & 7 {
-            1 | 2 => Self::Background,
-            0 | 3 => Self::BestEffort,
-            4 | 5 => Self::Video,
-            _ => Self::Voice,
-        }
-    }
-
     /// Its index in [`Access::ALL`].
     pub const fn index(self) -> usize {
         self as usize
+    }
+}
+
+/// How DiffServ code points map to user priorities, and these to categories by IEEE 802.11-2020 table 10-1
+/// (`cfg80211_classify8021d`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PriorityMap {
+    /// The upper three bits of the code point are the user priority, as in Linux until 6.7.
+    Precedence,
+    /// RFC 8325, section 4, since Linux 6.8: with its exceptions for AF1x, AF2x, AF3x, CS2, CS3, CS6, EF and VA.
+    Rfc8325,
+}
+
+impl PriorityMap {
+    /// The one of a kernel version.
+    pub fn of_kernel(major: u32, minor: u32) -> Self {
+        if (major, minor) >= (6, 8) {
+            Self::Rfc8325
+        } else {
+            Self::Precedence
+        }
+    }
+
+    /// The category of a code point.
+    pub const fn access(self, dscp: u8) -> Access {
+        let priority = match (self, dscp) {
+            (Self::Rfc8325, 10 | 12 | 14 | 16) => 0,
+            (Self::Rfc8325, 18 | 20 | 22) => 3,
+            (Self::Rfc8325, 24 | 26 | 28 | 30) => 4,
+            (Self::Rfc8325, 44 | 46) => 6,
+            (Self::Rfc8325, 48) => 7,
+            _ => (dscp >> 3) & 7,
+        };
+        match priority {
+            1 | 2 => Access::Background,
+            0 | 3 => Access::BestEffort,
+            4 | 5 => Access::Video,
+            _ => Access::Voice,
+        }
     }
 }
 
@@ -136,21 +164,31 @@ mod tests {
     use crate::phy::Band;
 
     #[test]
-    fn code_points_map_by_their_upper_three_bits() {
-        // CS1 and AF1x are background, AF4x and EF video, CS6 voice. RFC 8325 recommends otherwise for AF1x and EF.
-        for (dscp, access) in [
-            (0, Access::BestEffort),
-            (8, Access::Background),
-            (10, Access::Background),
-            (26, Access::BestEffort),
-            (34, Access::Video),
-            (46, Access::Video),
+    fn code_points_map_to_categories() {
+        use Access::{Background, BestEffort, Video, Voice};
+        for (dscp, until_6_7, rfc8325) in [
+            (0, BestEffort, BestEffort),
+            // CS1 stays in the background; AF1x and CS2 do not (RFC 8325, sections 4.2.9 and 4.2.10).
+            (8, Background, Background),
+            (10, Background, BestEffort),
+            (16, Background, BestEffort),
+            (18, Background, BestEffort),
+            // CS3 and AF3x: broadcast and streamed video (section 4.2.5, 4.2.6).
+            (24, BestEffort, Video),
+            (30, BestEffort, Video),
+            (34, Video, Video),
+            (40, Video, Video),
             // NQB: RFC 9956 chose its value for this category.
-            (45, Access::Video),
-            (48, Access::Voice),
-            (63, Access::Voice),
+            (45, Video, Video),
+            // VA and EF: voice (section 4.2.1).
+            (44, Video, Voice),
+            (46, Video, Voice),
+            (48, Voice, Voice),
+            (63, Voice, Voice),
         ] {
-            assert_eq!(Access::of_dscp(dscp), access, "{dscp}");
+            let maps = [PriorityMap::of_kernel(6, 7), PriorityMap::of_kernel(6, 8)];
+            let found = maps.map(|map| map.access(dscp));
+            assert_eq!(found, [until_6_7, rfc8325], "{dscp}");
         }
     }
 

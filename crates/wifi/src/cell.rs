@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::access::{AccessSet, default_set};
+use crate::access::{AccessSet, PriorityMap, default_set};
 use crate::aggregate::{Aggregation, Framing};
 use crate::channel::Fading;
 use crate::phy::{Band, Dsss, Guard, Ht, Mode, Ofdm, Preamble, Standard, Timing, Vht, Width};
@@ -24,6 +24,8 @@ pub struct Cell {
     pub aggregation: Aggregation,
     /// What an MPDU adds to its packets.
     pub framing: Framing,
+    /// How code points map to categories; `None` without QoS, where all is best effort.
+    pub priorities: Option<PriorityMap>,
     /// What protects a transmission.
     pub protection: Protection,
     /// Times a frame is sent before it is dropped (dot11ShortRetryLimit).
@@ -66,6 +68,7 @@ impl Cell {
                 qos: standard.has_qos(),
                 ccmp: standard.has_qos(),
             },
+            priorities: standard.has_qos().then_some(PriorityMap::Rfc8325),
             protection: Protection::RtsAbove(u32::MAX),
             retry_limit: 7,
             aggregate_retry_limit: 30,

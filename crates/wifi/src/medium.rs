@@ -28,7 +28,7 @@ use crate::contention_window::ContentionWindow;
 use crate::exchange::Plan;
 use crate::observer::{Loss, Node, Observer};
 use crate::packet::Packet;
-use crate::queues::{Queueing, Queues};
+use crate::queues::{Queueing, Queues, access_of};
 use crate::random::{Purpose, Stream, seed, stream};
 use crate::rate_control::Controller;
 use crate::session::{Session, Transmission};
@@ -182,7 +182,7 @@ impl<P: Packet> Medium<P> {
             rooms: Rooms::default(),
             cell,
         };
-        medium.add_member(Queues::new(access_point, count, has_qos));
+        medium.add_member(Queues::new(access_point, count, medium.cell.priorities));
         let seed = medium.cell.seed;
         for (number, station) in stations.iter().enumerate() {
             assert!(!station.modes.is_empty(), "a station has modes");
@@ -200,7 +200,7 @@ impl<P: Packet> Medium<P> {
             ));
         }
         for station in stations {
-            medium.add_member(Queues::new(station.queueing, 1, has_qos));
+            medium.add_member(Queues::new(station.queueing, 1, medium.cell.priorities));
         }
         medium
     }
@@ -309,11 +309,7 @@ impl<P: Packet> Medium<P> {
         packet.set_station(peer as u16);
         let sender = Node::sender(station, way);
         observer.on_arrival(sender, &packet, now);
-        let access = if self.cell.standard.has_qos() {
-            Access::of_dscp(packet.dscp())
-        } else {
-            Access::BestEffort
-        };
+        let access = access_of(self.cell.priorities, &packet);
         let Member { queues, env, .. } = &mut self.members[member];
         let left = |packet: &P| observer.on_dequeue(sender, packet, now);
         queues.enqueue(packet, (peer, access), now, env, left);

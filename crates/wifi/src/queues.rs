@@ -14,7 +14,7 @@ use sojourn_aqm::Environment;
 use sojourn_path::link::BoxedQdisc;
 use sojourn_units::{Duration, Time};
 
-use crate::access::Access;
+use crate::access::{Access, PriorityMap};
 use crate::packet::Packet;
 use crate::phy::Mode;
 use mac80211::{Mac80211, Settings};
@@ -42,6 +42,11 @@ pub enum Queueing<P> {
 /// station.
 pub(crate) type Peer = (usize, Access);
 
+/// The category of a packet.
+pub(crate) fn access_of<P: Packet>(priorities: Option<PriorityMap>, packet: &P) -> Access {
+    priorities.map_or(Access::BestEffort, |map| map.access(packet.dscp()))
+}
+
 /// The queues of a node.
 pub(crate) enum Queues<P> {
     Ring(Ring<P>),
@@ -49,10 +54,14 @@ pub(crate) enum Queues<P> {
 }
 
 impl<P: Packet> Queues<P> {
-    pub(crate) fn new(queueing: Queueing<P>, peers: usize, has_qos: bool) -> Self {
+    pub(crate) fn new(
+        queueing: Queueing<P>,
+        peers: usize,
+        priorities: Option<PriorityMap>,
+    ) -> Self {
         let (settings, make) = match queueing {
             Queueing::Ring { qdisc, packets } => {
-                return Self::Ring(Ring::new(qdisc, packets, peers, has_qos));
+                return Self::Ring(Ring::new(qdisc, packets, peers, priorities));
             }
             Queueing::Mac80211(settings) => (settings, None),
             Queueing::PerStation(settings, make) => (settings, Some(make)),

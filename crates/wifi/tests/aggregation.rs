@@ -7,7 +7,7 @@ use sojourn_units::{Duration, Time, Way};
 use sojourn_wifi::phy::{Band, Guard, Mode, Standard, Width};
 use sojourn_wifi::queues::mac80211::Settings;
 use sojourn_wifi::{
-    Access, Aggregation, Cell, Framing, Medium, Queueing, RateControl, Station, modes,
+    Aggregation, Cell, Framing, Medium, PriorityMap, Queueing, RateControl, Station, modes,
 };
 
 fn plain(standard: Standard, aggregation: Aggregation) -> Cell {
@@ -173,7 +173,7 @@ fn higher_categories_wait_less() {
     );
     let mut shares = [0_u64; 4];
     for departed in &received {
-        shares[Access::of_dscp(departed.packet.dscp).index()] += 1;
+        shares[PriorityMap::Rfc8325.access(departed.packet.dscp).index()] += 1;
     }
     assert!(
         shares.is_sorted() && shares[3] > 2 * shares[1],

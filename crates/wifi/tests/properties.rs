@@ -11,7 +11,7 @@ use sojourn_units::{Duration, Time, Way};
 use sojourn_wifi::phy::{Guard, Standard, Width};
 use sojourn_wifi::queues::mac80211::Settings;
 use sojourn_wifi::{
-    Access, Aggregation, Cell, Departed, Fading, Medium, Protection, Queueing, RateControl,
+    Aggregation, Cell, Departed, Fading, Medium, PriorityMap, Protection, Queueing, RateControl,
     Station, modes,
 };
 
@@ -150,7 +150,7 @@ fn run(shape: &Shape) -> (Vec<(Time, Departed<Packet>)>, Seen) {
         let way = if down { Way::Down } else { Way::Up };
         let packet = // A flow stays in its category.
         packet(
-                u32::from(station) * 8 + u32::from(down) * 4 + Access::of_dscp(dscp) as u32,
+                u32::from(station) * 8 + u32::from(down) * 4 + PriorityMap::Rfc8325.access(dscp) as u32,
                 number as u64,
                 bytes).with_dscp(dscp);
         medium.enqueue(packet, station, way, now, &mut seen);

@@ -191,7 +191,7 @@ impl<'a> Sender<'a> {
         socket.connect(to).context(opening)?;
         socket.set_nonblocking(true).context(opening)?;
         setsockopt(&socket, sockopt::SndBufForce, &BUFFER).context(opening)?;
-        let service = if flow.ecn { ECN_CAPABLE } else { 0 };
+        let service = i32::from(flow.dscp) << 2 | if flow.ecn { ECN_CAPABLE } else { 0 };
         setsockopt(&socket, sockopt::Ipv4Tos, &service).context(opening)?;
         Ok(Self {
             flow,

@@ -5,7 +5,7 @@ use sojourn_path::link::BoxedQdisc;
 use sojourn_traffic::streams;
 use sojourn_units::Value;
 use sojourn_wifi::queues::mac80211::{self, FqSettings};
-use sojourn_wifi::{Medium, Packet, Protection, Station, modes};
+use sojourn_wifi::{Medium, Packet, PriorityMap, Protection, Station, modes};
 
 use crate::derived::{self, Egress};
 use crate::model::Experiment;
@@ -93,7 +93,14 @@ fn build<P: Packet + Send + 'static>(
         });
     }
     debug_assert_eq!(up.hop.link, down.hop.link);
+    let (major, minor) = match wifi.queueing {
+        Queueing::Mac80211 => wifi.kernel,
+        // As disciplines stood above devices until Linux 4.9.
+        Queueing::Qdisc => (4, 9),
+    };
+    let has_qos = wifi.standard.has_qos();
     let cell = sojourn_wifi::Cell {
+        priorities: has_qos.then(|| PriorityMap::of_kernel(major, minor)),
         protection: Protection::RtsAbove(wifi.rts_above.unwrap_or(u32::MAX)),
         seed: streams::seed(seed, &format!("wifi/{}", link.name)),
         ..sojourn_wifi::Cell::new(wifi.standard)

@@ -49,8 +49,10 @@ keys! {
         /// Packets that the device ring below a discipline holds, with queueing = "qdisc".
         device_queue: u64 = Ring, Is("64 packets");
         /// The version of Linux whose rules mac80211's queues follow: 4.10 has no airtime fairness; since 5.5 the airtime in the
-        /// device is limited; since 6.0 also per access category, and it counts in the order of stations; since 6.16 slow
-        /// stations no longer have laxer CoDel parameters, nor have they in late releases of 6.12 (6.12.117).
+        /// device is limited; since 6.0 also per access category, and it counts in the order of stations; since 6.8 code points
+        /// map to access categories by RFC 8325 (EF and VA to voice, CS3 and AF3x to video, AF1x, AF2x and CS2 to best effort),
+        /// before by their upper three bits; since 6.16 slow stations no longer have laxer CoDel parameters, nor have they in
+        /// late releases of 6.12 (6.12.117).
         kernel: (u32, u32) = Kernel, Is("\"6.12\"");
         /// With queueing = "mac80211": false gives stations turns, a transmission each, instead of shares of the airtime. Kernels before
         /// 4.11 always do.

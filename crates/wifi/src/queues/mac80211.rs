@@ -59,6 +59,7 @@ impl Settings {
     /// | 5.1 | airtime fairness in mac80211, 256 µs per round |
     /// | 5.5 | AQL: 5 ms and 12 ms per queue, 24 ms per radio |
     /// | 6.0 | AQL's airtime counts as used, and has a limit per category; stations stay in the order for 100 ms |
+    /// | 7.3 | fractions of microseconds count in AQL's estimate |
     pub fn of_kernel(major: u32, minor: u32) -> Self {
         let version = (major, minor);
         Self {
@@ -70,7 +71,9 @@ impl Settings {
             }),
             active_for: (version >= (6, 0)).then_some(Duration::from_millis(100)),
             charge_received: true,
-            aql: (version >= (5, 5)).then_some(if version >= (6, 0) {
+            aql: (version >= (5, 5)).then_some(if version >= (7, 3) {
+                AqlLimits::LINUX_7_3
+            } else if version >= (6, 0) {
                 AqlLimits::LINUX
             } else {
                 AqlLimits::LINUX_5_5

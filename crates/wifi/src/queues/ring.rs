@@ -11,7 +11,8 @@ use sojourn_aqm::Environment;
 use sojourn_path::link::BoxedQdisc;
 use sojourn_units::Time;
 
-use crate::access::Access;
+use super::access_of;
+use crate::access::{Access, PriorityMap};
 use crate::packet::Packet;
 
 pub(crate) struct Ring<P> {
@@ -22,18 +23,24 @@ pub(crate) struct Ring<P> {
     fifos: Vec<VecDeque<P>>,
     /// The order of turns, per category: with aggregation the peers that have packets, without it the peer of each packet.
     turns: [VecDeque<u16>; 4],
-    aggregates: bool,
+    /// How code points map to categories; `None` without them, and without aggregation.
+    priorities: Option<PriorityMap>,
 }
 
 impl<P: Packet> Ring<P> {
-    pub(crate) fn new(qdisc: BoxedQdisc<P>, packets: u64, peers: usize, aggregates: bool) -> Self {
+    pub(crate) fn new(
+        qdisc: BoxedQdisc<P>,
+        packets: u64,
+        peers: usize,
+        priorities: Option<PriorityMap>,
+    ) -> Self {
         Self {
             qdisc,
             limit: packets.max(1) as usize,
             held: 0,
             fifos: (0..peers * 4).map(|_| VecDeque::new()).collect(),
             turns: Default::default(),
-            aggregates,
+            priorities,
         }
     }
 
@@ -55,15 +62,10 @@ impl<P: Packet> Ring<P> {
                 return;
             };
             left(&packet);
-            let (peer, access) = (packet.station(), Access::of_dscp(packet.dscp()));
-            let access = if self.aggregates {
-                access
-            } else {
-                Access::BestEffort
-            };
+            let (peer, access) = (packet.station(), access_of(self.priorities, &packet));
             let fifo = &mut self.fifos[usize::from(peer) * 4 + access.index()];
             let turns = &mut self.turns[access.index()];
-            if !self.aggregates || (fifo.is_empty() && !turns.contains(&peer)) {
+            if self.priorities.is_none() || (fifo.is_empty() && !turns.contains(&peer)) {
                 turns.push_back(peer);
             }
             fifo.push_back(packet);
@@ -100,7 +102,7 @@ impl<P: Packet> Ring<P> {
     ) -> Option<P> {
         let packet = self.fifos[peer * 4 + access.index()].pop_front()?;
         self.held -= 1;
-        if !self.aggregates {
+        if self.priorities.is_none() {
             self.turns[access.index()].pop_front();
         }
         self.fill(now, env, left);
@@ -110,7 +112,7 @@ impl<P: Packet> Ring<P> {
     /// Gives a peer a turn for its retransmissions, which are not in the ring.
     pub(crate) fn activate(&mut self, peer: usize, access: Access) {
         let turns = &mut self.turns[access.index()];
-        if self.aggregates && !turns.contains(&(peer as u16)) {
+        if self.priorities.is_some() && !turns.contains(&(peer as u16)) {
             turns.push_back(peer as u16);
         }
     }
@@ -118,7 +120,7 @@ impl<P: Packet> Ring<P> {
     /// Ends a peer's turn. `more`: retransmissions to it wait.
     pub(crate) fn end_turn(&mut self, peer: usize, access: Access, more: bool) {
         let turns = &mut self.turns[access.index()];
-        if self.aggregates && turns.front() == Some(&(peer as u16)) {
+        if self.priorities.is_some() && turns.front() == Some(&(peer as u16)) {
             turns.pop_front();
             if more || !self.fifos[peer * 4 + access.index()].is_empty() {
                 turns.push_back(peer as u16);

@@ -20,6 +20,8 @@ pub struct AqlLimits {
     /// Since Linux 6.0: the airtime in the device counts as used in the order of stations; and nothing is sent in a category
     /// whose queues together have more there than `high`, and half of `low` for each further queue in the order.
     pub orders: bool,
+    /// Since Linux 7.3: the estimate of a frame in an aggregate has its times added, and then cut to whole microseconds.
+    pub adds_fractions: bool,
 }
 
 impl AqlLimits {
@@ -29,6 +31,12 @@ impl AqlLimits {
         high: Duration::from_micros(12_000),
         threshold: Duration::from_micros(24_000),
         orders: true,
+        adds_fractions: false,
+    };
+    /// The same since Linux 7.3.
+    pub const LINUX_7_3: Self = Self {
+        adds_fractions: true,
+        ..Self::LINUX
     };
     /// The same before Linux 6.0.
     pub const LINUX_5_5: Self = Self {
@@ -90,7 +98,9 @@ impl Aql {
 
     /// The device takes a packet. Returns the estimate of its airtime, in µs.
     pub(super) fn take(&mut self, at: usize, bytes: u32, mode: Mode) -> u32 {
-        let estimate = estimate(bytes, mode);
+        // Voice is not aggregated, says the kernel.
+        let aggregates = at % 4 != Access::Voice.index();
+        let estimate = estimate(bytes, mode, aggregates, self.limits.adds_fractions);
         self.hold(at, estimate);
         estimate
     }
@@ -112,12 +122,19 @@ impl Aql {
 /// With aggregation the time of the bytes is in proportion to that of 1024 bytes. A share of the overhead is added: the
 /// shorter the frames, the more of them go into an aggregate, and the smaller is the share. Otherwise a preamble and SIFS
 /// are added. The kernel keeps the estimate in ten bits, in units of 4 µs.
-fn estimate(bytes: u32, mode: Mode) -> u32 {
+fn estimate(bytes: u32, mode: Mode, aggregates: bool, adds_fractions: bool) -> u32 {
     let bytes = u64::from(bytes) + 38;
     let alone =
         |preamble_and_sifs| preamble_and_sifs + bytes * 8 * 10 / (mode.rate().as_bps() / 100_000);
     let micros = match (mode, mode.symbol()) {
-        (_, Some(symbol)) => aggregated(bytes, mode.streams(), symbol),
+        (_, Some(symbol)) => {
+            let (data, overhead, share) = parts(bytes, mode.streams(), symbol);
+            match (aggregates, adds_fractions) {
+                (false, _) => (data >> 10) + overhead,
+                (true, false) => (data >> 10) + (overhead >> share),
+                (true, true) => (data + ((overhead << 10) >> share)) >> 10,
+            }
+        }
         (Mode::Dsss(_, Preamble::Long), None) => alone(192 + 10),
         (Mode::Dsss(_, Preamble::Short), None) => alone(96 + 10),
         (_, None) => alone(20 + 16),
@@ -125,8 +142,9 @@ fn estimate(bytes: u32, mode: Mode) -> u32 {
     micros.clamp(4, 4095) as u32 / 4 * 4
 }
 
-/// The estimate with aggregation. Kilosymbols and units of 1/1024 µs are the kernel's.
-fn aggregated(bytes: u64, streams: u8, symbol: Symbol) -> u64 {
+/// The time of the bytes in units of 1/1024 µs, that of the overhead in µs, and by how many binary places the overhead is less
+/// in an aggregate. Kilosymbols are the kernel's.
+fn parts(bytes: u64, streams: u8, symbol: Symbol) -> (u64, u64, u32) {
     const AVERAGE: u64 = 1024;
     let duration = |bits: u32| {
         let kilosymbols = ((AVERAGE * 8) << 10).div_ceil(u64::from(bits));
@@ -148,7 +166,7 @@ fn aggregated(bytes: u64, streams: u8, symbol: Symbol) -> u64 {
         71.. => 4,
         _ => 5,
     };
-    (average * bytes / AVERAGE + ((overhead << 10) >> share)) >> 10
+    (average * bytes / AVERAGE, overhead, share)
 }
 
 #[cfg(test)]
@@ -159,6 +177,7 @@ mod tests {
     #[test]
     fn estimates_agree_with_the_sum_by_hand() {
         // 6 Mbit/s: 1538 bytes · 8 / 6 = 2050.67 µs, and preamble and SIFS of 36, in whole units of 4.
+        let estimate = |bytes, mode| super::estimate(bytes, mode, true, true);
         assert_eq!(estimate(1500, Mode::Ofdm(Ofdm::R6)), 2084);
         // 11 Mbit/s: 1538 bytes · 8 / 11 = 1118.5 µs, and 202 or 106.
         let dsss = |preamble| estimate(1500, Mode::Dsss(Dsss::R11, preamble));
@@ -169,6 +188,19 @@ mod tests {
         // The most that ten bits hold.
         assert_eq!(estimate(20_000, Mode::Ht(ht)), 2468);
         assert_eq!(estimate(20_000, Mode::Ofdm(Ofdm::R6)), 4092);
+    }
+
+    #[test]
+    fn voice_has_all_of_the_overhead_and_fractions_count_since_7_3() {
+        // MCS 15, 130 Mbit/s: 372 bytes take 22.9 µs, the overhead is 44 µs, in an aggregate 1/32 of it: 1.375 µs.
+        let ht = Ht::new(7, 2, Width::Mhz20, Guard::Long).expect("exists");
+        let estimates = [(true, false), (true, true), (false, true), (false, false)]
+            .map(|(aggregates, fractions)| estimate(334, Mode::Ht(ht), aggregates, fractions));
+        assert_eq!(estimates, [20, 24, 64, 64]);
+        // As above, by the category of the queue.
+        let mut aql = Aql::new(AqlLimits::LINUX, 4);
+        let queues = [Access::BestEffort, Access::Voice].map(Access::index);
+        assert_eq!(queues.map(|at| aql.take(at, 334, Mode::Ht(ht))), [20, 64]);
     }
 
     #[test]

@@ -7,12 +7,14 @@
 //!
 //! | letter | event | values |
 //! | --- | --- | --- |
-//! | A | a packet enters mac80211 | station, port, number, bytes as Ethernet, ECN field |
-//! | P | the driver asks for a station | the station, or 0 for none |
+//! | A | a packet enters mac80211 | station, port, number, bytes as Ethernet, DS field |
+//! | P | the driver asks for a station | the station, or 0 for none; the category |
 //! | F | the driver gets a frame of it | port, number, ECN field, bytes, estimate of its airtime in µs |
 //! | E | it gets no further frame of it | |
 //! | R | the station's turn is over | |
-//! | D | a transmission has left the air | station, frames, airtime in µs |
+//! | D | a transmission has left the air | station, frames, airtime in µs, category |
+//!
+//! A category is the index of [`Access::ALL`].
 
 extern crate std;
 
@@ -26,12 +28,12 @@ use sojourn_aqm::{Datagram, Ecn, Environment, FlowKey};
 use sojourn_units::{Duration, Time};
 
 use super::{FqSettings, Mac80211, Settings, index};
-use crate::access::Access;
+use crate::access::{Access, PriorityMap};
 use crate::phy::{Dsss, Guard, Ht, Mode, Ofdm, Preamble, Width};
 
 /// The kernel's estimate of a frame's airtime, in µs, before a station's first transmission has told the rate. (With a driver
 /// whose rates mac80211 controls, it knows the rate from the start.)
-const UNKNOWN: u32 = 4;
+const UNKNOWN: u32 = 0;
 
 /// A packet with its port and number.
 type Packet = Datagram<(u32, u32)>;
@@ -80,17 +82,15 @@ struct Replay {
     modes: Vec<Mode>,
     /// Whether the kernel has heard yet at which rate a station's frames were sent.
     knows: Vec<bool>,
-    /// AQL's estimates of the frames in the device, by station.
+    /// AQL's estimates of the frames in the device, by station and category.
     held: Vec<VecDeque<u32>>,
-    chosen: Option<usize>,
+    priorities: PriorityMap,
+    /// The station whose turn it is, from 0, and the category.
+    chosen: Option<(usize, Access)>,
     outcome: Outcome,
 }
 
 impl Replay {
-    fn peer(station: usize) -> (usize, Access) {
-        (station - 1, Access::BestEffort)
-    }
-
     fn check(&mut self, line: usize, kernel: String, ours: String) {
         self.outcome.decisions += 1;
         if kernel != ours {
@@ -109,21 +109,19 @@ impl Replay {
                     ..FlowKey::default()
                 };
                 let packet = Datagram::new((port, number), bytes)
-                    .with_ecn(Ecn::from_bits(field as u8))
+                    .with_ecn(Ecn::from_bits(field as u8 & 3))
                     .with_flow(key);
-                let peer = Self::peer(station as usize);
+                let access = self.priorities.access(field as u8 >> 2);
+                let peer = (station as usize - 1, access);
                 self.queues.enqueue(packet, peer, now, &mut self.env);
             }
-            ("P", &[station]) => {
-                let best = Access::BestEffort;
-                let ours = self.queues.next_peer(best, |_| true, |_| false);
+            ("P", &[station, category]) => {
+                let access = Access::ALL[category as usize];
+                let ours = self.queues.next_peer(access, |_| true, |_| false);
                 let ours = ours.map_or(0, |peer| peer + 1);
-                self.check(
-                    line,
-                    format!("chooses {station}"),
-                    format!("chooses {ours}"),
-                );
-                self.chosen = (station > 0).then_some(station as usize);
+                let chosen = |station| format!("chooses {station} in {access:?}");
+                self.check(line, chosen(station as usize), chosen(ours));
+                self.chosen = (station > 0).then(|| (station as usize - 1, access));
             }
             ("F", &[port, number, field, bytes, estimate]) => {
                 let kernel = format!("sends {port}/{number} with ECN {field}, {bytes} B");
@@ -149,17 +147,18 @@ impl Replay {
                 self.check(line, "sends nothing".into(), ours);
             }
             ("R", []) => {
-                let station = self.chosen.take().expect("a station was chosen");
-                self.queues.end_turn(Self::peer(station), false, now);
+                let peer = self.chosen.take().expect("a station was chosen");
+                self.queues.end_turn(peer, false, now);
             }
-            ("D", &[station, frames, airtime]) => {
-                let (peer, at) = (Self::peer(station as usize), station as usize - 1);
+            ("D", &[station, frames, airtime, category]) => {
+                let at = station as usize - 1;
+                let peer = (at, Access::ALL[category as usize]);
                 let airtime = Duration::from_micros(u64::from(airtime));
                 let rate = self.modes[at].rate().as_bps();
                 self.queues.note_rate(at, rate);
                 self.queues.charge(peer, airtime, false, now);
                 for _ in 0..frames {
-                    if let Some(estimate) = self.held[at].pop_front() {
+                    if let Some(estimate) = self.held[index(peer)].pop_front() {
                         self.queues.release(peer, estimate);
                     }
                 }
@@ -170,22 +169,17 @@ impl Replay {
     }
 
     fn dequeue(&mut self, now: Time) -> Option<(Packet, u32)> {
-        let station = self.chosen.expect("a station was chosen");
-        let (peer, mode) = (Self::peer(station), self.modes[station - 1]);
+        let peer = self.chosen.expect("a station was chosen");
+        let mode = self.modes[peer.0];
         let (packet, mut estimate) =
             self.queues
                 .dequeue(peer, mode, |_| true, now, &mut self.env, |_| {})?;
-        if let Some(aql) = self
-            .queues
-            .aql
-            .as_mut()
-            .filter(|_| !self.knows[station - 1])
-        {
+        if let Some(aql) = self.queues.aql.as_mut().filter(|_| !self.knows[peer.0]) {
             aql.release(index(peer), estimate);
             estimate = UNKNOWN;
             aql.hold(index(peer), estimate);
         }
-        self.held[station - 1].push_back(estimate);
+        self.held[index(peer)].push_back(estimate);
         Some((packet, estimate))
     }
 }
@@ -224,7 +218,8 @@ fn replay(trace: &[u8], kernel: (u32, u32)) -> Outcome {
         frame: settings.fq,
         env: Environment::new(1),
         knows: vec![false; stations],
-        held: vec![VecDeque::new(); stations],
+        held: vec![VecDeque::new(); 4 * stations],
+        priorities: PriorityMap::of_kernel(kernel.0, kernel.1),
         modes,
         chosen: None,
         outcome: Outcome::default(),
@@ -253,7 +248,7 @@ macro_rules! trace {
     };
 }
 
-const TRACES: [(&str, &[u8]); 10] = [
+const TRACES: [(&str, &[u8]); 12] = [
     trace!("three"),
     trace!("three-turns"),
     trace!("three-no-aql"),
@@ -264,11 +259,13 @@ const TRACES: [(&str, &[u8]); 10] = [
     trace!("limit"),
     trace!("collisions"),
     trace!("rates"),
+    trace!("categories"),
+    trace!("code-points"),
 ];
 
 #[test]
 fn every_decision_is_the_kernels() {
-    let outcomes = TRACES.map(|(name, trace)| (name, replay(trace, (7, 3))));
+    let outcomes = TRACES.map(|(name, trace)| (name, replay(trace, (7, 2))));
     for (name, outcome) in &outcomes {
         // `validation/wifi_kernel.py` reads this.
         std::println!("{name}: {outcome:?}");
@@ -304,6 +301,6 @@ fn every_decision_of_a_folder_is_the_kernels() {
         let path = entry.expect("readable").path();
         let trace = std::fs::read(&path).expect("readable");
         let name = path.file_stem().unwrap_or_default().display();
-        std::println!("{name}: {:?}", replay(&trace, (7, 3)));
+        std::println!("{name}: {:?}", replay(&trace, (7, 2)));
     }
 }
