@@ -11,6 +11,8 @@ use sojourn_units::Time;
 /// It is read before every event and set about twice in each. In a small network it is quickest to compare all sources, in a
 /// larger one to keep the least of each row; in a tree an event costs some tens of comparisons in a network of any size.
 pub enum EventQueue {
+    /// Up to two sources: flows with one round-trip time over one link have a line and the link.
+    Two(Sources),
     /// Up to 12 sources.
     Few(Sources),
     /// Any number of sources.
@@ -31,10 +33,15 @@ impl EventQueue {
     /// So many sources, none of which has anything to do.
     pub fn new(sources: usize) -> Self {
         if sources <= MOST {
-            Self::Few(Sources {
+            let few = Sources {
                 count: sources,
                 due: [Time::MAX; MOST],
-            })
+            };
+            if sources <= 2 {
+                Self::Two(few)
+            } else {
+                Self::Few(few)
+            }
         } else if sources <= WIDE * WIDE {
             Self::Many(Many::Rows(Box::new(Rows {
                 due: [[Time::MAX; WIDE]; WIDE],
@@ -58,7 +65,8 @@ impl EventQueue {
     #[inline(always)]
     pub fn first_before(&self, at: Time) -> (Option<usize>, Time) {
         match self {
-            Self::Few(sources) => sources.first_before(at),
+            Self::Two(sources) => before(at, earlier((0, sources.due[0]), (1, sources.due[1]))),
+            Self::Few(sources) => before(at, sources.first()),
             Self::Many(sources) => sources.first_before(at),
         }
     }
@@ -67,7 +75,7 @@ impl EventQueue {
     #[inline(always)]
     pub fn set(&mut self, source: usize, due: Time) {
         match self {
-            Self::Few(sources) => sources.due[source] = due,
+            Self::Two(sources) | Self::Few(sources) => sources.due[source] = due,
             Self::Many(sources) => sources.set(source, due),
         }
     }
@@ -84,29 +92,23 @@ pub struct Sources {
 
 impl Sources {
     #[inline(always)]
-    fn first_before(&self, at: Time) -> (Option<usize>, Time) {
-        // Flows with one round-trip time over one link: a line and the link.
-        let (source, due) = if self.count <= 2 {
-            earlier((0, self.due[0]), (1, self.due[1]))
-        } else {
-            self.first_of_more()
-        };
-        if due < at {
-            (Some(source), due)
-        } else {
-            (None, at)
-        }
-    }
-
-    /// The first of more than two.
-    #[inline(always)]
-    fn first_of_more(&self) -> (usize, Time) {
+    fn first(&self) -> (usize, Time) {
         let of_four = |first| first_of_four(&self.due, first);
         match self.count {
             0..=4 => of_four(0),
             5..=8 => earlier(of_four(0), of_four(4)),
             _ => earlier(earlier(of_four(0), of_four(4)), of_four(8)),
         }
+    }
+}
+
+/// A source, if it acts before `at`.
+#[inline(always)]
+fn before(at: Time, (source, due): (usize, Time)) -> (Option<usize>, Time) {
+    if due < at {
+        (Some(source), due)
+    } else {
+        (None, at)
     }
 }
 

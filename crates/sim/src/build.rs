@@ -231,7 +231,7 @@ pub(crate) fn build(
         capture: experiment
             .record
             .pcap
-            .map(|point| capture(experiment, point, &network.queues, seen_at)),
+            .map(|point| Box::new(capture(experiment, point, &network.queues, seen_at))),
         impaired,
         lost: Vec::new(),
         notes_sent: experiment.record.packets || experiment.record.pcap.is_some(),

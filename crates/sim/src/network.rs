@@ -19,7 +19,7 @@ pub struct Watch {
     /// The pool of packets for reuse.
     pub packets: Packets,
     /// The packet capture, if enabled.
-    pub capture: Option<Capture>,
+    pub capture: Option<Box<Capture>>,
     /// What the impairments of wires did, by their numbers.
     pub impaired: Vec<ImpairedPackets>,
     /// Datagrams and echoes lost for any reason, by flow, as far as a flow has lost one.

@@ -3,7 +3,7 @@
 use sojourn_aqm::Packet;
 use sojourn_experiment::cells::Cell;
 use sojourn_measure::scope::Scope;
-use sojourn_path::{EventSource, Hosts};
+use sojourn_path::Hosts;
 use sojourn_traffic::Side;
 use sojourn_units::{Time, cold_path};
 
@@ -41,7 +41,7 @@ impl Hosts<SimPacket, Watch, Cell<SimPacket>> for Endpoints {
     #[inline(always)]
     fn deliver(&mut self, packet: SimPacket, now: Time, network: &mut Network) {
         debug_assert!(packet.followers() == 0, "a burst is at its link");
-        self.hand_over(&packet, now, network);
+        self.hand_over::<false>(&packet, now, network);
         network.observer.packets.give_back(packet);
     }
 
@@ -52,7 +52,7 @@ impl Hosts<SimPacket, Watch, Cell<SimPacket>> for Endpoints {
         now: Time,
         network: &mut Network,
     ) -> Option<SimPacket> {
-        self.hand_over(&packet, now, network);
+        self.hand_over::<true>(&packet, now, network);
         if packet.followers() > 0 {
             packet.advance();
             return Some(packet);
@@ -65,13 +65,18 @@ impl Hosts<SimPacket, Watch, Cell<SimPacket>> for Endpoints {
 impl Endpoints {
     /// Hands a packet to its destination host.
     #[inline(always)]
-    fn hand_over(&mut self, packet: &SimPacket, now: Time, network: &mut Network) {
+    fn hand_over<const FROM_LINK: bool>(
+        &mut self,
+        packet: &SimPacket,
+        now: Time,
+        network: &mut Network,
+    ) {
         if network.observer.capture.is_some() {
             cold_path();
             network.observer.capture(Stage::Arrived, packet, now);
         }
         let source = &mut self.sources[packet.flow as usize];
-        source.on_packet(packet, now, network, &mut self.timers);
+        source.on_packet::<FROM_LINK>(packet, now, network, &mut self.timers);
     }
 
     /// Runs the host timer that is due, if it was not postponed.
@@ -123,38 +128,38 @@ impl Simulation {
     /// `end`, the end of the run.
     pub fn advance(&mut self, until: Time, end: Time, events: u64) -> Time {
         let last = self.events.saturating_add(events);
-        let mut sampling = self.sampler.due();
-        let mut pause = sampling.min(until);
+        let mut pause = self.sampler.due().min(until);
         self.look_ahead(pause);
         loop {
-            // At equal times a timer comes first.
-            let (source, now) = self.network.next_before(self.hosts.timers.next());
-            if now >= pause {
-                cold_path();
-                // At equal times the sampler acts after timers and before all else.
-                let samples = sampling < now || (sampling == now && source.is_some());
-                if samples && sampling < until {
-                    self.sampler
-                        .act(sampling, &mut self.network, &mut self.hosts.sources);
-                    sampling = self.sampler.due();
-                    pause = sampling.min(until);
-                    self.look_ahead(pause);
-                    self.events += 1;
-                    continue;
+            // At equal times a timer comes first, then the sampler.
+            let first = self.hosts.timers.next().min(pause);
+            let (source, now) = self.network.next_before(first);
+            let Some(source) = source else {
+                if now == pause {
+                    cold_path();
+                    if pause == until {
+                        break;
+                    }
+                    if self.hosts.timers.next() > pause {
+                        self.sampler
+                            .act(pause, &mut self.network, &mut self.hosts.sources);
+                        pause = self.sampler.due().min(until);
+                        self.look_ahead(pause);
+                        self.events += 1;
+                        continue;
+                    }
                 }
-                if now >= until {
-                    break;
-                }
-            }
-            if self.events >= last {
-                cold_path();
-                // Whoever looks now is to see no packet ahead of time.
-                if now > self.network.looked_ahead() {
+                if self.events >= last && self.may_be_looked_at(now) {
                     return now;
                 }
-                self.network.look_ahead(Time::ZERO);
+                self.hosts.run_timer(now, &mut self.network);
+                self.events += 1;
+                continue;
+            };
+            if self.events >= last && self.may_be_looked_at(now) {
+                return now;
             }
-            self.act(source, now);
+            self.network.act(source, now, &mut self.hosts);
             self.events += 1;
         }
         if until == end && self.sampler.due() <= end {
@@ -171,11 +176,14 @@ impl Simulation {
             .look_ahead(if has_capture { Time::ZERO } else { until });
     }
 
-    /// Handles the next event: of a source in the network, or else a host timer.
-    fn act(&mut self, source: Option<EventSource>, now: Time) {
-        match source {
-            Some(source) => self.network.act(source, now, &mut self.hosts),
-            None => self.hosts.run_timer(now, &mut self.network),
+    /// True if no packet has gone ahead of time beyond the next event, at `now`; else none goes any more.
+    #[cold]
+    #[inline(never)]
+    fn may_be_looked_at(&mut self, now: Time) -> bool {
+        let may = now > self.network.looked_ahead();
+        if !may {
+            self.network.look_ahead(Time::ZERO);
         }
+        may
     }
 }

@@ -145,8 +145,9 @@ impl FlowEndpoints {
     }
 
     /// Delivers a packet of this flow to one of its hosts, and sets their timers if these have moved.
+    /// `FROM_LINK`: see [`TcpFlow::on_packet`].
     #[inline(always)]
-    pub fn on_packet(
+    pub fn on_packet<const FROM_LINK: bool>(
         &mut self,
         packet: &SimPacket,
         now: Time,
@@ -154,7 +155,7 @@ impl FlowEndpoints {
         timers: &mut Timers,
     ) {
         match self {
-            Self::Tcp(flow) => flow.on_packet(packet, now, network, timers),
+            Self::Tcp(flow) => flow.on_packet::<FROM_LINK>(packet, now, network, timers),
             Self::Datagrams(_) | Self::Call(_) | Self::Ping(_) => {
                 cold_path();
                 self.on_datagram(packet, now, network);
@@ -185,6 +186,7 @@ impl FlowEndpoints {
     }
 
     /// When its hosts next need a call, or sooner, the sending host first; [`Time::MAX`]: only when a packet arrives.
+    #[inline(always)]
     pub fn next_timers(&self) -> [Time; 2] {
         let of_sending = |due: Option<Time>| [due.unwrap_or(Time::MAX), Time::MAX];
         match self {

@@ -332,17 +332,15 @@ impl Connections {
         }
     }
 
-    /// The earliest deadline of each side; [`Time::MAX`]: none.
-    pub fn next_timers(&self) -> [Time; 2] {
+    /// The earliest deadline of a side; [`Time::MAX`]: none.
+    #[inline(always)]
+    pub fn next_timer(&self, side: Side) -> Time {
+        let of = |open: &Open| open.due[side as usize];
         if let [only] = self.open.as_slice() {
-            return only.due;
+            return of(only);
         }
         cold_path();
-        self.open
-            .iter()
-            .fold([Time::MAX; 2], |first, Open { due, .. }| {
-                [first[0].min(due[0]), first[1].min(due[1])]
-            })
+        self.open.iter().map(of).min().unwrap_or(Time::MAX)
     }
 
     /// Takes an end that may have something to send.

@@ -97,9 +97,10 @@ impl TcpFlow {
         Some(flow)
     }
 
-    /// Delivers a segment to one of the hosts, and sets their timers if these may have moved.
+    /// Delivers a segment to one of the hosts, and sets their timers if these may have moved. `FROM_LINK`: it comes from a link,
+    /// as data usually does; then what takes data is compiled into the caller.
     #[inline(always)]
-    pub fn on_packet(
+    pub fn on_packet<const FROM_LINK: bool>(
         &mut self,
         packet: &SimPacket,
         now: Time,
@@ -113,8 +114,20 @@ impl TcpFlow {
                 self.on_acknowledgement(packet, now, network, timers)
             }
             Side::Sending => self.deliver_otherwise(packet, Side::Sending, now, network, timers),
-            Side::Receiving => self.receive(packet, now, network, timers),
+            Side::Receiving if FROM_LINK => self.receive(packet, now, network, timers),
+            Side::Receiving => self.receive_from_line(packet, now, network, timers),
         }
+    }
+
+    #[inline(never)]
+    fn receive_from_line(
+        &mut self,
+        packet: &SimPacket,
+        now: Time,
+        network: &mut Network,
+        timers: &mut Timers,
+    ) {
+        self.receive(packet, now, network, timers);
     }
 
     #[cold]
@@ -130,7 +143,7 @@ impl TcpFlow {
     }
 
     /// Delivers a segment to the receiving host, which usually expects it and only acknowledges it.
-    #[inline(never)]
+    #[inline(always)]
     fn receive(
         &mut self,
         packet: &SimPacket,
@@ -280,9 +293,10 @@ impl TcpFlow {
         timers.set_both(self.egress.labels.flow, self.next_timers());
     }
 
+    /// An end of a connection has a new deadline.
     #[inline(always)]
     fn set_timer(&self, side: Side, timers: &mut Timers) {
-        let due = self.next_timers()[side as usize];
+        let due = self.next_timer(side);
         timers.set(self.egress.labels.flow, side, due);
     }
 
@@ -318,9 +332,19 @@ impl TcpFlow {
 
     /// The hosts' next deadlines; [`Time::MAX`]: only when a segment arrives. The application's timers run on the
     /// sending host.
+    #[inline(always)]
     pub fn next_timers(&self) -> [Time; 2] {
-        let [sending, receiving] = self.connections.next_timers();
-        [sending.min(self.application_due), receiving]
+        [Side::Sending, Side::Receiving].map(|side| self.next_timer(side))
+    }
+
+    /// One of them.
+    #[inline(always)]
+    fn next_timer(&self, side: Side) -> Time {
+        let due = self.connections.next_timer(side);
+        match side {
+            Side::Sending => due.min(self.application_due),
+            Side::Receiving => due,
+        }
     }
 
     /// Sends all segments that are ready.
