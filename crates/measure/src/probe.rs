@@ -310,14 +310,20 @@ impl QueueProbe {
         let nanos = sojourn.as_nanos();
         self.recent.sum += nanos;
         self.recent.longest = self.recent.longest.max(nanos);
-        if now < self.warmup {
+        let is_steady = now >= self.warmup;
+        if !is_steady {
+            cold_path();
             self.startup_peak = self.startup_peak.max(sojourn);
-        } else if !self.has_more_to_note {
-            self.waits.delays.record(sojourn);
-        } else {
-            self.waits_of(packet).delays.record(sojourn);
         }
-        self.count_departure(packet, now);
+        if self.has_more_to_note {
+            if is_steady {
+                self.waits_of(packet).delays.record(sojourn);
+            }
+            self.note_departure(packet, now);
+        } else if is_steady {
+            self.waits.delays.record(sojourn);
+        }
+        self.count_departure(packet);
     }
 
     /// Counts a packet that leaves the discipline at the instant at which it came.
@@ -326,10 +332,11 @@ impl QueueProbe {
         let passed = u64::from(now >= self.warmup);
         if self.has_more_to_note {
             self.waits_of(packet).passed += passed;
+            self.note_departure(packet, now);
         } else {
             self.waits.passed += passed;
         }
-        self.count_departure(packet, now);
+        self.count_departure(packet);
     }
 
     /// Where the packet's sojourn counts: with its inner queue, or with all that have none.
@@ -340,14 +347,11 @@ impl QueueProbe {
     }
 
     #[inline(always)]
-    fn count_departure(&mut self, packet: &impl Packet, now: Time) {
+    fn count_departure(&mut self, packet: &impl Packet) {
         self.delivered_packets += 1;
         self.delivered_bytes += u64::from(packet.bytes());
         if packet.is_marked() {
             self.flows[packet.flow() as usize].marked += u64::from(!packet.is_returning());
-        }
-        if self.has_more_to_note {
-            self.note_departure(packet, now);
         }
     }
 

@@ -352,6 +352,7 @@ impl<P: Packet> Link<P> {
     }
 
     /// The next packet that leaves at `now`. To be called until `None` once [`Link::wake`] is reached.
+    #[inline(always)]
     pub fn serve(
         &mut self,
         now: Time,
@@ -411,16 +412,21 @@ impl<P: Packet> Link<P> {
         number: usize,
         observer: &mut impl Observer<P>,
     ) -> Option<P> {
-        if !self.shaper.is_free(now) || !(PLAIN || self.has_grant(now)) {
+        let may_send = if PLAIN {
+            self.shaper.bucket().is_free(now)
+        } else {
+            self.shaper.is_free(now) && self.has_grant(now)
+        };
+        if !may_send {
             cold_path();
             self.wake = self.next_wake::<PLAIN>(now);
             return None;
         }
-        let has_burst = PLAIN && self.burst.is_some();
-        let packet = if !(has_burst || self.is_line || self.queued > 0) {
+        let burst = if PLAIN { self.burst.take() } else { None };
+        let packet = if burst.is_none() && !self.is_line && self.queued == 0 {
             None
         } else if PLAIN {
-            self.dequeue(now, number, observer)
+            self.dequeue_after(burst, now, number, observer)
         } else {
             self.take(now, number, observer)
         };
@@ -457,7 +463,7 @@ impl<P: Packet> Link<P> {
         };
         self.queued -= 1;
         if PLAIN {
-            let free = self.shaper.charge_bucket(packet.bytes(), now);
+            let free = self.shaper.bucket().charge_next(packet.bytes(), now);
             let is_asked = self.is_line || self.queued > 0;
             self.wake = if is_asked { free } else { Time::MAX };
             return Some(packet);
@@ -527,10 +533,22 @@ impl<P: Packet> Link<P> {
 
     #[inline(always)]
     fn dequeue(&mut self, now: Time, number: usize, observer: &mut impl Observer<P>) -> Option<P> {
-        let mut packet = if self.burst.is_some() {
-            self.next_of_burst(observer, now)
-        } else {
-            self.qdisc.dequeue(now, &mut self.environment)
+        let burst = self.burst.take();
+        self.dequeue_after(burst, now, number, observer)
+    }
+
+    /// The same with the burst whose first packets have left, if there is one.
+    #[inline(always)]
+    fn dequeue_after(
+        &mut self,
+        burst: Option<P>,
+        now: Time,
+        number: usize,
+        observer: &mut impl Observer<P>,
+    ) -> Option<P> {
+        let mut packet = match burst {
+            Some(burst) => self.next_of_burst(burst, observer, now),
+            None => self.qdisc.dequeue(now, &mut self.environment),
         };
         if packet.is_none() && self.environment.has_dropped() {
             packet = self.after_dropped(observer, now);

@@ -431,35 +431,47 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
             cold_path();
             return self.act_on_medium(number - self.links.len(), now, hosts);
         }
-        loop {
-            let link = &mut self.links[number];
-            let left = if link.wake() <= now {
-                link.serve(now, number, &mut self.observer)
-            } else {
-                cold_path();
-                link.on_timer(now, number, &mut self.observer);
-                None
-            };
-            let wake = link.wake();
-            self.events.set(source, link.find_due());
-            let Some(packet) = left else {
-                return;
-            };
-            self.observer.on_departure(number, &packet, now);
-            if self.hops[packet.hop() as usize] == Hop::End {
-                if let Some(rest) = hosts.deliver_first(packet, now, self) {
-                    self.links[number].put_back(rest);
-                }
-            } else {
-                let packet = self.first_of(number, packet);
-                if let Some(packet) = self.forward(packet, now) {
-                    hosts.deliver(packet, now, self);
-                }
+        if self.act_on_link(number, now, hosts) {
+            self.act_on_link_again(number, now, hosts);
+        }
+    }
+
+    /// Lets a link act once. True if it acts again at this instant.
+    #[inline(always)]
+    fn act_on_link(&mut self, number: usize, now: Time, hosts: &mut impl Hosts<P, O, M>) -> bool {
+        let link = &mut self.links[number];
+        let left = if link.wake() <= now {
+            link.serve(now, number, &mut self.observer)
+        } else {
+            cold_path();
+            link.on_timer(now, number, &mut self.observer);
+            None
+        };
+        let wake = link.wake();
+        let due = link.find_due();
+        self.events.set(self.lines.len() + number, due);
+        let Some(packet) = left else {
+            return false;
+        };
+        self.observer.on_departure(number, &packet, now);
+        if self.hops[packet.hop() as usize] == Hop::End {
+            if let Some(rest) = hosts.deliver_first(packet, now, self) {
+                self.links[number].put_back(rest);
             }
-            if wake > now {
-                return;
+        } else {
+            let packet = self.first_of(number, packet);
+            if let Some(packet) = self.forward(packet, now) {
+                hosts.deliver(packet, now, self);
             }
         }
+        wake <= now
+    }
+
+    /// Apart, as what a loop needs only sometimes would be computed before it.
+    #[cold]
+    #[inline(never)]
+    fn act_on_link_again(&mut self, number: usize, now: Time, hosts: &mut impl Hosts<P, O, M>) {
+        while self.act_on_link(number, now, hosts) {}
     }
 
     #[cold]

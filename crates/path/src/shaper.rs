@@ -2,17 +2,17 @@
 //!
 //! Either way a packet may leave when the bucket is not empty, and is charged afterwards.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use sojourn_aqm::cake::framing::Framing;
 use sojourn_units::{Capacity, Carried, Duration, Instants, OPPORTUNITY_BYTES, Rate, Time, Trace};
 
-/// Decides when the next packet may leave.
-pub enum Shaper {
-    /// As Linux's HTB.
-    Bucket(Bucket),
-    /// As mahimahi's link.
-    Opportunities(Opportunities),
+/// Decides when the next packet may leave: as Linux's HTB, or as mahimahi's link.
+pub struct Shaper {
+    /// Of a trace, one that only knows its mean rate.
+    bucket: Bucket,
+    trace: Option<Box<Opportunities>>,
 }
 
 impl Shaper {
@@ -26,109 +26,97 @@ impl Shaper {
         steady: (Duration, Duration),
     ) -> Self {
         match capacity {
-            Capacity::Steps(steps) => Self::Bucket(Bucket {
-                pace: Pace::new(steps[0].1, 0, burst, framing),
-                framing,
-                next_change: Bucket::change(steps, 1),
-                rate: steps.clone(),
-                current: 0,
-                burst,
-                full_at: Time::ZERO,
-                free_at: Time::ZERO,
-                carried: Carried::new(steps, steady.0, steady.1),
-            }),
+            Capacity::Steps(steps) => Self {
+                bucket: Bucket::new(steps, burst, framing, steady),
+                trace: None,
+            },
             Capacity::Trace(trace) => {
-                Self::Opportunities(Opportunities::new(trace, overhead, framing, steady))
+                let mean = [(Duration::ZERO, trace.mean_rate())];
+                let opportunities = Opportunities::new(trace, overhead, framing, steady);
+                Self {
+                    bucket: Bucket::new(&mean, burst, framing, steady),
+                    trace: Some(Box::new(opportunities)),
+                }
             }
         }
     }
 
     /// The first instant, `now` or later, at which a packet may leave.
     pub fn free_at(&mut self, now: Time) -> Time {
-        match self {
-            Self::Bucket(bucket) => bucket.free_at.max(now),
-            Self::Opportunities(opportunities) => opportunities.free_at(now),
+        match &mut self.trace {
+            None => self.bucket.free_at.max(now),
+            Some(opportunities) => opportunities.free_at(now),
         }
     }
 
     /// True if a packet may leave `now`.
     #[inline(always)]
     pub fn is_free(&mut self, now: Time) -> bool {
-        match self {
-            Self::Bucket(bucket) => bucket.is_free(now),
-            Self::Opportunities(opportunities) => opportunities.free_at(now) <= now,
+        match &mut self.trace {
+            None => self.bucket.is_free(now),
+            Some(opportunities) => opportunities.free_at(now) <= now,
         }
     }
 
     /// A packet of `bytes` leaves `now`.
     #[inline(always)]
     pub fn charge(&mut self, bytes: u32, now: Time) {
-        match self {
-            Self::Bucket(bucket) => bucket.charge(bytes, now),
-            Self::Opportunities(opportunities) => opportunities.charge(bytes),
+        match &mut self.trace {
+            None => self.bucket.charge(bytes, now),
+            Some(opportunities) => opportunities.charge(bytes),
         }
     }
 
-    /// As [`Shaper::charge`], if this is no trace. Returns when the next packet may leave.
+    /// The bucket, if this is no trace.
     #[inline(always)]
-    pub fn charge_bucket(&mut self, bytes: u32, now: Time) -> Time {
-        match self {
-            Self::Bucket(bucket) => {
-                bucket.charge(bytes, now);
-                bucket.free_at.max(now)
-            }
-            Self::Opportunities(_) => unreachable!("it is no trace"),
-        }
+    pub(crate) fn bucket(&mut self) -> &mut Bucket {
+        debug_assert!(!self.is_trace());
+        &mut self.bucket
     }
 
     /// When a packet that was charged has left: a trace's by the last opportunity that it takes, others at once.
     pub fn left_at(&mut self, now: Time) -> Time {
-        match self {
-            Self::Bucket(_) => now,
-            Self::Opportunities(opportunities) => opportunities.left_at(),
+        match &mut self.trace {
+            None => now,
+            Some(opportunities) => opportunities.left_at(),
         }
     }
 
     /// Sets the rate from now on. Returns false for a trace.
     pub fn set_rate(&mut self, rate: Rate, now: Time) -> bool {
-        match self {
-            Self::Bucket(bucket) => {
-                bucket.set_rate(rate, now);
-                true
-            }
-            Self::Opportunities(_) => false,
+        if self.is_trace() {
+            return false;
         }
+        self.bucket.set_rate(rate, now);
+        true
     }
 
     /// The rate at which a backlog leaves: that of the last packet, or the mean of a trace.
     pub fn rate(&self) -> Rate {
-        match self {
-            Self::Bucket(bucket) => bucket.rate[bucket.current].1,
-            Self::Opportunities(opportunities) => opportunities.mean_rate,
-        }
+        self.bucket.rate[self.bucket.current].1
     }
 
     /// The share of the capacity that was used in the steady state, 0 to 1.
     pub fn utilization(&self) -> f64 {
-        match self {
-            Self::Bucket(bucket) => bucket.carried.share(),
-            Self::Opportunities(opportunities) => opportunities.utilization(),
+        match &self.trace {
+            None => self.bucket.carried.share(),
+            Some(opportunities) => opportunities.utilization(),
         }
     }
 
     /// True for a serial line, which sends packet after packet.
     pub const fn is_line(&self) -> bool {
-        matches!(self, Self::Bucket(Bucket { burst: 0, .. }))
+        self.bucket.burst == 0 && !self.is_trace()
     }
 
     /// True for a trace.
     pub const fn is_trace(&self) -> bool {
-        matches!(self, Self::Opportunities(_))
+        self.trace.is_some()
     }
 }
 
 /// A token bucket, filled at a rate.
-pub struct Bucket {
+pub(crate) struct Bucket {
     /// The rate from each instant on; the first is at zero.
     rate: Vec<(Duration, Rate)>,
     /// Index in `rate` of the rate in force, and when it changes.
@@ -167,6 +155,32 @@ impl Pace {
 }
 
 impl Bucket {
+    fn new(
+        rate: &[(Duration, Rate)],
+        burst: u64,
+        framing: Framing,
+        steady: (Duration, Duration),
+    ) -> Self {
+        Self {
+            pace: Pace::new(rate[0].1, 0, burst, framing),
+            framing,
+            next_change: Self::change(rate, 1),
+            rate: rate.to_vec(),
+            current: 0,
+            burst,
+            full_at: Time::ZERO,
+            free_at: Time::ZERO,
+            carried: Carried::new(rate, steady.0, steady.1),
+        }
+    }
+
+    /// As [`Shaper::charge`]. Returns when the next packet may leave.
+    #[inline(always)]
+    pub(crate) fn charge_next(&mut self, bytes: u32, now: Time) -> Time {
+        self.charge(bytes, now);
+        self.free_at.max(now)
+    }
+
     #[inline(always)]
     fn charge(&mut self, bytes: u32, now: Time) {
         if now >= self.next_change || bytes != self.pace.bytes {
@@ -180,8 +194,9 @@ impl Bucket {
         (self.carried).send(begin.saturating_sub(ahead), self.free_at);
     }
 
+    /// As [`Shaper::is_free`].
     #[inline(always)]
-    fn is_free(&self, now: Time) -> bool {
+    pub(crate) fn is_free(&self, now: Time) -> bool {
         self.free_at <= now
     }
 
@@ -224,9 +239,8 @@ impl Bucket {
 
 /// The opportunities of a trace. At each the link may send 1500 bytes and their overhead, at that instant only. A larger
 /// packet also uses the opportunities that follow, and has left with the last of them.
-pub struct Opportunities {
+struct Opportunities {
     instants: Instants,
-    mean_rate: Rate,
     /// Bytes per opportunity.
     worth: i64,
     framing: Framing,
@@ -247,7 +261,6 @@ impl Opportunities {
             .saturating_sub(trace.before(steady.0));
         Self {
             instants: trace.instants(),
-            mean_rate: trace.mean_rate(),
             worth,
             framing,
             at: Time::ZERO,

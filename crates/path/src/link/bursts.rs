@@ -66,24 +66,29 @@ impl<P: Packet> Link<P> {
     /// Takes back the rest of a burst, without the packet that has left.
     #[inline(always)]
     pub(crate) fn put_back(&mut self, rest: P) {
-        self.burst = Some(rest);
+        let before = self.burst.replace(rest);
+        debug_assert!(before.is_none(), "it was taken out");
+        core::mem::forget(before); // which costs more to find out for each packet
     }
 
     /// The burst whose first packet leaves next, or another packet if the discipline drops all that is left of it.
     #[inline(always)]
     pub(super) fn next_of_burst(
         &mut self,
+        mut burst: P,
         observer: &mut impl Observer<P>,
         now: Time,
     ) -> Option<P> {
-        while let Some(burst) = self.burst.take() {
+        loop {
             let dropped = (self.qdisc).release_next(&burst, now, &mut self.environment);
             let Some(reason) = dropped else {
                 return Some(burst);
             };
-            self.burst = self.drop_first(burst, reason, observer);
+            match self.drop_first(burst, reason, observer) {
+                Some(rest) => burst = rest,
+                None => return self.qdisc.dequeue(now, &mut self.environment),
+            }
         }
-        self.qdisc.dequeue(now, &mut self.environment)
     }
 
     /// The discipline has dropped packets and let none go. If the last is of a burst, that goes on with the next.
@@ -94,8 +99,10 @@ impl<P: Packet> Link<P> {
         now: Time,
     ) -> Option<P> {
         while let Some((burst, reason)) = self.environment.take_burst() {
-            self.burst = self.drop_first(burst, reason, observer);
-            let next = self.next_of_burst(observer, now);
+            let next = match self.drop_first(burst, reason, observer) {
+                Some(rest) => self.next_of_burst(rest, observer, now),
+                None => self.qdisc.dequeue(now, &mut self.environment),
+            };
             if next.is_some() {
                 return next;
             }
