@@ -8,7 +8,7 @@ mod losses;
 
 use std::collections::VecDeque;
 
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, cold_path};
 
 use crate::segment::{MAX_SACK_BLOCKS, SackBlock};
 use crate::seq::Seq;
@@ -262,6 +262,7 @@ impl Scoreboard {
     }
 
     /// Adds a segment sent for the first time: `len` sequence numbers from `seq`, directly after the last segment.
+    #[inline(always)]
     pub fn push(&mut self, seq: Seq, len: u32, sent_at: Time, stamp: Option<Stamp>) {
         if self.outstanding() as usize == self.ring.len() {
             self.grow();
@@ -274,7 +275,18 @@ impl Scoreboard {
             ..Sent::default()
         };
         self.keep(index, stamp);
-        self.end = self.end.wrapping_add(1);
+        self.lengthen(1);
+    }
+
+    /// So many segments have been added. Once in a turn of the ring, before counters wrap, no index is left far behind.
+    #[inline(always)]
+    fn lengthen(&mut self, segments: u32) {
+        let end = self.end.wrapping_add(segments);
+        if (end ^ self.end) as usize >= self.ring.len() {
+            cold_path();
+            self.forget_acknowledged();
+        }
+        self.end = end;
     }
 
     /// The last segment ends a write: every transmission carries PSH.
@@ -295,13 +307,15 @@ impl Scoreboard {
         while self.outstanding() as usize + segments as usize > self.ring.len() {
             self.grow();
         }
-        let (end, mask) = (self.end, self.ring.len() - 1);
+        // As a usize the index needs no comparison with the ring's length.
+        let mut index = self.end as usize;
         let ring = self.ring.as_mut_slice();
-        for ahead in 0..segments {
-            ring[end.wrapping_add(ahead) as usize & mask] = sent;
+        for _ in 0..segments {
+            ring[index & (ring.len() - 1)] = sent;
             sent.seq += len;
+            index = index.wrapping_add(1);
         }
-        self.end = end.wrapping_add(segments);
+        self.lengthen(segments);
     }
 
     /// Keeps the stamp of a segment, if there is one.
@@ -378,28 +392,29 @@ impl Scoreboard {
     /// nothing if less than one segment is acknowledged.
     #[inline(always)]
     pub fn acknowledge_clean(&mut self, ack: Seq, now: Time) -> Option<InOrder> {
-        let mut last = self.at(self.first);
+        let ring = self.ring.as_slice();
+        let mut index = self.first as usize;
+        let mut last = &ring[index & (ring.len() - 1)];
         if last.end().after(ack) {
             return None;
         }
         let first_sent_at = last.sent_at;
-        let mut next = self.first.wrapping_add(1);
-        while next != self.end {
-            let segment = self.at(next);
+        let (mut segments, outstanding) = (1, self.outstanding());
+        while segments != outstanding {
+            index = index.wrapping_add(1);
+            let segment = &ring[index & (ring.len() - 1)];
             if segment.end().after(ack) {
                 break;
             }
             last = segment;
-            next = next.wrapping_add(1);
+            segments += 1;
         }
         let (last_sent_at, last_end) = (last.sent_at, last.end());
-        let segments = next.wrapping_sub(self.first);
-        self.first = next;
+        self.first = self.first.wrapping_add(segments);
         if last_end != ack {
             self.trim(ack);
         }
         self.note_delivery(last_sent_at, last_end, now);
-        self.forget_acknowledged();
         Some(InOrder {
             segments,
             first_sent_at,
@@ -417,7 +432,7 @@ impl Scoreboard {
         }
     }
 
-    /// Skips acknowledged segments when judging losses.
+    /// Skips acknowledged segments when judging losses, and when resending. To be called before either.
     fn forget_acknowledged(&mut self) {
         for index in [&mut self.judged, &mut self.resend_from] {
             if is_before(*index, self.first) {
@@ -608,6 +623,7 @@ impl Scoreboard {
         if self.waiting == 0 {
             return None;
         }
+        self.forget_acknowledged();
         while is_before(self.resend_from, self.end) {
             let segment = self.at(self.resend_from);
             if segment.lost && !segment.resent {

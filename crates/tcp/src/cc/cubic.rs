@@ -34,6 +34,8 @@ const BETA_2005: Share = Share::new(819, BETA_SCALE);
 const MOST_PER_100_MS: u64 = 16;
 /// While the window stands still it is updated at most this often: 1/32 s.
 const UPDATE_TICKS: u64 = 250 / 32;
+/// The window grows by a segment per so many acknowledged segments at most.
+const FEWEST_ACKS: u32 = 2;
 /// RTT samples within this time after an epoch began reflect recovery, not the path: 1 s.
 const SETTLE_TICKS: u64 = 250;
 
@@ -100,7 +102,7 @@ impl Cubic {
             epoch_start: None,
             w_est: 0,
             acked: 0,
-            acks_per_segment: 0,
+            acks_per_segment: FEWEST_ACKS,
             last_cwnd: 0,
             last_update: 0,
             min_rtt: None,
@@ -150,32 +152,42 @@ impl Cubic {
         }
     }
 
-    /// Sets how many segments must be acknowledged per segment of growth for the window to follow W(t).
+    /// Grows with `acked` segments: sets how many must be acknowledged per segment of growth for the window to follow W(t).
     #[inline(always)]
-    fn update(&mut self, now: Time, cwnd: u32, acked: u32) {
-        let ticks = now.as_nanos() / JIFFY;
+    fn grow_with(&mut self, ticks: u64, acked: u32, window: &mut Window) {
         self.acked += acked;
-        if self.last_cwnd == cwnd && ticks - self.last_update <= UPDATE_TICKS {
-            return;
-        }
-        if self.epoch_start.is_none() || ticks != self.last_update {
-            self.last_cwnd = cwnd;
-            self.last_update = ticks;
-            if self.epoch_start.is_none() {
-                self.start_epoch(ticks, cwnd, acked);
+        if self.last_cwnd != window.cwnd || ticks - self.last_update > UPDATE_TICKS {
+            if self.epoch_start.is_none() || ticks != self.last_update {
+                return self.grow_anew(ticks, acked, window);
             }
-            self.follow_cubic(ticks, cwnd);
+            self.follow_reno(window.cwnd);
         }
-        self.follow_reno(cwnd);
+        window.additive_increase(acked, self.acks_per_segment);
+    }
+
+    /// The same at a new instant.
+    #[inline(never)]
+    fn grow_anew(&mut self, ticks: u64, acked: u32, window: &mut Window) {
+        self.last_cwnd = window.cwnd;
+        self.last_update = ticks;
+        if self.epoch_start.is_none() {
+            self.start_epoch(ticks, window.cwnd, acked);
+        }
+        self.follow_cubic(ticks, window.cwnd);
+        self.follow_reno(window.cwnd);
+        window.additive_increase(acked, self.acks_per_segment);
+    }
+
+    /// Sets how many segments must be acknowledged per segment of growth.
+    fn grow_per(&mut self, acks: u32) {
         let fewest = if self.version == Version::Of2005 {
             1
         } else {
-            2
+            FEWEST_ACKS
         };
-        self.acks_per_segment = self.acks_per_segment.max(fewest);
+        self.acks_per_segment = acks.max(fewest);
     }
 
-    #[inline(never)]
     fn follow_cubic(&mut self, ticks: u64, cwnd: u32) {
         let lead = self
             .min_rtt
@@ -193,7 +205,7 @@ impl Cubic {
             u64::from(self.origin) + change
         };
         let cwnd = u64::from(cwnd);
-        self.acks_per_segment = if target > cwnd {
+        let mut acks = if target > cwnd {
             cwnd / (target - cwnd)
         } else {
             100 * cwnd
@@ -201,12 +213,13 @@ impl Cubic {
         if self.version == Version::Of2005 && t >= self.k {
             let rtt_ms = self.min_rtt.unwrap_or(Duration::ZERO).as_micros() / 1000;
             let least = 100 * cwnd / (MOST_PER_100_MS * rtt_ms.max(1));
-            self.acks_per_segment = self.acks_per_segment.max(least as u32);
+            acks = acks.max(least as u32);
         }
         if self.w_max == 0 {
             // Before the first congestion event: grow by at least 5 % per round trip.
-            self.acks_per_segment = self.acks_per_segment.min(20);
+            acks = acks.min(20);
         }
+        self.grow_per(acks);
     }
 
     /// RFC 9438 §4.3: do not grow more slowly than Reno would.
@@ -219,9 +232,52 @@ impl Cubic {
             self.w_est += segments;
         }
         if self.w_est > cwnd {
-            self.acks_per_segment = self.acks_per_segment.min(cwnd / (self.w_est - cwnd));
+            self.grow_per(self.acks_per_segment.min(cwnd / (self.w_est - cwnd)));
         }
     }
+
+    /// Takes the RTT of what was delivered.
+    #[inline(always)]
+    fn learn(&mut self, ticks: u64, ack: &AckEvent, window: &mut Window) {
+        let Some(rtt) = ack.rtt else { return };
+        if self
+            .epoch_start
+            .is_some_and(|start| ticks - start < SETTLE_TICKS)
+        {
+            return;
+        }
+        let min_rtt = self.min_rtt.map_or(rtt, |least| least.min(rtt));
+        self.min_rtt = Some(min_rtt);
+        match &mut self.exit {
+            SlowStartExit::HyStart(detector) => detector.on_sample(rtt, min_rtt, ack, window),
+            SlowStartExit::PlusPlus(detector) => detector.on_sample(rtt, ack, window),
+            SlowStartExit::Congestion => {}
+        }
+    }
+
+    /// Lets the window grow if it is used.
+    #[inline(always)]
+    fn grow(&mut self, ticks: u64, ack: &AckEvent, window: &mut Window) {
+        if !window.is_used() {
+            return;
+        }
+        let mut acked = ack.delivered;
+        if window.in_slow_start() {
+            if let SlowStartExit::PlusPlus(detector) = &mut self.exit {
+                acked = detector.growth(acked);
+            }
+            acked = window.slow_start(acked);
+            if acked == 0 {
+                return;
+            }
+        }
+        self.grow_with(ticks, acked, window);
+    }
+}
+
+/// The kernel's clock.
+const fn ticks(now: Time) -> u64 {
+    now.as_nanos() / JIFFY
 }
 
 /// The decrease factor on a loss, in 1024ths.
@@ -243,42 +299,18 @@ impl CongestionControl for Cubic {
         }
     }
 
-    #[inline(always)]
     fn on_delivery(&mut self, ack: &AckEvent, window: &mut Window) {
-        let Some(rtt) = ack.rtt else { return };
-        let ticks = ack.now.as_nanos() / JIFFY;
-        if self
-            .epoch_start
-            .is_some_and(|start| ticks - start < SETTLE_TICKS)
-        {
-            return;
-        }
-        let min_rtt = self.min_rtt.map_or(rtt, |least| least.min(rtt));
-        self.min_rtt = Some(min_rtt);
-        match &mut self.exit {
-            SlowStartExit::HyStart(detector) => detector.on_sample(rtt, min_rtt, ack, window),
-            SlowStartExit::PlusPlus(detector) => detector.on_sample(rtt, ack, window),
-            SlowStartExit::Congestion => {}
-        }
+        self.learn(ticks(ack.now), ack, window);
     }
 
-    #[inline(always)]
     fn on_ack(&mut self, ack: &AckEvent, window: &mut Window) {
-        if !window.is_used() {
-            return;
-        }
-        let mut acked = ack.delivered;
-        if window.in_slow_start() {
-            if let SlowStartExit::PlusPlus(detector) = &mut self.exit {
-                acked = detector.growth(acked);
-            }
-            acked = window.slow_start(acked);
-            if acked == 0 {
-                return;
-            }
-        }
-        self.update(ack.now, window.cwnd, acked);
-        window.additive_increase(acked, self.acks_per_segment);
+        self.grow(ticks(ack.now), ack, window);
+    }
+
+    fn on_progress(&mut self, ack: &AckEvent, window: &mut Window) {
+        let ticks = ticks(ack.now);
+        self.learn(ticks, ack, window);
+        self.grow(ticks, ack, window);
     }
 
     fn on_congestion(&mut self, signal: Signal, window: &Window) -> u32 {
@@ -501,8 +533,9 @@ mod tests {
         let ssthresh = cubic.on_congestion(Signal::Loss, &used(1000, 1000));
         assert_eq!(ssthresh, 799); // 1000 · 819 / 1024
         cubic.min_rtt = Some(Duration::from_millis(100));
-        cubic.update(Time::from_secs(1), 1000, 1);
-        cubic.update(Time::from_secs(11), 1001, 1);
+        for (seconds, cwnd) in [(1, 1000), (11, 1001)] {
+            cubic.grow_with(ticks(Time::from_secs(seconds)), 1, &mut used(cwnd, 1000));
+        }
         assert_eq!(cubic.acks_per_segment, 100 * 1001 / 1600);
     }
 }

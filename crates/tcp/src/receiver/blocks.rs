@@ -37,6 +37,13 @@ impl Blocks {
                 return;
             }
         }
+        self.report_other(new);
+    }
+
+    /// The same of data that begins a block, joins some or extends another than the latest.
+    #[cold]
+    #[inline(never)]
+    fn report_other(&mut self, new: SackBlock) {
         let mut first = new;
         self.keep(|block| {
             let joins = first.touches(block);

@@ -39,6 +39,7 @@ impl OutOfOrder {
     }
 
     /// True if a segment from `seq` on is put into the buffer of the data before it.
+    #[inline(never)]
     pub fn joins_a_buffer(&self, seq: Seq) -> bool {
         self.before(seq).is_some_and(|range| range.has_room(seq))
     }
@@ -57,6 +58,13 @@ impl OutOfOrder {
             self.waiting = self.waiting + last.extend(segment, offset, mss);
             return true; // the usual case
         }
+        self.insert_elsewhere(segment, offset, mss)
+    }
+
+    /// The same of a segment that is not behind the last.
+    #[cold]
+    #[inline(never)]
+    fn insert_elsewhere(&mut self, segment: SackBlock, offset: u64, mss: u32) -> bool {
         let from = match self.ranges.back() {
             Some(last) if last.block.end.after(segment.start) => self
                 .ranges

@@ -274,15 +274,12 @@ impl ReceiveWindow {
             self.unread = (now, self.unread_or(u32::from(segment.len), now));
         }
         let unread = waiting.waiting() + self.unread_at(now);
-        let mut memory = unread.memory(self.kernel);
-        if self.offered >= self.limit_with(memory) {
-            return false;
-        }
+        let memory = unread.memory(self.kernel);
+        let mut limit = self.limit_with(memory);
         // A segment out of order that begins a buffer counts only once it is queued.
-        if !is_in_order && waiting.joins_a_buffer(segment.seq) {
-            memory += u32::from(segment.len);
+        if !is_in_order && self.offered < limit && waiting.joins_a_buffer(segment.seq) {
+            limit = self.limit_with(memory + u32::from(segment.len));
         }
-        let limit = self.limit_with(memory);
         if self.offered >= limit {
             return false;
         }

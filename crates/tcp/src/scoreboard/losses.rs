@@ -49,6 +49,7 @@ impl Scoreboard {
     /// RFC 8985 §6.2 step 5 (RACK_detect_loss): a segment is lost if it was sent before the segment delivered last and
     /// is overdue by the reordering window.
     pub fn detect_losses(&mut self, now: Time, reordering_window: Duration) -> Losses {
+        self.forget_acknowledged();
         let mut losses = Losses::default();
         let patience = self.rack.rtt + reordering_window;
         let mut contiguous = true;
@@ -116,6 +117,7 @@ impl Scoreboard {
         let Some(highest) = self.highest_sacked else {
             return losses;
         };
+        self.forget_acknowledged();
         let (mut bound, mut beyond) = (highest, 1);
         while beyond < threshold && is_before(self.judged, bound) {
             bound = bound.wrapping_sub(1);

@@ -98,6 +98,22 @@ fn a_retransmission_that_is_overdue_is_lost_again() {
     assert_eq!(scoreboard.next_lost(), Some((Seq(0), MSS)));
 }
 
+/// Where all goes well, nobody asks from where on to judge and to resend. These indices are wrapping counters, too.
+#[test]
+fn no_index_is_left_far_behind_while_all_goes_well() {
+    let mut scoreboard = scoreboard(1);
+    for n in 0..5_000 {
+        scoreboard.push(Seq((1 + n) * MSS), MSS, Time::ZERO, None);
+        let acked = scoreboard.acknowledge_clean(Seq((1 + n) * MSS), Time::ZERO);
+        assert_eq!(acked.expect("a segment").segments, 1);
+        for index in [scoreboard.judged, scoreboard.resend_from] {
+            let behind = scoreboard.first.wrapping_sub(index) as usize;
+            assert!(behind <= 2 * scoreboard.ring.len());
+        }
+    }
+    assert!(5_000 > 4 * scoreboard.ring.len(), "some turns");
+}
+
 #[test]
 fn an_ack_gives_the_first_and_last_send_times_of_originals() {
     let mut scoreboard = scoreboard(5);

@@ -76,7 +76,9 @@ impl Alike {
     pub fn advance(&mut self, segment: &mut Segment) {
         segment.seq += u32::from(segment.len);
         self.segments -= 1;
-        segment.flags = (segment.flags).with_if(Flags::PSH, self.end_burst && self.segments == 0);
+        if self.segments == 0 && self.end_burst {
+            segment.flags = segment.flags.with(Flags::PSH);
+        }
     }
 
     /// Goes on by `count` segments, of more, and returns what followed the first within those.
