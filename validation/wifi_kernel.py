@@ -353,7 +353,9 @@ def of_random_scenarios(kernel: kernels.Kernel) -> str:
             keep(run(at_random(seed), kernel), Path(folder))
         outcomes = replayed(Path(folder)).values()
     decisions, wrong = (sum(outcome[key] for outcome in outcomes) for key in ("decisions", "wrong"))
-    return f"{len(outcomes)} scenarios drawn at random have {decisions} more decisions, of which {wrong} differ."
+    apart = sum(outcome["wrong"] > 0 for outcome in outcomes)
+    said = f"{len(outcomes)} scenarios drawn at random have {decisions} more decisions, of which {wrong} differ"
+    return f"{said}, in {apart} of the scenarios." if wrong else f"{said}."
 
 
 def decisions_table(results: Sequence[Result], outcomes: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
