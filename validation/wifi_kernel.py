@@ -299,7 +299,7 @@ def trace(result: Result) -> str:
         f"aql {int('sojourn_wifi.aql=0' not in scenario.options)}",
         f"fairness {int('sojourn_wifi.fairness=0' not in scenario.options)}",
     ]
-    hashes = {record.port: record.hash for record in result.records if record.kind == FRAME}
+    hashes = {record.port: record.hash for record in result.records if record.kind in (ARRIVAL, FRAME)}
     lines += [f"flow {port} {hash_}" for port, hash_ in sorted(hashes.items())]
     lines.append("")
     before = 0

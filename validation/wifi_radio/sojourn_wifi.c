@@ -97,7 +97,7 @@ struct record {
 	/* The first four bytes of the datagram, or the sequence number of TCP. */
 	u32 number;
 	u32 value;
-	/* Of a frame: what mac80211 chose its queue by. */
+	/* Of an arrival and a frame: what mac80211 chooses its queue by. */
 	u32 hash;
 	/* Memory of the packet as the kernel counts it. */
 	u32 truesize;
@@ -207,6 +207,7 @@ static int tap(struct sk_buff *skb, struct net_device *dev, struct packet_type *
 		spin_lock_bh(&radio->lock);
 		record = note(radio, ARRIVAL, eth_hdr(skb)->h_dest[ETH_ALEN - 1]);
 		note_packet(record, skb, skb_network_offset(skb));
+		record->hash = skb_get_hash(skb);
 		spin_unlock_bh(&radio->lock);
 	}
 	kfree_skb(skb);
