@@ -54,7 +54,7 @@ def agree(monkeypatch: pytest.MonkeyPatch, experiment: Path) -> Callable[..., in
             seed = [("experiment.seed", str(spec.seed))]
             return _core.Plan.read_text(text, "experiment", seed)[0].run(monitor)
 
-    monkeypatch.setattr(command, "linux", lambda on, named: Fake(kernel=named))
+    monkeypatch.setattr(command, "on_linux", lambda on, named: Fake(kernel=named))
     monkeypatch.setattr(backend, "is_user_mode", lambda given: given == "new-user-mode-codel")
 
     def run(*kernels: str, more: tuple[str, ...] = ()) -> int:
@@ -233,7 +233,7 @@ def test_beside_a_kernel_the_simulator_has_its_tcp(agree, capsys: pytest.Capture
         return read_plan(file, replaced, **backend)
 
     monkeypatch.setattr(command, "read_plan", noted)
-    monkeypatch.setattr(command.linux(None, "old-codel").__class__, "release", "7.3.1")
+    monkeypatch.setattr(command.on_linux(None, "old-codel").__class__, "release", "7.3.1")
     assert agree("old-codel") == 0
     assert agree("old-codel", more=("--set", 'experiment.kernel="6.1"')) == 0
     assert asked[-1] == '"6.1"' and '"7.3"' in asked

@@ -60,6 +60,10 @@ class _Recorded:
         self._tables: dict[Recorded, pa.Table | None] = {}
         self._files: dict[str, bytes] | None = None
 
+    def __deepcopy__(self, _copied: object) -> _Recorded:
+        """Itself: nobody changes what was recorded."""
+        return self
+
     def table(self, name: Recorded) -> pa.Table | None:
         if name not in self._tables:
             columns = self._core.table(name)
