@@ -20,7 +20,8 @@ pub struct AqlLimits {
     /// Since Linux 6.0: the airtime in the device counts as used in the order of stations; and nothing is sent in a category
     /// whose queues together have more there than `high`, and half of `low` for each further queue in the order.
     pub orders: bool,
-    /// Since Linux 7.3: the estimate of a frame in an aggregate has its times added, and then cut to whole microseconds.
+    /// Since Linux 7.3: of a frame in an aggregate, the times of its bytes and of its overhead are added before they are cut to
+    /// whole microseconds.
     pub adds_fractions: bool,
 }
 
@@ -98,7 +99,7 @@ impl Aql {
 
     /// The device takes a packet. Returns the estimate of its airtime, in µs.
     pub(super) fn take(&mut self, at: usize, bytes: u32, mode: Mode) -> u32 {
-        // Voice is not aggregated, says the kernel.
+        // The kernel assumes that voice is not aggregated.
         let aggregates = at % 4 != Access::Voice.index();
         let estimate = estimate(bytes, mode, aggregates, self.limits.adds_fractions);
         self.hold(at, estimate);
