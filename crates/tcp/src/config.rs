@@ -13,7 +13,8 @@ pub struct Config {
     pub initial_window: u32,
     /// Negotiate ECN (RFC 3168 §6.1.1). Default no.
     pub ecn: bool,
-    /// Negotiate AccECN (RFC 9768), if ECN is negotiated at all. Prague always does. Default no.
+    /// Negotiate AccECN (RFC 9768), if ECN is negotiated at all. Prague always does. Default no. With a kernel that has
+    /// AccECN, [`Kernel::V7_3`], its option goes with it.
     pub accecn: bool,
     /// A retransmitted SYN does not request ECN (RFC 3168 §6.1.1.1; Linux since 4.2). Default yes.
     pub ecn_fallback: bool,
@@ -80,6 +81,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// True if an endpoint with this feedback uses the AccECN option too.
+    pub(crate) fn uses_option(&self, feedback: Feedback) -> bool {
+        feedback == Feedback::Accurate && self.kernel >= Kernel::V7_3
+    }
+
     /// The feedback of marks to request, with a congestion control that needs `needed`.
     pub const fn wanted_feedback(&self, needed: Feedback) -> Feedback {
         match needed {
@@ -113,7 +119,8 @@ pub enum Kernel {
     V6_12,
     /// Linux 6.18: the limit of the receive window has no segments to spare.
     V6_18,
-    /// Linux 7.3: acknowledgements of out-of-order data are delayed by up to a third of an RTT.
+    /// Linux 7.3: acknowledgements of out-of-order data are delayed by up to a third of an RTT, and AccECN has its option
+    /// (Linux 7.0).
     V7_3,
 }
 

@@ -1,15 +1,22 @@
 //! Explicit congestion notification: how the endpoints negotiate it, and how the receiver reports marks. There are
-//! three ways: RFC 3168, DCTCP's exact echo (RFC 8257 §3.2) and AccECN (RFC 9768) without its option.
+//! three ways: RFC 3168, DCTCP's exact echo (RFC 8257 §3.2) and AccECN (RFC 9768), whose option has a module.
+
+mod option;
 
 use crate::segment::Flags;
+
+pub use option::EcnBytes;
+pub(crate) use option::{Counts, OPTION_BYTES, Reported, fit, option_bytes};
 
 /// The ECN codepoint with which a segment arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
     /// Not ECN-capable.
     NotEct,
-    /// ECN-capable, unmarked.
-    Ect,
+    /// ECN-capable, unmarked, with ECT(0).
+    Ect0,
+    /// The same with ECT(1), which asks for L4S (RFC 9331).
+    Ect1,
     /// Marked.
     Ce,
 }
@@ -71,11 +78,12 @@ impl Feedback {
 }
 
 /// The ACE field of the answer to a SYN or a SYN-ACK, which reports how that arrived (RFC 9768 §3.1.1, table 2, and
-/// §3.2.2.1, table 3). An ECN-capable one has ECT(0), since only DCTCP sends them.
+/// §3.2.2.1, table 3).
 pub const fn setup_report(arrived: Arrival) -> u32 {
     match arrived {
         Arrival::NotEct => 0b010,
-        Arrival::Ect => 0b100,
+        Arrival::Ect1 => 0b011,
+        Arrival::Ect0 => 0b100,
         Arrival::Ce => SETUP_MARKED as u32,
     }
 }
@@ -108,15 +116,25 @@ impl AckSize {
 }
 
 /// The number of newly marked packets. `ace` is the field, `counted` the number so far, `delivered` the segments that
-/// the acknowledgement delivers, `usual` the usual number of these. If the field may have wrapped, the largest possible
-/// number is assumed (RFC 9768 §3.2.2.5.2, appendix A.2), or as in Linux the smallest if large acknowledgements are
-/// usual.
-pub const fn newly_marked(ace: u8, counted: u32, delivered: u32, usual: AckSize) -> u32 {
+/// the acknowledgement delivers, `usual` the usual number of these, `bytes` what the option tells. If the field may have
+/// wrapped and the bytes do not decide, the largest possible number is assumed (RFC 9768 §3.2.2.5.2, appendix A.2), or
+/// as in Linux the smallest if large acknowledgements are usual.
+pub(crate) const fn newly_marked(
+    ace: u8,
+    counted: u32,
+    delivered: u32,
+    usual: AckSize,
+    bytes: Option<Reported>,
+) -> u32 {
     let least = (ace as u32).wrapping_sub(counted) & 7;
-    if delivered <= 7 || usual.is_large() {
-        least
-    } else {
-        delivered - ((delivered - least) & 7)
+    if delivered <= 7 {
+        return least;
+    }
+    let most = delivered - ((delivered - least) & 7);
+    match bytes {
+        Some(bytes) => bytes.choose(least, most, delivered),
+        None if usual.is_large() => least,
+        None => most,
     }
 }
 
@@ -138,7 +156,7 @@ mod tests {
         ] {
             let accepted = server.accept(client.syn_flags());
             assert_eq!(accepted, agreed, "{client:?} to {server:?}");
-            for arrived in [Arrival::NotEct, Arrival::Ect, Arrival::Ce] {
+            for arrived in [Arrival::NotEct, Arrival::Ect0, Arrival::Ect1, Arrival::Ce] {
                 assert_eq!(client.conclude(accepted.answer_flags(arrived)), agreed);
             }
         }
@@ -156,9 +174,9 @@ mod tests {
     #[test]
     fn if_the_counter_may_have_wrapped_the_largest_number_is_assumed() {
         let small = AckSize::default();
-        assert_eq!(newly_marked(7, 13, 2, small), 2);
-        assert_eq!(newly_marked(5, 13, 2, small), 0);
-        assert_eq!(newly_marked(7, 13, 20, small), 18);
+        assert_eq!(newly_marked(7, 13, 2, small, None), 2);
+        assert_eq!(newly_marked(5, 13, 2, small, None), 0);
+        assert_eq!(newly_marked(7, 13, 20, small, None), 18);
     }
 
     /// From 4 on average, an acknowledgement of 65 adds (65 - 4) / 64: 4 · 64 + 61 = 317, which is 4.95.
@@ -166,9 +184,9 @@ mod tests {
     fn if_large_acknowledgements_are_usual_the_smallest_number_is_assumed() {
         let mut size = AckSize::default();
         size.note(4);
-        assert_eq!(newly_marked(7, 13, 20, size), 18);
+        assert_eq!(newly_marked(7, 13, 20, size, None), 18);
         size.note(65);
         assert_eq!(size.0, 317);
-        assert_eq!(newly_marked(7, 13, 20, size), 2);
+        assert_eq!(newly_marked(7, 13, 20, size, None), 2);
     }
 }

@@ -150,7 +150,7 @@ impl Endpoint {
         for (from, to) in [(0, 1), (1, 0), (0, 1)] {
             let sent = ends[from].poll_handshake(&mut segment, now);
             let ecn = if sent == Some(true) {
-                Arrival::Ect
+                Arrival::Ect0
             } else {
                 Arrival::NotEct
             };
@@ -438,6 +438,9 @@ impl Endpoint {
         self.syn_alarm = Time::MAX;
         self.syn_due = false;
         let loses_window = self.syn_tries > 1 + SYN_LOSSES_FORGIVEN;
+        if self.config.uses_option(self.feedback) && segment.flags.accecn_fields().is_some() {
+            self.receiver.answer_option();
+        }
         let control = self.algorithm.build(&self.config);
         match &mut self.half {
             Half::Resting(resting)
@@ -450,6 +453,9 @@ impl Endpoint {
             waiting => {
                 let mut sender =
                     Sender::new(&self.config, control, self.iss, self.sack, self.feedback);
+                if self.receiver.answers_option() {
+                    sender = sender.with_option();
+                }
                 if let Half::Sending(waiting) = waiting {
                     sender.take_over(waiting);
                 }
@@ -702,6 +708,10 @@ impl Endpoint {
             segment.flags = setup
                 .with(Flags::ACK)
                 .with_if(Flags::SACK_PERMITTED, self.sack);
+            // As Linux, not in a retransmission (RFC 9768 §3.2.3.2.2).
+            if self.syn_tries == 0 && self.config.uses_option(self.feedback) {
+                segment.flags = segment.flags.with_accecn(3);
+            }
         }
         segment.window = SYN_WINDOW;
         self.syn_sent_at = Some(now);

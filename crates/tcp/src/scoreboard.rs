@@ -189,6 +189,12 @@ impl Scoreboard {
         }
     }
 
+    /// This, for segments of mostly `mss` bytes. Nothing is in it.
+    pub fn of_segments(mut self, mss: u32) -> Self {
+        self.mss = mss;
+        self
+    }
+
     /// This, noting every segment that is judged lost if `notes`.
     pub fn note_losses(mut self, notes: bool) -> Self {
         self.noted = notes.then(Vec::new);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::ecn::{EcnBytes, option_bytes};
 use crate::seq::Seq;
 
 /// The control bits of a segment, and which options it carries.
@@ -29,6 +30,8 @@ impl Flags {
     pub const AE: Self = Self(1 << 8);
     /// Option of a SYN: selective acknowledgements are permitted (RFC 2018 §2).
     pub const SACK_PERMITTED: Self = Self(1 << 9);
+    /// The AccECN option (RFC 9768 §3.2.3), with the number of its fields in the next two bits.
+    const ACCECN: Self = Self(1 << 10);
 
     /// True if all of `other` is set.
     pub const fn contains(self, other: Self) -> bool {
@@ -54,6 +57,18 @@ impl Flags {
     pub const fn with_ace(self, count: u32) -> Self {
         Self(self.0 & !(7 << 6) | ((count & 7) as u16) << 6)
     }
+    /// This with the AccECN option, of so many fields of three.
+    pub const fn with_accecn(self, fields: u8) -> Self {
+        Self(self.0 & !(3 << 11) | Self::ACCECN.0 | ((fields & 3) as u16) << 11)
+    }
+    /// The fields of the AccECN option; `None` without it.
+    pub const fn accecn_fields(self) -> Option<u8> {
+        if self.contains(Self::ACCECN) {
+            Some(((self.0 >> 11) & 3) as u8)
+        } else {
+            None
+        }
+    }
     /// The control bits as they stand in the header, from the bit after Rsrvd to FIN: AE, then the eight of RFC 9293
     /// (RFC 9768 §3.1).
     pub const fn header_bits(self) -> u16 {
@@ -73,6 +88,7 @@ impl fmt::Debug for Flags {
             (Self::CWR, "CWR"),
             (Self::AE, "AE"),
             (Self::SACK_PERMITTED, "SACKOK"),
+            (Self::ACCECN, "ACCECN"),
         ];
         let set: Vec<&str> = names
             .iter()
@@ -151,6 +167,8 @@ pub struct Segment {
     pub flags: Flags,
     /// SACK blocks, the most recent first; unused entries are [`SackBlock::NONE`].
     pub sack: [SackBlock; MAX_SACK_BLOCKS],
+    /// The counters of the AccECN option, if [`Flags::accecn_fields`].
+    pub ecn_bytes: EcnBytes,
 }
 
 impl Segment {
@@ -180,10 +198,12 @@ impl Segment {
     pub const fn has_timestamps(&self) -> bool {
         !self.flags.contains(Flags::RST) || self.ts_val != 0
     }
-    /// Bytes of IP and TCP header: 20 + 20, timestamps 12, and on a pure ACK 4 + 8 per SACK block.
+    /// Bytes of IP and TCP header: 20 + 20, timestamps 12, on a pure ACK 4 + 8 per SACK block, and at most 12 of AccECN's
+    /// option.
     #[inline(always)]
     pub fn header_bytes(&self) -> u32 {
-        if self.sack[0].is_none() && !self.flags.intersects(Flags::SYN.with(Flags::RST)) {
+        const LONGER: Flags = Flags::SYN.with(Flags::RST).with(Flags::ACCECN);
+        if self.sack[0].is_none() && !self.flags.intersects(LONGER) {
             return 52;
         }
         self.longer_header_bytes()
@@ -200,7 +220,9 @@ impl Segment {
             0 => 0,
             blocks => 4 + 8 * blocks,
         };
-        52 + syn + sack
+        let accecn =
+            (self.flags.accecn_fields()).map_or(0, |fields| option_bytes(fields, sack > 0));
+        52 + syn + sack + accecn
     }
 }
 
@@ -246,5 +268,27 @@ mod tests {
             ..Segment::default()
         };
         assert_eq!(ack.header_bytes(), 52 + 20);
+        let with_option = |fields, segment: Segment| Segment {
+            flags: segment.flags.with_accecn(fields),
+            ..segment
+        };
+        let shorter = Segment { len: 1436, ..data };
+        assert_eq!(with_option(3, shorter).header_bytes() + 1436, 1500);
+        assert_eq!(with_option(2, ack).header_bytes(), 52 + 20 + 8);
+        assert_eq!(
+            with_option(0, ack).header_bytes(),
+            52 + 20,
+            "in the padding"
+        );
+    }
+
+    #[test]
+    fn the_number_of_fields_is_kept_beside_the_flags() {
+        for fields in 0..=3 {
+            let flags = Flags::ACK.with_accecn(3).with_accecn(fields);
+            assert_eq!(flags.accecn_fields(), Some(fields));
+            assert_eq!(flags.header_bits(), Flags::ACK.header_bits());
+        }
+        assert_eq!(Flags::ACK.accecn_fields(), None);
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use proptest::prelude::*;
 use sojourn_tcp::cc::{Algorithm, Catalogue};
-use sojourn_tcp::config::{Abe, Clock, Recovery};
+use sojourn_tcp::config::{Abe, Clock, Kernel, Recovery};
 use sojourn_tcp::segment::Flags;
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment};
@@ -88,24 +88,28 @@ fn trial() -> impl Strategy<Value = Trial> {
     let config = (
         prop_oneof![Just(64_u16), Just(536), Just(1448)],
         prop_oneof![Just(1_u32), Just(3), Just(10)],
-        any::<[bool; 5]>(),
+        any::<[bool; 7]>(),
         prop_oneof![Just(200_u32), Just(1000), Just(4000), Just(1 << 30)],
     )
         .prop_map(
-            |(mss, initial_window, [ecn, abe, sack, exact, rack], max_window)| Config {
-                mss,
-                initial_window,
-                ecn,
-                abe: if abe { Abe::Keeps(0.7) } else { Abe::Off },
-                sack,
-                recovery: if rack {
-                    Recovery::Rack
-                } else {
-                    Recovery::Rfc6675
-                },
-                max_window,
-                clock: if exact { Clock::Exact } else { Clock::Jiffies },
-                ..Config::default()
+            |(mss, initial_window, [ecn, accecn, newest, abe, sack, exact, rack], max_window)| {
+                Config {
+                    mss,
+                    initial_window,
+                    ecn,
+                    accecn,
+                    kernel: if newest { Kernel::V7_3 } else { Kernel::V6_1 },
+                    abe: if abe { Abe::Keeps(0.7) } else { Abe::Off },
+                    sack,
+                    recovery: if rack {
+                        Recovery::Rack
+                    } else {
+                        Recovery::Rfc6675
+                    },
+                    max_window,
+                    clock: if exact { Clock::Exact } else { Clock::Jiffies },
+                    ..Config::default()
+                }
             },
         );
     let iss = prop_oneof![any::<u32>(), (u32::MAX - 100_000)..=u32::MAX];
@@ -212,13 +216,14 @@ impl World {
                     "{in_flight} in flight, window {cwnd}"
                 );
                 prop_assert!(u32::from(segment.len) <= self.mss);
+                prop_assert!(segment.header_bytes() <= 20 + 60, "{segment:?}");
                 let edge = self.edges[from].unwrap_or(segment.end());
                 prop_assert!(!segment.end().after(edge), "beyond the receive window");
             }
             let fate = self.fates[self.sent as usize % self.fates.len()];
             let ecn = match (transmit.ecn_capable, fate.mark) {
                 (true, true) => Arrival::Ce,
-                (true, false) => Arrival::Ect,
+                (true, false) => Arrival::Ect0,
                 (false, _) => Arrival::NotEct,
             };
             for delay in &fate.delays[..fate.copies] {

@@ -14,14 +14,14 @@
 //! TIME = NAME VALUE …      must hold: cwnd, ssthresh, in_flight, retransmits, received, srtt (ms), next_timer (ms),
 //!                          closed, failed, established (0 or 1)
 //!
-//! SEGMENT = FLAGS FIRST:END [ack N] [win N] [sack A:B …] [ecr TIME] [ect | ce] [x COUNT]
+//! SEGMENT = FLAGS FIRST:END [ack N] [win N] [sack A:B …] [bytes N/N/N] [ecr TIME] [ect | ect1 | ce] [x COUNT]
 //! ```
 //!
 //! FLAGS: `S` SYN, `F` FIN, `P` PSH, `E` ECE, `W` CWR, `A` AE, `.` ACK. FIRST:END is the payload, without the sequence
 //! numbers of SYN and FIN. Numbers count from the sender's SYN. `sackOK` is an option of a SYN. `x COUNT`: the payload
 //! arrives as that many equal segments. `ecr TIME`: the segment echoes the timestamp of TIME; without it the segment
 //! echoes none, so that no reduction is undone because of timestamps alone. `win` of a sent segment is checked if it
-//! is given.
+//! is given. `bytes`: the AccECN option with its fields for ECT(1), CE and ECT(0), as many as it has.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ use std::path::Path;
 
 use sojourn_tcp::cc;
 use sojourn_tcp::config::{Abe, Clock, Kernel, Recovery};
-use sojourn_tcp::ecn::{Feedback, setup_report};
+use sojourn_tcp::ecn::{EcnBytes, Feedback, setup_report};
 use sojourn_tcp::segment::{Flags, MAX_SACK_BLOCKS, SackBlock};
 use sojourn_tcp::seq::Seq;
 use sojourn_tcp::{Arrival, Config, Endpoint, Segment, Transmit};
@@ -71,6 +71,7 @@ struct Row {
     ack: Option<u32>,
     window: Option<u32>,
     sack: Vec<(u32, u32)>,
+    bytes: Vec<u32>,
     echo: Option<Time>,
     ecn: Arrival,
     count: u32,
@@ -215,6 +216,11 @@ impl Player {
         let wanted = self.config.wanted_feedback(self.algorithm.feedback);
         let mut syn = row(&["S", "0:0", "sackOK"])?;
         syn.window = Some(window);
+        let has_option = wanted == Feedback::Accurate && self.config.kernel >= Kernel::V7_3;
+        let with_option = |flags: Flags| match has_option {
+            true => flags.with_accecn(3),
+            false => flags,
+        };
         if active {
             self.act("connect", &[])?;
             self.collect();
@@ -224,6 +230,7 @@ impl Player {
                 .with(Flags::ACK)
                 .with(wanted.answer_flags(Arrival::NotEct));
             syn.ack = Some(1);
+            syn.flags = with_option(syn.flags);
             self.arrive(&syn)?;
         } else {
             self.act("listen", &[])?;
@@ -236,6 +243,7 @@ impl Player {
                 ack.flags = ack.flags.with_ace(setup_report(Arrival::NotEct));
             }
             ack.window = Some(window);
+            ack.flags = with_option(ack.flags);
             self.arrive(&ack)?;
         }
         self.collect();
@@ -264,6 +272,7 @@ impl Player {
                 window: row.window.unwrap_or(1_000_000),
                 len: each as u16,
                 flags: row.flags,
+                ecn_bytes: counters(&row.bytes),
                 ..Segment::default()
             };
             for (place, (start, end)) in segment.sack.iter_mut().zip(&row.sack) {
@@ -323,6 +332,7 @@ impl Player {
     fn describe(&self, transmit: &Transmit) -> Row {
         let segment = &transmit.segment;
         let first = segment.seq.since(self.iss);
+        let fields = segment.flags.accecn_fields().unwrap_or(0);
         Row {
             flags: segment.flags,
             first,
@@ -337,9 +347,10 @@ impl Player {
                 .iter()
                 .map(|block| (block.start.since(PEER_ISS), block.end.since(PEER_ISS)))
                 .collect(),
+            bytes: segment.ecn_bytes.on_the_wire()[..usize::from(fields)].to_vec(),
             echo: None,
             ecn: if transmit.ecn_capable {
-                Arrival::Ect
+                Arrival::Ect0
             } else {
                 Arrival::NotEct
             },
@@ -407,6 +418,16 @@ fn whole(word: &str) -> Result<u32, String> {
         .map_err(|_| format!("not a whole number: {word}"))
 }
 
+/// The counters that these fields carry: those of ECT begin at 1.
+fn counters(fields: &[u32]) -> EcnBytes {
+    let mut counters = EcnBytes::default();
+    let begin = [1, 0, 1];
+    for ((counter, field), begin) in counters.fields.iter_mut().zip(fields).zip(begin) {
+        *counter = field.wrapping_sub(begin);
+    }
+    counters
+}
+
 fn one<'a>(words: &[&'a str]) -> Result<&'a str, String> {
     if let [word] = words {
         Ok(word)
@@ -447,6 +468,7 @@ fn row(words: &[&str]) -> Result<Row, String> {
         ack: None,
         window: None,
         sack: Vec::new(),
+        bytes: Vec::new(),
         echo: None,
         ecn: Arrival::NotEct,
         count: 1,
@@ -459,7 +481,13 @@ fn row(words: &[&str]) -> Result<Row, String> {
             "win" => row.window = Some(whole(value()?)?),
             "ecr" => row.echo = Some(time(value()?)?),
             "x" => row.count = whole(value()?)?.max(1),
-            "ect" => row.ecn = Arrival::Ect,
+            "bytes" => {
+                let fields = value()?.split('/').map(whole);
+                row.bytes = fields.collect::<Result<_, _>>()?;
+                row.flags = row.flags.with_accecn(row.bytes.len() as u8);
+            }
+            "ect" => row.ecn = Arrival::Ect0,
+            "ect1" => row.ecn = Arrival::Ect1,
             "ce" => row.ecn = Arrival::Ce,
             "sackOK" => row.flags = row.flags.with(Flags::SACK_PERMITTED),
             "sack" => {
@@ -509,7 +537,11 @@ fn notation(at: Time, row: &Row) -> String {
             let _ = write!(text, " {start}:{end}");
         }
     }
-    if row.ecn == Arrival::Ect {
+    if !row.bytes.is_empty() {
+        let fields: Vec<String> = row.bytes.iter().map(u32::to_string).collect();
+        let _ = write!(text, " bytes {}", fields.join("/"));
+    }
+    if row.ecn == Arrival::Ect0 {
         text.push_str(" ect");
     }
     text

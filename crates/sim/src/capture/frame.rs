@@ -82,8 +82,16 @@ fn tcp(frame: &mut Vec<u8>, key: &FlowKey, segment: &Segment, length: u32, mss: 
         timestamps(frame, segment);
     }
     let blocks = segment.sack_blocks();
+    if let Some(fields) = segment.flags.accecn_fields() {
+        accecn(frame, segment, fields);
+    }
+    // The blocks begin at a whole word, after the two bytes of their option.
+    let last = if blocks.is_empty() { 0 } else { 2 };
+    while (frame.len() - begin + last) % 4 != 0 {
+        frame.push(1);
+    }
     if !blocks.is_empty() {
-        frame.extend([1, 1, 5, 2 + 8 * blocks.len() as u8]);
+        frame.extend([5, 2 + 8 * blocks.len() as u8]);
         for block in blocks {
             frame.extend(block.start.0.to_be_bytes());
             frame.extend(block.end.0.to_be_bytes());
@@ -100,6 +108,14 @@ fn syn_options(frame: &mut Vec<u8>, segment: &Segment, mss: u16) {
     frame.extend(if has_sack { [4, 2] } else { [1, 1] });
     timestamps(frame, segment);
     frame.extend([1, 3, 3, WINDOW_SCALE]);
+}
+
+/// AccECN's option of kind 174, with so many of the counters of bytes (RFC 9768 §3.2.3).
+fn accecn(frame: &mut Vec<u8>, segment: &Segment, fields: u8) {
+    frame.extend([174, 2 + 3 * fields]);
+    for counter in &segment.ecn_bytes.on_the_wire()[..usize::from(fields)] {
+        frame.extend(&counter.to_be_bytes()[1..]);
+    }
 }
 
 fn timestamps(frame: &mut Vec<u8>, segment: &Segment) {
@@ -144,6 +160,7 @@ fn put_checksum(frame: &mut [u8], begin: usize, offset: usize, also: u32) {
 mod tests {
     use super::*;
     use crate::packet::Membership;
+    use sojourn_tcp::ecn::EcnBytes;
     use sojourn_tcp::segment::SackBlock;
     use sojourn_tcp::seq::Seq;
 
@@ -190,6 +207,43 @@ mod tests {
         assert_eq!(frame[54..66], [1, 1, 8, 10, 0, 0, 0, 5, 0, 0, 0, 6]);
         assert_eq!(frame[66..70], [1, 1, 5, 10]);
         assert_eq!(frame[70..78], [1, 2, 3, 4, 1, 2, 5, 4]);
+    }
+
+    /// RFC 9768 §3.2.3: kind 174 and the counters of ECT(1), CE and ECT(0), 24 bits each. The blocks of SACK begin at a whole word.
+    #[test]
+    fn accecns_option_stands_before_the_sack_blocks() {
+        let with_option = |fields: u8, sack: [SackBlock; 3]| {
+            let segment = Segment {
+                flags: Flags::ACK.with_accecn(fields),
+                ecn_bytes: EcnBytes {
+                    fields: [0x1_0203, 0x0405, 0x06],
+                },
+                sack,
+                ..Segment::default()
+            };
+            let (frame, length) = of_segment(&segment);
+            assert_eq!(
+                (frame.len() as u32, frame[46] >> 4),
+                (length, (frame.len() as u8 - 34) / 4)
+            );
+            frame[66..].to_vec()
+        };
+        let none = [SackBlock::NONE; 3];
+        let block = SackBlock {
+            start: Seq(0x0708_090a),
+            end: Seq(0x0b0c_0d0e),
+        };
+        let one = [block, SackBlock::NONE, SackBlock::NONE];
+        let option = [174, 11, 1, 2, 4, 0, 4, 5, 0, 0, 7];
+        let blocks = [7, 8, 9, 10, 11, 12, 13, 14];
+        assert_eq!(with_option(3, none), [&option[..], &[1]].concat());
+        let whole = [&option[..], &[1, 1, 1, 5, 10], &blocks].concat();
+        assert_eq!(with_option(3, one), whole);
+        let of_two = [&[174, 8, 1, 2, 4, 0, 4, 5, 1, 1, 5, 10], &blocks[..]].concat();
+        assert_eq!(with_option(2, one), of_two);
+        let of_none = [&[174, 2, 5, 10], &blocks[..]].concat();
+        assert_eq!(with_option(0, one), of_none, "in the padding");
+        assert_eq!(with_option(0, none), [174, 2, 1, 1]);
     }
 
     #[test]

@@ -211,7 +211,7 @@ fn a_change_of_the_marking_ends_in_two_acknowledgements() {
         }
         echoes
     };
-    assert_eq!(echoes(Arrival::Ect, 100), [], "it is delayed");
+    assert_eq!(echoes(Arrival::Ect0, 100), [], "it is delayed");
     assert_eq!(echoes(Arrival::Ce, 101), [false, true]);
 }
 

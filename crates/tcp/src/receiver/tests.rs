@@ -82,7 +82,7 @@ fn arrive_with(timeout: Duration, receiver: &mut Receiver, n: u32, now_ms: u64) 
         timeout,
         smoothed: None,
     };
-    receiver.on_data(&data(n), Arrival::Ect, Time::from_millis(now_ms), &local);
+    receiver.on_data(&data(n), Arrival::Ect0, Time::from_millis(now_ms), &local);
     let at_once = receiver.wants_ack();
     if at_once {
         acknowledge_at(receiver, Time::from_millis(now_ms));
@@ -121,7 +121,7 @@ fn end_of_write(n: u32) -> Segment {
 fn the_end_of_a_write_is_acknowledged_when_it_is_read() {
     let (mut receiver, n) = settled();
     let now = Time::from_millis(100);
-    receiver.take(&end_of_write(n), Arrival::Ect, now);
+    receiver.take(&end_of_write(n), Arrival::Ect0, now);
     assert!(!receiver.wants_ack());
     assert_eq!(receiver.due(), now);
     receiver.on_timer(now);
@@ -136,7 +136,7 @@ fn a_short_segment_is_acknowledged_at_once() {
         len: 100,
         ..end_of_write(n)
     };
-    receiver.take(&short, Arrival::Ect, Time::from_millis(100));
+    receiver.take(&short, Arrival::Ect0, Time::from_millis(100));
     assert!(receiver.wants_ack());
 }
 
@@ -168,9 +168,9 @@ fn an_acknowledgement_that_would_offer_less_waits_until_the_application_reads() 
     }
     assert_eq!(acknowledge(&mut receiver).window, full);
     let at = |ms| Time::from_millis(ms);
-    receiver.take(&data(22), Arrival::Ect, at(100));
-    receiver.take(&data(23), Arrival::Ect, at(101));
-    receiver.take(&data(24), Arrival::Ect, at(101));
+    receiver.take(&data(22), Arrival::Ect0, at(100));
+    receiver.take(&data(23), Arrival::Ect0, at(101));
+    receiver.take(&data(24), Arrival::Ect0, at(101));
     assert!(!receiver.wants_ack());
     assert_eq!(receiver.due(), at(101));
     receiver.on_timer(at(101));
@@ -193,8 +193,8 @@ fn segments_that_arrive_together_take_a_buffer_until_the_application_reads() {
         assert_eq!(before, 66_580);
         receiver.received = received;
         let at = Time::from_millis(100);
-        receiver.take(&data(20), Arrival::Ect, at);
-        receiver.take(&data(21), Arrival::Ect, at);
+        receiver.take(&data(20), Arrival::Ect0, at);
+        receiver.take(&data(21), Arrival::Ect0, at);
         assert!(!receiver.wants_ack());
         receiver.on_timer(at);
         assert_eq!(acknowledge_at(&mut receiver, at).window, window);
@@ -210,12 +210,12 @@ fn what_fills_a_hole_takes_memory_until_the_application_reads() {
     for n in (0..20).chain([21, 22]) {
         arrive(&mut receiver, n, 0);
     }
-    receiver.take(&data(20), Arrival::Ect, at);
+    receiver.take(&data(20), Arrival::Ect0, at);
     // A buffer for the segment, into which the two behind the hole are merged: half of their memory.
     let unread = 3 * MSS + 1280;
     assert_eq!(acknowledge_at(&mut receiver, at).window, full - unread / 2);
     let later = Time::from_millis(11);
-    receiver.take(&data(23), Arrival::Ect, later);
+    receiver.take(&data(23), Arrival::Ect0, later);
     let window = acknowledge_at(&mut receiver, later).window;
     assert_eq!(window, full - (MSS + 1280) / 2);
 }
@@ -226,17 +226,17 @@ fn what_fills_a_hole_takes_memory_until_the_application_reads() {
 fn the_timer_of_an_earlier_segment_ends_the_delay_of_a_selective_acknowledgement() {
     let (mut receiver, n) = settled();
     let at = Time::from_micros;
-    receiver.take(&data(n), Arrival::Ect, at(100_000));
+    receiver.take(&data(n), Arrival::Ect0, at(100_000));
     for (k, us) in [(2, 110_000), (3, 111_000), (4, 112_000)] {
-        receiver.take(&data(n + k), Arrival::Ect, at(us));
+        receiver.take(&data(n + k), Arrival::Ect0, at(us));
         assert!(receiver.wants_ack());
         acknowledge(&mut receiver);
     }
-    receiver.take(&data(n + 5), Arrival::Ect, at(139_800));
+    receiver.take(&data(n + 5), Arrival::Ect0, at(139_800));
     assert_eq!(receiver.due(), at(140_000));
     receiver.on_timer(at(140_000));
     acknowledge(&mut receiver);
-    receiver.take(&data(n + 6), Arrival::Ect, at(141_000));
+    receiver.take(&data(n + 6), Arrival::Ect0, at(141_000));
     assert_eq!(receiver.due(), at(142_100), "1 ms and 100 µs");
 }
 
@@ -246,12 +246,12 @@ fn a_delayed_acknowledgement_goes_before_a_third_block() {
     let (mut receiver, n) = settled();
     let at = Time::from_micros;
     for (k, us) in [(1, 100_000), (2, 100_100), (4, 100_200)] {
-        receiver.take(&data(n + k), Arrival::Ect, at(us));
+        receiver.take(&data(n + k), Arrival::Ect0, at(us));
         acknowledge(&mut receiver);
     }
-    receiver.take(&data(n + 5), Arrival::Ect, at(100_300));
+    receiver.take(&data(n + 5), Arrival::Ect0, at(100_300));
     assert!(!receiver.wants_ack(), "the fourth is delayed");
-    receiver.take(&data(n + 7), Arrival::Ect, at(100_400));
+    receiver.take(&data(n + 7), Arrival::Ect0, at(100_400));
     assert!(receiver.wants_ack());
     let ack = acknowledge(&mut receiver);
     let block = |from, to| SackBlock {
@@ -261,7 +261,7 @@ fn a_delayed_acknowledgement_goes_before_a_third_block() {
     assert_eq!(ack.sack_blocks(), [block(4, 6), block(1, 3)]);
     assert!(!receiver.wants_ack(), "it counts for the new segment, too");
     assert_eq!(receiver.due(), Time::MAX);
-    receiver.take(&data(n + 8), Arrival::Ect, at(100_500));
+    receiver.take(&data(n + 8), Arrival::Ect0, at(100_500));
     receiver.on_timer(at(101_600));
     let ack = acknowledge(&mut receiver);
     assert_eq!(ack.sack_blocks(), [block(7, 9), block(4, 6), block(1, 3)]);
@@ -308,11 +308,11 @@ fn gaps_and_delays_are_in_ticks() {
     for (now_us, is_quick) in [(821_600, false), (824_000, true)] {
         let (mut receiver, first) = settled();
         receiver.clock = Clock::Jiffies;
-        receiver.take(&data(first), Arrival::Ect, Time::from_millis(520));
+        receiver.take(&data(first), Arrival::Ect0, Time::from_millis(520));
         acknowledge(&mut receiver);
         receiver.on_data(
             &data(first + 1),
-            Arrival::Ect,
+            Arrival::Ect0,
             Time::from_micros(now_us),
             &Local {
                 timeout,
@@ -324,7 +324,7 @@ fn gaps_and_delays_are_in_ticks() {
     let (mut receiver, first) = settled();
     receiver.clock = Clock::Jiffies;
     receiver.delay = Duration::from_millis(52);
-    receiver.take(&data(first), Arrival::Ect, Time::from_millis(1));
+    receiver.take(&data(first), Arrival::Ect0, Time::from_millis(1));
     assert_eq!(receiver.delay, Duration::from_millis(44));
 }
 
@@ -341,7 +341,7 @@ fn a_doubled_delay_is_no_longer_than_the_round_trip_of_what_was_sent() {
             smoothed: smoothed.map(Duration::from_micros),
         };
         let now = Time::from_millis(301);
-        receiver.on_data(&data(first), Arrival::Ect, now, &local);
+        receiver.on_data(&data(first), Arrival::Ect0, now, &local);
         assert_eq!(receiver.due(), Time::from_millis(300 + 4 * (ticks + 1)));
     }
 }
@@ -363,7 +363,7 @@ fn out_of_order_data_is_reported_most_recent_block_first() {
     let (mut receiver, n) = settled();
     arrive(&mut receiver, n + 1, 100);
     arrive(&mut receiver, n + 3, 101);
-    receiver.take(&data(n + 5), Arrival::Ect, Time::from_millis(102));
+    receiver.take(&data(n + 5), Arrival::Ect0, Time::from_millis(102));
     let ack = acknowledge(&mut receiver);
     let blocks: Vec<(u32, u32)> = ack
         .sack_blocks()
@@ -393,7 +393,7 @@ fn adjacent_blocks_are_merged_in_any_order() {
 #[test]
 fn a_duplicate_is_reported_at_once() {
     let (mut receiver, n) = settled();
-    receiver.take(&data(n - 1), Arrival::Ect, Time::from_millis(100));
+    receiver.take(&data(n - 1), Arrival::Ect0, Time::from_millis(100));
     assert!(receiver.wants_ack());
     let ack = acknowledge(&mut receiver);
     assert_eq!(
@@ -419,7 +419,7 @@ fn a_mark_is_echoed_until_the_sender_confirms() {
         flags: Flags::ACK.with(Flags::CWR),
         ..data(n + 2)
     };
-    receiver.take(&confirm, Arrival::Ect, Time::from_millis(102));
+    receiver.take(&confirm, Arrival::Ect0, Time::from_millis(102));
     assert!(!acknowledge(&mut receiver).flags.contains(Flags::ECE));
 }
 
@@ -451,11 +451,11 @@ fn a_delayed_report_has_the_timestamp_of_the_last_arrival() {
     for (kernel, stamp) in stamps {
         let (mut receiver, first) = settled_as(kernel);
         for n in 1..4 {
-            receiver.take(&data(first + n), Arrival::Ect, at(0));
+            receiver.take(&data(first + n), Arrival::Ect0, at(0));
             acknowledge_at(&mut receiver, at(0));
         }
-        receiver.take(&data(first + 4), Arrival::Ect, at(10_400));
-        receiver.take(&data(first + 5), Arrival::Ect, at(10_900));
+        receiver.take(&data(first + 4), Arrival::Ect0, at(10_400));
+        receiver.take(&data(first + 5), Arrival::Ect0, at(10_900));
         assert_eq!(receiver.due(), at(11_500));
         receiver.on_timer(at(11_500));
         let report = acknowledge_at(&mut receiver, at(11_500));
@@ -498,7 +498,7 @@ fn an_interactive_receiver_acknowledges_every_second_segment() {
 fn the_end_of_a_write_waits_for_an_answer_in_interactive_mode() {
     let (mut receiver, n) = settled();
     receiver.note_sent(&data(0), Time::ZERO);
-    receiver.take(&end_of_write(n), Arrival::Ect, Time::from_millis(1));
+    receiver.take(&end_of_write(n), Arrival::Ect0, Time::from_millis(1));
     assert_eq!(receiver.due(), Time::from_millis(41));
 }
 

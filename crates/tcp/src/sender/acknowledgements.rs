@@ -198,7 +198,7 @@ impl Sender {
             self.take_late_dsack(segment, now);
         }
         if self.feedback == Feedback::Accurate {
-            self.count_marks(segment, 0); // only marks of pure acknowledgements: no data is in flight
+            self.count_marks(segment, &Acked::default()); // only marks of pure acknowledgements: no data is in flight
         }
         self.on_window_probe_answered();
     }
@@ -246,7 +246,7 @@ impl Sender {
                     0
                 }
             }
-            Feedback::Accurate => self.count_marks(segment, acked.delivered),
+            Feedback::Accurate => self.count_marks(segment, acked),
         }
     }
 
@@ -254,7 +254,8 @@ impl Sender {
     /// only if its timestamp is new.
     #[cold]
     #[inline(never)]
-    fn count_marks(&mut self, segment: &Segment, delivered: u32) -> u32 {
+    fn count_marks(&mut self, segment: &Segment, acked: &Acked) -> u32 {
+        let delivered = acked.delivered;
         let is_new = (segment.ts_val.wrapping_sub(self.marks_reported_at) as i32) > 0;
         if delivered == 0 && !is_new {
             return 0;
@@ -262,11 +263,21 @@ impl Sender {
         if is_new {
             self.marks_reported_at = segment.ts_val;
         }
+        let bytes = delivered * self.mss; // the last segment before a pause may be shorter
+        let is_exact = self.sack || matches!(self.state, State::Open | State::Cwr);
+        let reported = self.reported.as_mut().and_then(|reported| {
+            Some(ecn::Reported {
+                marked: reported.take(segment, bytes)?,
+                delivered: bytes,
+                mss: self.mss,
+                is_exact,
+            })
+        });
         if delivered > 0 {
             self.ack_size.note(delivered);
         }
         let ace = segment.flags.ace();
-        let marks = ecn::newly_marked(ace, self.marks, delivered, self.ack_size);
+        let marks = ecn::newly_marked(ace, self.marks, delivered, self.ack_size, reported);
         self.marks = self.marks.wrapping_add(marks);
         marks
     }
@@ -391,7 +402,7 @@ mod tests {
                     };
                     let ecn = match (transmit.ecn_capable, marked) {
                         (false, _) => Arrival::NotEct,
-                        (true, false) => Arrival::Ect,
+                        (true, false) => Arrival::Ect0,
                         (true, true) => Arrival::Ce,
                     };
                     if let Some(delay) = delay {

@@ -106,6 +106,8 @@ pub struct Sender {
     /// The peer's timestamp in the last report.
     marks_reported_at: u32,
     ack_size: ecn::AckSize,
+    /// What the AccECN option reports, if it is in use.
+    reported: Option<Box<ecn::Counts>>,
     /// CWR is to be sent. Cleared when a reduction is undone, as in Linux.
     confirm_reduction: bool,
     /// SND.UNA and SND.NXT.
@@ -231,6 +233,7 @@ impl Sender {
             marks: ecn::FIRST_COUNT,
             marks_reported_at: 0,
             ack_size: ecn::AckSize::default(),
+            reported: None,
             confirm_reduction: false,
             una: first,
             next: first,
@@ -287,6 +290,16 @@ impl Sender {
             timeouts: 0,
             last_rtt: None,
         }
+    }
+
+    /// With the AccECN option, which takes room of each segment, and reports bytes. Nothing has been sent.
+    pub(crate) fn with_option(mut self) -> Self {
+        let mss = self.mss - u32::from(ecn::OPTION_BYTES);
+        self.mss = mss;
+        self.offers = Offers::none(mss as u16, self.una);
+        self.scoreboard = self.scoreboard.of_segments(mss);
+        self.reported = Some(Box::default());
+        self
     }
 
     /// Takes the round trip of the handshake as the first RTT sample (RFC 6298 §2.2). Linux's congestion controls do not

@@ -612,7 +612,8 @@ impl Egress {
 const fn arrival(ecn: Ecn) -> Arrival {
     match ecn {
         Ecn::NotEct => Arrival::NotEct,
-        Ecn::Ect0 | Ecn::Ect1 => Arrival::Ect,
+        Ecn::Ect0 => Arrival::Ect0,
+        Ecn::Ect1 => Arrival::Ect1,
         Ecn::Ce => Arrival::Ce,
     }
 }
