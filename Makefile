@@ -15,8 +15,9 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates python studies suites -type f -not -name '*.pyc' -not -path '*/target/*' -not -name '*.so' \
 	-not -name sojourn-agent)
 
-# For a build that knows from a profile what runs often.
-WITH_PROFILE := RUSTFLAGS="-Cprofile-use=$(CURDIR)/target/profile/sojourn.profdata"
+# For a build that knows from a profile what runs often. The profile is for a named target.
+WITH_PROFILE = RUSTFLAGS="-Cprofile-use=$(CURDIR)/target/profile/sojourn.profdata" \
+	CARGO_BUILD_TARGET=$$($(RUST) rustc -vV | sed -n 's/^host: //p')
 
 .PHONY: help demo test lint bench bench-tools instructions validate studies docs site web web-check web-test install \
 	profiled agent
@@ -64,7 +65,8 @@ lint: install $(VENV)/.test $(VENV)/.lint
 bench: bench-tools
 	$(RUST) cargo build --release -p sojourn-sim --example run_file
 	$(RUST) tools/profile
-	$(WITH_PROFILE) $(RUST) cargo build --release -p sojourn-sim --example run_file --target-dir target/profile/use
+	$(WITH_PROFILE) $(RUST) cargo build --release -p sojourn-sim -p sojourn-python --example run_file \
+		--target-dir target/profile/use
 	$(PYTHON) benches/speed.py
 	$(PYTHON) benches/wifi.py
 	$(PYTHON) benches/aqm.py

@@ -31,7 +31,7 @@ import ns3
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 OURS = instructions.PROGRAM
-PROFILED = HERE.parent / "target" / "profile" / "use" / "release" / "examples" / "run_file"
+PROFILED = next(ROOT.glob("target/profile/use/*/release/examples/run_file"), None)
 """The same, built with a profile; counted if it is there."""
 RESULT = ROOT / "docs" / "results" / "speed.md"
 
@@ -103,6 +103,8 @@ MOST_PER_GROUP = 100_000
 """Flows in one [[traffic]]."""
 BYTES_PER_FLOW = 8192
 """What is free before so many flows are run."""
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+"""With this the C library of Linux asks the kernel for huge pages, which some systems give only on request."""
 
 
 class BenchError(Exception):
@@ -243,15 +245,15 @@ def counted_instructions() -> tuple[dict[str, float], dict[str, float]]:
     found = instructions.count(scenarios)
     for name, count in found.items():
         print(f"{name}: {count:,.0f} instructions", flush=True)
-    return found, instructions.count(scenarios, PROFILED) if PROFILED.exists() else {}
+    return found, instructions.count(scenarios, PROFILED) if PROFILED else {}
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """Peak resident memory in KiB: by simulated seconds, and by flows, there with the CPU time in seconds."""
+    """Peak resident memory in KiB, by simulated seconds and by flows; there with CPU time, without and with huge pages."""
 
     by_s: dict[int, int]
-    by_flows: dict[int, tuple[int, float]]
+    by_flows: dict[int, tuple[int, float, float]]
 
 
 def memory() -> Peaks:
@@ -267,15 +269,16 @@ def memory() -> Peaks:
             file = Path(directory) / f"{flows}.toml"
             file.write_text(head + groups * f"[[traffic]]{group}", encoding="utf-8")
             each = [f"traffic.{number}.flows={flows // groups}" for number in range(groups)]
-            by_flows[flows] = peak_of(file, *each, f"queue.0.limit={8 * flows} packets", "experiment.duration=2 s")
+            run = (*each, f"queue.0.limit={8 * flows} packets", "experiment.duration=2 s")
+            by_flows[flows] = (*peak_of(file, *run), peak_of(file, *run, environment=HUGE_PAGES)[1])
             print(f"{flows:,} flows: {by_flows[flows][0] / 1024:,.0f} MiB", flush=True)
     return Peaks({seconds: kib for seconds, kib in by_s.items() if kib}, by_flows if free else {})
 
 
-def peak_of(file: Path, *overrides: str) -> tuple[int, float]:
+def peak_of(file: Path, *overrides: str, environment: Mapping[str, str] | None = None) -> tuple[int, float]:
     """Peak resident memory of a run in KiB, 0 without /proc, and its CPU time in seconds."""
     command = [str(OURS), str(file), "experiment.repeat=1", *overrides]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | (environment or {}))
     peak = 0
     # The usage that wait4 tells would include the memory of this interpreter, which the process has before its exec.
     while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
@@ -447,16 +450,24 @@ def many_flows_lines(peaks: Peaks) -> list[str]:
         return []
     return [
         f"Many flows: the first two seconds of `{MANY}` with other numbers of flows, each of which starts within the",
-        "first second, and a queue of eight packets per flow; one thread, one run.",
+        "first second, and a queue of eight packets per flow; one thread, one run. The last column is with",
+        f"`{'='.join(*HUGE_PAGES.items())}` in the environment: where the kernel gives huge pages only on",
+        f"request ({huge_pages()} here), much of the time is that of finding pages.",
         "",
-        "| flows | peak resident memory, MiB | KiB per flow | CPU time, s |",
-        "| --: | --: | --: | --: |",
+        "| flows | peak resident memory, MiB | KiB per flow | CPU time, s | with huge pages, s |",
+        "| --: | --: | --: | --: | --: |",
         *(
-            f"| {flows:,} | {kib / 1024:,.0f} | {kib / flows:.1f} | {user_s:.2g} |"
-            for flows, (kib, user_s) in peaks.by_flows.items()
+            f"| {flows:,} | {kib / 1024:,.0f} | {kib / flows:.1f} | {user_s:.2g} | {huge_s:.2g} |"
+            for flows, (kib, user_s, huge_s) in peaks.by_flows.items()
         ),
         "",
     ]
+
+
+def huge_pages() -> str:
+    """When the kernel gives huge pages: always, madvise, never."""
+    found = re.search(r"\[(\w+)\]", read("/sys/kernel/mm/transparent_hugepage/enabled"))
+    return f"`{found[1]}`" if found else "unknown"
 
 
 def machine() -> str:
