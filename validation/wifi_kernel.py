@@ -35,12 +35,10 @@ TRACES = ROOT / "crates" / "wifi" / "tests" / "data"
 RECORD = struct.Struct("=QBBBBHHIIII")
 ARRIVAL, PICK, FRAME, EMPTY, RETURN, DONE, ANSWER, HEARD, DONE_UP = range(1, 10)
 NOBODY = 255
-BACKGROUND = 3
-"""The kernel's last access category; the lowest of ``Access``."""
-CATEGORY_OF_TID = (1, 0, 0, 1, 2, 2, 3, 3)
-"""By user priority, as ``Access`` counts (IEEE 802.11-2020, table 10-1)."""
-DSCP = {"background": 8, "best effort": 0, "video": 34, "voice": 46}
-"""A code point of each category, a user priority for each."""
+TID_OF_CATEGORY = (6, 4, 0, 1)
+"""A user priority of each of the kernel's access categories, voice first (IEEE 802.11-2020, table 10-1)."""
+DSCP = {"background": (8, 17), "best effort": (0, 18), "video": (34, 40), "voice": (46, 48)}
+"""A code point of each user priority: two of each category (RFC 8325 has none for user priority 2)."""
 MS = 10**6
 S = 10**9
 LEGACY = {
@@ -195,7 +193,9 @@ def scenarios() -> Iterator[Scenario]:
             load(station, share * mbps, S, size=size, dscp=dscp, ecn=dscp == 0)
             for station, mbps in enumerate((25, 25, 3))
             for (dscp, size), share in zip(
-                zip(DSCP.values(), (1500, 1500, 1200, 200), strict=True), (0.5, 0.6, 0.3, 0.05), strict=True
+                zip((first for first, _ in DSCP.values()), (1500, 1500, 1200, 200), strict=True),
+                (0.5, 0.6, 0.3, 0.05),
+                strict=True,
             )
         ],
         S,
@@ -207,16 +207,83 @@ def scenarios() -> Iterator[Scenario]:
         [load(station, 0.2, S, size=500, dscp=station, burst=5) for station in range(64)],
         S,
     )
+    yield from of_user_priorities()
+
+
+def of_user_priorities() -> Iterator[Scenario]:
+    """Those in which both user priorities of a category compete."""
+    fast, slow = {"mcs": 7}, {"mcs": 0}
+    three = [fast, fast, slow]
+    best_effort, af21 = DSCP["best effort"]
+    yield Scenario(
+        "priorities",
+        "overload of three stations in best effort: DF and AF21 to the first and the slow one, DF alone to the second",
+        three,
+        [
+            load(station, mbps, S, dscp=dscp, start_ns=13_000 * station + 5_000 * (dscp == af21))
+            for station, dscps, mbps in (
+                (0, (best_effort, af21), 15),
+                (1, (best_effort,), 25),
+                (2, (best_effort, af21), 3),
+            )
+            for dscp in dscps
+        ],
+        S,
+    )
+    yield Scenario(
+        "priorities-all",
+        "overload in all eight user priorities of three stations; half of the flows are ECN-capable",
+        three,
+        [
+            load(station, share * mbps, S, size=size, dscp=dscp, ecn=second == (station == 1))
+            for station, mbps in enumerate((15, 15, 2))
+            for dscps, size, share in zip(DSCP.values(), (1500, 1500, 1200, 200), (0.5, 0.6, 0.3, 0.05), strict=True)
+            for second, dscp in enumerate(dscps)
+        ],
+        S,
+    )
+    yield Scenario(
+        "priorities-frames",
+        "the same load with single frames, without AQL",
+        three,
+        [
+            load(station, share * mbps, S, size=size, dscp=dscp, burst=4)
+            for station, mbps in enumerate((6, 6, 1))
+            for dscps, size, share in zip(DSCP.values(), (1500, 1500, 1200, 200), (0.5, 0.6, 0.3, 0.05), strict=True)
+            for dscp in dscps
+        ],
+        S,
+        ["sojourn_wifi.frames=1", "sojourn_wifi.aql=0"],
+    )
+    yield Scenario(
+        "priorities-collisions",
+        "240 flows to two stations, half of them in the other user priority: some flows of both have the same queue",
+        [fast, fast],
+        [
+            load(
+                station,
+                0.25,
+                S // 2,
+                size=700,
+                start_ns=991 * (120 * station + flow),
+                dscp=(best_effort, af21)[flow % 2],
+            )
+            for station in range(2)
+            for flow in range(120)
+        ],
+        S // 2,
+    )
 
 
 def at_random(seed: int) -> Scenario:
-    """A scenario drawn from a seed: 1 to 60 stations at any rates, any load, at times other limits and categories."""
+    """A scenario drawn from a seed: 1 to 60 stations at any rates and load, at times with other limits."""
     draw = random.Random(seed)
     stations = [
         {"mcs": draw.randrange(16)} if draw.random() < 0.8 else {"legacy": draw.choice(list(LEGACY))}
         for _ in range(draw.choice((1, 2, 3, 5, 10, 30, 60)))
     ]
-    total_mbps, categories = draw.choice((5, 20, 60, 120)), draw.random() < 0.5
+    total_mbps, prioritized = draw.choice((5, 20, 60, 120)), draw.random() < 0.5
+    code_points = [dscp for both in DSCP.values() for dscp in both] if prioritized else [0]
     flows = []
     for station in range(len(stations)):
         for _ in range(draw.choice((1, 1, 2, 4))):
@@ -224,7 +291,7 @@ def at_random(seed: int) -> Scenario:
             mbps = max(0.02, total_mbps / len(stations) * draw.uniform(0.1, 2) * size / 1500)
             stop_ns = min(3 * S, start_ns + draw.randrange(1, 3 * S))
             burst, ecn = draw.choice((1, 1, 1, 8, 40)), draw.random() < 0.4
-            dscp = draw.choice(list(DSCP.values())) if categories else 0
+            dscp = draw.choice(code_points)
             flows.append(load(station, mbps, stop_ns, size=size, burst=burst, start_ns=start_ns, ecn=ecn, dscp=dscp))
     options = {
         f"sojourn_wifi.frames={draw.choice((1, 4, 16, 64))}": 0.3,
@@ -309,8 +376,8 @@ def trace(result: Result) -> str:
             case 1:
                 letter, values = "A", (record.station, record.port, record.number, record.bytes, record.ds)
             case 2:
-                station = 0 if record.station == NOBODY else record.station
-                letter, values = "P", (station, BACKGROUND - record.value)
+                chosen = (record.station, record.tid)
+                letter, values = "P", chosen if record.station != NOBODY else (0, TID_OF_CATEGORY[record.value])
             case 3:
                 letter, values = "F", (record.port, record.number, record.ds & 3, record.bytes, record.value)
             case 4:
@@ -318,7 +385,7 @@ def trace(result: Result) -> str:
             case 5:
                 letter, values = "R", ()
             case _:
-                letter, values = "D", (record.station, record.bytes, record.value, CATEGORY_OF_TID[record.tid])
+                letter, values = "D", (record.station, record.bytes, record.value, record.tid)
         lines.append(" ".join([letter, str(record.ns - before), *map(str, values)]))
         before = record.ns
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-//! Access categories and their contention parameters.
+//! User priorities, access categories and their contention parameters.
 
 use sojourn_units::Duration;
 
@@ -27,8 +27,68 @@ impl Access {
     }
 }
 
-/// How DiffServ code points map to user priorities, and these to categories by IEEE 802.11-2020 table 10-1
-/// (`cfg80211_classify8021d`).
+/// A user priority, which is also the TID of its traffic (IEEE 802.11-2020 §10.2.3.2, table 10-1); ordered as in that table,
+/// lowest first. Each category has two.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct UserPriority {
+    /// Its place in the table.
+    place: u8,
+}
+
+impl UserPriority {
+    /// All, lowest first.
+    pub const ALL: [Self; 8] = [
+        Self::at(0),
+        Self::at(1),
+        Self::at(2),
+        Self::at(3),
+        Self::at(4),
+        Self::at(5),
+        Self::at(6),
+        Self::at(7),
+    ];
+    /// That of traffic without QoS.
+    pub const BEST_EFFORT: Self = Self::new(0);
+    /// The numbers of [`UserPriority::ALL`].
+    const NUMBERS: [u8; 8] = [1, 2, 0, 3, 4, 5, 6, 7];
+
+    /// The one at an index of [`UserPriority::ALL`], of which three bits count.
+    pub(crate) const fn at(index: usize) -> Self {
+        let place = index as u8 & 7;
+        Self { place }
+    }
+
+    /// The one of a number, of which three bits count.
+    pub const fn new(number: u8) -> Self {
+        const PLACES: [u8; 8] = [2, 0, 1, 3, 4, 5, 6, 7];
+        let place = PLACES[(number & 7) as usize];
+        Self { place }
+    }
+
+    /// Its number, 0 to 7.
+    pub const fn number(self) -> u8 {
+        Self::NUMBERS[self.index()]
+    }
+
+    /// Its index in [`UserPriority::ALL`]. Half of it is its category's.
+    pub const fn index(self) -> usize {
+        (self.place & 7) as usize
+    }
+
+    /// Its category.
+    pub const fn access(self) -> Access {
+        Access::ALL[self.index() / 2]
+    }
+
+    /// The other one of its category.
+    pub const fn other(self) -> Self {
+        Self {
+            place: self.place ^ 1,
+        }
+    }
+}
+
+/// How DiffServ code points map to user priorities (`cfg80211_classify8021d`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PriorityMap {
     /// The upper three bits of the code point are the user priority, as in Linux until 6.7.
@@ -47,9 +107,9 @@ impl PriorityMap {
         }
     }
 
-    /// The category of a code point.
-    pub const fn access(self, dscp: u8) -> Access {
-        let priority = match (self, dscp) {
+    /// The user priority of a code point.
+    pub const fn priority(self, dscp: u8) -> UserPriority {
+        let number = match (self, dscp) {
             (Self::Rfc8325, 10 | 12 | 14 | 16) => 0,
             (Self::Rfc8325, 18 | 20 | 22) => 3,
             (Self::Rfc8325, 24 | 26 | 28 | 30) => 4,
@@ -57,12 +117,12 @@ impl PriorityMap {
             (Self::Rfc8325, 48) => 7,
             _ => (dscp >> 3) & 7,
         };
-        match priority {
-            1 | 2 => Access::Background,
-            0 | 3 => Access::BestEffort,
-            4 | 5 => Access::Video,
-            _ => Access::Voice,
-        }
+        UserPriority::new(number)
+    }
+
+    /// The category of a code point.
+    pub const fn access(self, dscp: u8) -> Access {
+        self.priority(dscp).access()
     }
 }
 
@@ -188,6 +248,53 @@ mod tests {
         ] {
             let maps = [PriorityMap::of_kernel(6, 7), PriorityMap::of_kernel(6, 8)];
             let found = maps.map(|map| map.access(dscp));
+            assert_eq!(found, [until_6_7, rfc8325], "{dscp}");
+        }
+    }
+
+    #[test]
+    fn a_category_has_two_user_priorities() {
+        // IEEE 802.11-2020 table 10-1, lowest first.
+        use Access::{Background, BestEffort, Video, Voice};
+        let table = [
+            (1, Background),
+            (2, Background),
+            (0, BestEffort),
+            (3, BestEffort),
+            (4, Video),
+            (5, Video),
+            (6, Voice),
+            (7, Voice),
+        ];
+        let ours = UserPriority::ALL.map(|priority| (priority.number(), priority.access()));
+        assert_eq!(ours, table);
+        for (index, priority) in UserPriority::ALL.into_iter().enumerate() {
+            assert_eq!(UserPriority::new(priority.number()), priority);
+            assert_eq!(priority.index(), index);
+            assert_eq!(priority.other().access(), priority.access());
+            assert_ne!(priority.other(), priority);
+        }
+    }
+
+    #[test]
+    fn code_points_of_a_category_may_differ_in_user_priority() {
+        let of = |map: PriorityMap, dscp| map.priority(dscp).number();
+        for (dscp, until_6_7, rfc8325) in [
+            (0, 0, 0),
+            // AF11, CS2 and AF21: RFC 8325, section 4.2.9, 4.2.10 and 4.2.8.
+            (10, 1, 0),
+            (16, 2, 0),
+            (18, 2, 3),
+            // AF31, AF41, CS5 and EF.
+            (26, 3, 4),
+            (34, 4, 4),
+            (40, 5, 5),
+            (46, 5, 6),
+            // CS6 and CS7.
+            (48, 6, 7),
+            (56, 7, 7),
+        ] {
+            let found = [PriorityMap::Precedence, PriorityMap::Rfc8325].map(|map| of(map, dscp));
             assert_eq!(found, [until_6_7, rfc8325], "{dscp}");
         }
     }

@@ -87,7 +87,7 @@ mod rate_control;
 mod session;
 pub mod timeline;
 
-pub use access::{Access, PriorityMap};
+pub use access::{Access, PriorityMap, UserPriority};
 pub use aggregate::{Aggregation, Framing};
 pub use airtime::Airtime;
 pub use cell::{Cell, Protection, Station, modes};

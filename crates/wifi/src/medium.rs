@@ -6,7 +6,7 @@
 //!
 //! A member is a node by its index: the access point is 0, and station n is n + 1. A peer is whom a member sends to: the
 //! access point numbers its stations from 0, and a station's only peer, the access point, is 0. A link is one direction
-//! between the access point and a station. A session is one category of a link.
+//! between the access point and a station. A session is one user priority of a link.
 
 mod aggregate_frames;
 mod finish;
@@ -28,7 +28,7 @@ use crate::contention_window::ContentionWindow;
 use crate::exchange::Plan;
 use crate::observer::{Loss, Node, Observer};
 use crate::packet::Packet;
-use crate::queues::{Queueing, Queues, access_of};
+use crate::queues::{PRIORITIES, Peer, Queueing, Queues, priority_of, queue_of};
 use crate::random::{Purpose, Stream, seed, stream};
 use crate::rate_control::Controller;
 use crate::session::{Session, Transmission};
@@ -110,7 +110,7 @@ pub struct Medium<P> {
     channels: Vec<Channel>,
     /// Rate control by link: downlinks by station, then uplinks.
     controllers: Vec<Controller>,
-    /// Sessions by link and category.
+    /// Sessions by link and user priority.
     sessions: Vec<Session<P>>,
     on_air: OnAir,
     /// Since when the medium has been idle, for all nodes but those in `exceptions`.
@@ -159,7 +159,9 @@ impl<P: Packet> Medium<P> {
             aifs: Vec::with_capacity((count + 1) * 4),
             channels: Vec::with_capacity(count),
             controllers: Vec::with_capacity(count * 2),
-            sessions: (0..count * 8).map(|_| Session::new()).collect(),
+            sessions: (0..count * 2 * PRIORITIES)
+                .map(|_| Session::new())
+                .collect(),
             on_air: OnAir {
                 senders: Vec::new(),
                 busy: Time::ZERO,
@@ -309,10 +311,10 @@ impl<P: Packet> Medium<P> {
         packet.set_station(peer as u16);
         let sender = Node::sender(station, way);
         observer.on_arrival(sender, &packet, now);
-        let access = access_of(self.cell.priorities, &packet);
+        let priority = priority_of(self.cell.priorities, &packet);
         let Member { queues, env, .. } = &mut self.members[member];
         let left = |packet: &P| observer.on_dequeue(sender, packet, now);
-        queues.enqueue(packet, (peer, access), now, env, left);
+        queues.enqueue(packet, (peer, priority), now, env, left);
         self.settle(member, now, observer);
     }
 
@@ -468,9 +470,9 @@ impl<P: Packet> Medium<P> {
         link_of(self.stations(), member, peer)
     }
 
-    /// The session of a category from a member to its peer.
-    fn session(&self, member: usize, peer: usize, access: Access) -> usize {
-        session_of(self.stations(), member, peer, access)
+    /// The session of a user priority from a member to its peer.
+    fn session(&self, member: usize, peer: Peer) -> usize {
+        session_of(self.stations(), member, peer)
     }
 }
 
@@ -483,8 +485,8 @@ fn link_of(stations: usize, member: usize, peer: usize) -> usize {
     }
 }
 
-fn session_of(stations: usize, member: usize, peer: usize, access: Access) -> usize {
-    link_of(stations, member, peer) * 4 + access.index()
+fn session_of(stations: usize, member: usize, (peer, priority): Peer) -> usize {
+    queue_of((link_of(stations, member, peer), priority))
 }
 
 fn edcaf(member: usize, access: Access) -> Edcaf {

@@ -3,7 +3,7 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | `ring` | a discipline above a device ring of settable size, whose packets the discipline does not see |
-//! | [`mac80211`] | as Linux since 4.10: a queue per station and category, fairness between stations, airtime limits below |
+//! | [`mac80211`] | as Linux since 4.10: a queue per station and user priority, fairness between stations, airtime limits below |
 
 pub mod mac80211;
 mod ring;
@@ -14,13 +14,13 @@ use sojourn_aqm::Environment;
 use sojourn_path::link::BoxedQdisc;
 use sojourn_units::{Duration, Time};
 
-use crate::access::{Access, PriorityMap};
+use crate::access::{Access, PriorityMap, UserPriority};
 use crate::packet::Packet;
 use crate::phy::Mode;
 use mac80211::{Mac80211, Settings};
 use ring::Ring;
 
-/// Makes the discipline of a station and category.
+/// Makes the discipline of a station and user priority.
 pub type MakeQdisc<P> = Box<dyn FnMut() -> BoxedQdisc<P> + Send>;
 
 /// How a node queues.
@@ -32,19 +32,38 @@ pub enum Queueing<P> {
         /// Packets that the ring holds, at least one.
         packets: u64,
     },
-    /// Linux's mac80211: FQ-CoDel per station and category.
+    /// Linux's mac80211: FQ-CoDel per station and user priority.
     Mac80211(Settings),
-    /// The same with any discipline per station and category in place of FQ-CoDel.
+    /// The same with any discipline per station and user priority in place of FQ-CoDel.
     PerStation(Settings, MakeQdisc<P>),
 }
 
-/// A node's peer and a category. Peers are numbered from zero: the stations of the access point, the access point of a
+/// A node's peer and a user priority. Peers are numbered from zero: the stations of the access point, the access point of a
 /// station.
-pub(crate) type Peer = (usize, Access);
+pub(crate) type Peer = (usize, UserPriority);
 
-/// The category of a packet.
-pub(crate) fn access_of<P: Packet>(priorities: Option<PriorityMap>, packet: &P) -> Access {
-    priorities.map_or(Access::BestEffort, |map| map.access(packet.dscp()))
+/// User priorities.
+pub(crate) const PRIORITIES: usize = UserPriority::ALL.len();
+
+/// The number of the queue of a peer: those of a peer are in the order of user priorities, two for each category.
+pub(crate) const fn queue_of((peer, priority): Peer) -> usize {
+    peer * PRIORITIES + priority.index()
+}
+
+/// The peer of a queue.
+pub(crate) const fn peer_of(queue: usize) -> Peer {
+    (queue / PRIORITIES, UserPriority::at(queue))
+}
+
+/// Both user priorities of a category.
+pub(crate) const fn priorities_of(access: Access) -> [UserPriority; 2] {
+    let first = access.index() * 2;
+    [UserPriority::at(first), UserPriority::at(first + 1)]
+}
+
+/// The user priority of a packet.
+pub(crate) fn priority_of<P: Packet>(priorities: Option<PriorityMap>, packet: &P) -> UserPriority {
+    priorities.map_or(UserPriority::BEST_EFFORT, |map| map.priority(packet.dscp()))
 }
 
 /// The queues of a node.
@@ -98,11 +117,11 @@ impl<P: Packet> Queues<P> {
     pub(crate) fn next_peer(
         &mut self,
         access: Access,
-        can_send: impl Fn(usize) -> bool,
-        has_retransmission: impl Fn(usize) -> bool,
-    ) -> Option<usize> {
+        can_send: impl Fn(Peer) -> bool,
+        has_retransmission: impl Fn(Peer) -> bool,
+    ) -> Option<Peer> {
         match self {
-            Self::Ring(ring) => ring.next_peer(access, can_send),
+            Self::Ring(ring) => ring.next_peer(access, can_send, has_retransmission),
             Self::Mac80211(queues) => queues.next_peer(access, can_send, has_retransmission),
         }
     }
@@ -120,7 +139,7 @@ impl<P: Packet> Queues<P> {
     ) -> Option<(P, u32)> {
         match self {
             Self::Ring(ring) => {
-                fits(ring.peek(peer.0, peer.1)?).then_some(())?;
+                fits(ring.peek(peer)?).then_some(())?;
                 Some((ring.dequeue(peer, now, env, left)?, 0))
             }
             Self::Mac80211(queues) => queues.dequeue(peer, mode, fits, now, env, left),
@@ -130,16 +149,21 @@ impl<P: Packet> Queues<P> {
     /// Gives a peer a turn for its retransmissions, which are not in these queues.
     pub(crate) fn activate(&mut self, peer: Peer, now: Time) {
         match self {
-            Self::Ring(ring) => ring.activate(peer.0, peer.1),
+            Self::Ring(ring) => ring.activate(peer),
             Self::Mac80211(queues) => queues.activate(peer, now),
         }
     }
 
-    /// Ends a peer's turn. `more`: retransmissions to it wait.
-    pub(crate) fn end_turn(&mut self, peer: Peer, more: bool, now: Time) {
+    /// Ends a peer's turn. `has_retransmission` tells whether retransmissions to a peer wait.
+    pub(crate) fn end_turn(
+        &mut self,
+        peer: Peer,
+        has_retransmission: impl Fn(Peer) -> bool,
+        now: Time,
+    ) {
         match self {
-            Self::Ring(ring) => ring.end_turn(peer.0, peer.1, more),
-            Self::Mac80211(queues) => queues.end_turn(peer, more, now),
+            Self::Ring(ring) => ring.end_turn(peer, has_retransmission),
+            Self::Mac80211(queues) => queues.end_turn(peer, has_retransmission(peer), now),
         }
     }
 

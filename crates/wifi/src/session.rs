@@ -1,4 +1,5 @@
-//! Block Ack sessions: the state that sender and receiver keep, per direction and category.
+//! Block Ack sessions: the state that sender and receiver keep, per direction and TID
+//! (IEEE 802.11-2020 §10.25.2).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -6,6 +7,7 @@ use alloc::vec::Vec;
 use crate::aggregate::{Mpdu, Psdu};
 use crate::block_ack::{Originator, Recipient, WINDOW};
 use crate::exchange::Payload;
+use crate::queues::Peer;
 use crate::rate_control::Chain;
 
 /// The packets of an MPDU: the first, and the rest of an A-MSDU.
@@ -81,8 +83,9 @@ impl<P> Session<P> {
 
 /// What a node sends in one exchange.
 pub(crate) struct Transmission<P> {
-    /// The receiver, as the sender numbers its peers.
-    pub peer: usize,
+    /// The receiver, as the sender numbers its peers, and the user priority of all frames: an A-MPDU has one TID
+    /// (§9.7.3).
+    pub peer: Peer,
     pub payload: Payload,
     pub frames: Vec<Mpdu<P>>,
     pub psdu: Psdu,

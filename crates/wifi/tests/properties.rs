@@ -148,11 +148,10 @@ fn run(shape: &Shape) -> (Vec<(Time, Departed<Packet>)>, Seen) {
         act(&mut medium, &mut seen, now);
         let station = station % shape.stations;
         let way = if down { Way::Down } else { Way::Up };
-        let packet = // A flow stays in its category.
-        packet(
-                u32::from(station) * 8 + u32::from(down) * 4 + PriorityMap::Rfc8325.access(dscp) as u32,
-                number as u64,
-                bytes).with_dscp(dscp);
+        // A flow stays in its user priority.
+        let priority = PriorityMap::Rfc8325.priority(dscp).number();
+        let flow = u32::from(station) * 16 + u32::from(down) * 8 + u32::from(priority);
+        let packet = packet(flow, number as u64, bytes).with_dscp(dscp);
         medium.enqueue(packet, station, way, now, &mut seen);
     }
     act(&mut medium, &mut seen, now + Duration::from_secs(100_000));

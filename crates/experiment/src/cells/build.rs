@@ -5,16 +5,13 @@ use sojourn_path::link::BoxedQdisc;
 use sojourn_traffic::streams;
 use sojourn_units::Value;
 use sojourn_wifi::queues::mac80211::{self, FqSettings};
-use sojourn_wifi::{Medium, Packet, PriorityMap, Protection, Station, modes};
+use sojourn_wifi::{Medium, Packet, PriorityMap, Protection, Station, UserPriority, modes};
 
 use crate::derived::{self, Egress};
 use crate::model::Experiment;
 use crate::network::{RunError, at, discipline, settings};
 use crate::resolved::Values;
 use crate::wifi::{Queueing, Standard, Wifi};
-
-/// Categories of a station, each with a queue of its own in mac80211.
-const CATEGORIES: usize = 4;
 
 /// The discipline built into mac80211.
 const OWN: &str = "fq_codel";
@@ -236,11 +233,13 @@ impl<P: Packet + Send + 'static> Maker<'_, P> {
                 ..rules
             }));
         }
-        let mut made = Vec::with_capacity(peers * CATEGORIES);
-        for _ in 0..peers * CATEGORIES {
+        // In mac80211 each user priority of a station has a queue of its own.
+        let queues = peers * UserPriority::ALL.len();
+        let mut made = Vec::with_capacity(queues);
+        for _ in 0..queues {
             made.push(self.discipline()?);
         }
-        let make = move || made.pop().expect("one per peer and category");
+        let make = move || made.pop().expect("one per peer and user priority");
         Ok(sojourn_wifi::Queueing::PerStation(rules, Box::new(make)))
     }
 

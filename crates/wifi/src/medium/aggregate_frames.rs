@@ -11,6 +11,7 @@ use crate::frames;
 use crate::observer::Observer;
 use crate::packet::Packet;
 use crate::phy::Mode;
+use crate::queues::{Peer, priorities_of};
 use crate::rate_control::Chain;
 
 impl<P: Packet> Medium<P> {
@@ -102,7 +103,7 @@ impl<P: Packet> Medium<P> {
         let ready = &self.members[member].categories[access.index()].ready[0];
         let slowest = ready.chain.slowest();
         let (limits, peer) = (self.limits(&ready.chain, slowest), ready.peer);
-        let session = self.session(member, peer, access);
+        let session = self.session(member, peer);
         let session = &mut self.sessions[session];
         let Member {
             queues, categories, ..
@@ -124,7 +125,7 @@ impl<P: Packet> Medium<P> {
         }
         sent.payload = Payload::of(sent.frames.len());
         if session.has_retransmission() {
-            queues.activate((peer, access), now);
+            queues.activate(peer, now);
         }
     }
 
@@ -133,8 +134,7 @@ impl<P: Packet> Medium<P> {
     fn has_something_to_send(&mut self, member: usize, access: Access, reach: u16) -> bool {
         let stations = self.stations();
         let sessions = &self.sessions;
-        let session = |peer| &sessions[session_of(stations, member, peer, access)];
-        let peers = if member == 0 { stations } else { 1 };
+        let session = |peer| &sessions[session_of(stations, member, peer)];
         let (can_send, has_retransmission) = (
             |peer| session(peer).can_send(reach),
             |peer| session(peer).has_retransmission(),
@@ -143,7 +143,7 @@ impl<P: Packet> Medium<P> {
             .queues
             .next_peer(access, can_send, has_retransmission)
             .is_some()
-            || (self.requests_due && (0..peers).any(|peer| session(peer).request_due))
+            || (self.requests_due && self.peer_to_request(member, access).is_some())
     }
 
     /// The next transmission of a category: a BlockAckReq that is due, or frames to the peer whose turn it is.
@@ -160,9 +160,9 @@ impl<P: Packet> Medium<P> {
         let stations = self.stations();
         let reach = self.reach(member);
         // The AQM may drop every packet that is queued for a peer. Then the next peer has its turn.
-        for _ in 0..=stations {
+        for _ in 0..=2 * stations {
             let sessions = &self.sessions;
-            let session = |peer| &sessions[session_of(stations, member, peer, access)];
+            let session = |peer| &sessions[session_of(stations, member, peer)];
             let (can_send, has_retransmission) = (
                 |peer| session(peer).can_send(reach),
                 |peer| session(peer).has_retransmission(),
@@ -171,7 +171,7 @@ impl<P: Packet> Medium<P> {
                 self.members[member]
                     .queues
                     .next_peer(access, can_send, has_retransmission)?;
-            let built = self.aggregate(member, access, peer, now, observer);
+            let built = self.aggregate(member, peer, now, observer);
             self.note_drops(member, now, observer);
             if built.is_some() {
                 return built;
@@ -180,16 +180,22 @@ impl<P: Packet> Medium<P> {
         None
     }
 
+    /// The first peer to which a BlockAckReq is due.
+    fn peer_to_request(&self, member: usize, access: Access) -> Option<Peer> {
+        let peers = if member == 0 { self.stations() } else { 1 };
+        let of_peer = |peer| priorities_of(access).map(|priority| (peer, priority));
+        let due = |peer: &Peer| self.sessions[self.session(member, *peer)].request_due;
+        (0..peers).flat_map(of_peer).find(due)
+    }
+
     /// A BlockAckReq, if a receiver has to be told that frames were dropped.
     fn next_block_ack_request(&mut self, member: usize, access: Access) -> Option<Transmission<P>> {
         if !self.requests_due {
             return None;
         }
-        let peers = if member == 0 { self.stations() } else { 1 };
-        let due = |peer: &usize| self.sessions[self.session(member, *peer, access)].request_due;
-        let peer = (0..peers).find(due)?;
-        let link = self.link(member, peer);
-        let session = self.session(member, peer, access);
+        let peer = self.peer_to_request(member, access)?;
+        let link = self.link(member, peer.0);
+        let session = self.session(member, peer);
         self.sessions[session].request_due = false;
         self.requests_due = self.sessions.iter().any(|session| session.request_due);
         let mode = self.controllers[link].estimate().response();
@@ -207,13 +213,12 @@ impl<P: Packet> Medium<P> {
     fn aggregate(
         &mut self,
         member: usize,
-        access: Access,
-        peer: usize,
+        peer: Peer,
         now: Time,
         observer: &mut impl Observer<P>,
     ) -> Option<Transmission<P>> {
-        let link = self.link(member, peer);
-        let station = if member == 0 { peer } else { member - 1 };
+        let link = self.link(member, peer.0);
+        let station = if member == 0 { peer.0 } else { member - 1 };
         let snr = self.channels[station].snr(now);
         let controller = &mut self.controllers[link];
         let chain = controller.chain(snr, now);
@@ -224,8 +229,8 @@ impl<P: Packet> Medium<P> {
         let framing = self.cell.framing;
         let room = self.rooms.of(slowest, &limits, &self.cell.timing);
         let fits = |psdu: Psdu| room.holds(psdu);
-        let session = session_of(self.channels.len(), member, peer, access);
-        let session = &mut self.sessions[session];
+        let stations = self.channels.len();
+        let session = &mut self.sessions[session_of(stations, member, peer)];
         let mut frames = self.spare.pop().unwrap_or_default();
         let mut psdu = Psdu::default();
         while let Some(mpdu) = session.take_retransmission(|bytes| fits(psdu.with(bytes))) {
@@ -233,7 +238,7 @@ impl<P: Packet> Medium<P> {
             frames.push(mpdu);
         }
         let Member { queues, env, .. } = &mut self.members[member];
-        queues.note_rate(peer, expected);
+        queues.note_rate(peer.0, expected);
         let sender = node(member);
         let most = u32::from(limits.frames.max(1));
         while !session.has_retransmission()
@@ -243,7 +248,7 @@ impl<P: Packet> Medium<P> {
             let first_fits = |bytes| fits(psdu.with(framing.mpdu(framing.msdu(bytes))));
             let mut left = |packet: &P| observer.on_dequeue(sender, packet, now);
             let Some((packet, estimate)) =
-                queues.dequeue((peer, access), mode, first_fits, now, env, &mut left)
+                queues.dequeue(peer, mode, first_fits, now, env, &mut left)
             else {
                 break;
             };
@@ -263,7 +268,7 @@ impl<P: Packet> Medium<P> {
                     longer <= limits.amsdu_bytes && fits(psdu.with(framing.mpdu(longer)))
                 };
                 let Some((packet, estimate)) =
-                    queues.dequeue((peer, access), mode, another, now, env, &mut left)
+                    queues.dequeue(peer, mode, another, now, env, &mut left)
                 else {
                     break;
                 };
@@ -275,7 +280,10 @@ impl<P: Packet> Medium<P> {
             psdu = psdu.with(mpdu.bytes);
             frames.push(mpdu);
         }
-        queues.end_turn((peer, access), session.has_retransmission(), now);
+        let sessions = &self.sessions;
+        let has_retransmission =
+            |peer| sessions[session_of(stations, member, peer)].has_retransmission();
+        queues.end_turn(peer, has_retransmission, now);
         if frames.is_empty() {
             self.spare.push(frames);
             return None;

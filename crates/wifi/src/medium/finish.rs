@@ -10,6 +10,7 @@ use crate::block_ack::Recipient;
 use crate::exchange::Payload;
 use crate::observer::{Loss, Node, Observer, Transmitted, Use};
 use crate::packet::Packet;
+use crate::queues::{PRIORITIES, Peer};
 use crate::rate_control::Outcome;
 use crate::session::{Msdu, Transmission};
 
@@ -19,7 +20,7 @@ impl<P: Packet> Medium<P> {
         let sender = self.on_air.senders[0];
         let (member, access) = owner(sender.edcaf);
         let peer = self.members[member].categories[access.index()].ready[0].peer;
-        let session = self.session(member, peer, access);
+        let session = self.session(member, peer);
         if self.members[member].categories[access.index()].ready[0].payload
             == Payload::BlockAckRequest
         {
@@ -121,7 +122,7 @@ impl<P: Packet> Medium<P> {
 
     #[inline(always)]
     fn leave(&mut self, session: usize, packet: P, now: Time, observer: &mut impl Observer<P>) {
-        let (station, way) = ends(self.stations(), session / 4);
+        let (station, way) = ends(self.stations(), session / PRIORITIES);
         observer.on_departure(Node::sender(station, way), &packet, now);
         let account = self.airtime.of(station, way);
         account.packets += 1;
@@ -245,7 +246,7 @@ impl<P: Packet> Medium<P> {
             let (member, access) = owner(sender.edcaf);
             let category = &self.members[member].categories[access.index()];
             let transmission = &category.ready[0];
-            let (station, way) = ends(self.stations(), self.link(member, transmission.peer));
+            let (station, way) = ends(self.stations(), self.link(member, transmission.peer.0));
             let chain = &transmission.chain;
             let mode = chain
                 .after(transmission.tries)
@@ -280,14 +281,11 @@ impl<P: Packet> Medium<P> {
             // Linux's access point charges a station the duration of the frames alone, both sent and received.
             let data = Duration::min(sender.plan.data, sender.end - self.on_air.start);
             if member == 0 {
-                self.last_peer[access.index()] = peer;
-                self.members[0]
-                    .queues
-                    .charge((peer, access), data, false, now);
+                self.last_peer[access.index()] = peer.0;
+                self.members[0].queues.charge(peer, data, false, now);
             } else if !collided && self.on_air.received.contains(&true) {
-                self.members[0]
-                    .queues
-                    .charge((member - 1, access), data, true, now);
+                let from = (member - 1, peer.1);
+                self.members[0].queues.charge(from, data, true, now);
             }
         }
     }
@@ -300,7 +298,7 @@ impl<P: Packet> Medium<P> {
         let Some(mut sent) = category.ready.pop_front() else {
             return;
         };
-        let link = self.link(member, sent.peer);
+        let link = self.link(member, sent.peer.0);
         if sent.payload != Payload::BlockAckRequest {
             let outcome = Outcome {
                 tries: sent.tries + 1,
@@ -313,16 +311,16 @@ impl<P: Packet> Medium<P> {
                     .count() as u16,
             };
             self.controllers[link].report(&sent.chain, outcome);
-            let session = self.session(member, sent.peer, access);
+            let session = self.session(member, sent.peer);
             for (at, mpdu) in sent.frames.iter_mut().enumerate() {
                 if self.on_air.received.get(at) == Some(&true) {
                     self.sessions[session].originator.finish(mpdu.sequence);
                     let queues = &mut self.members[member].queues;
-                    queues.release((sent.peer, access), mpdu.estimate);
+                    queues.release(sent.peer, mpdu.estimate);
                 } else {
                     let mut mpdu = mpdu.take_whole();
                     mpdu.failures = mpdu.failures.saturating_add(1);
-                    self.retransmit_or_drop((member, sent.peer), access, mpdu, now, observer);
+                    self.retransmit_or_drop(member, sent.peer, mpdu, now, observer);
                 }
             }
         }
@@ -349,19 +347,18 @@ impl<P: Packet> Medium<P> {
         let Some(sent) = category.ready.pop_front() else {
             return;
         };
-        self.abandon(member, access, sent, now, observer);
+        self.abandon(member, sent, now, observer);
     }
 
     /// Reports the failure of a transmission, and retransmits or drops its frames.
     fn abandon(
         &mut self,
         member: usize,
-        access: Access,
         mut sent: Transmission<P>,
         now: Time,
         observer: &mut impl Observer<P>,
     ) {
-        let link = self.link(member, sent.peer);
+        let link = self.link(member, sent.peer.0);
         if sent.payload != Payload::BlockAckRequest {
             let outcome = Outcome {
                 tries: sent.tries,
@@ -371,7 +368,7 @@ impl<P: Packet> Medium<P> {
             self.controllers[link].report(&sent.chain, outcome);
         }
         for mpdu in sent.frames.drain(..) {
-            self.retransmit_or_drop((member, sent.peer), access, mpdu, now, observer);
+            self.retransmit_or_drop(member, sent.peer, mpdu, now, observer);
         }
         self.spare.push(sent.frames);
     }
@@ -379,18 +376,18 @@ impl<P: Packet> Medium<P> {
     /// Queues a frame for retransmission. At its retry limit, or without Block Ack, drops it instead.
     fn retransmit_or_drop(
         &mut self,
-        (member, peer): (usize, usize),
-        access: Access,
+        member: usize,
+        peer: Peer,
         mut mpdu: Mpdu<P>,
         now: Time,
         observer: &mut impl Observer<P>,
     ) {
         let has_qos = self.cell.standard.has_qos();
-        let session = self.session(member, peer, access);
+        let session = self.session(member, peer);
         let session = &mut self.sessions[session];
         if has_qos && mpdu.failures < self.cell.aggregate_retry_limit {
             session.queue_retransmission(mpdu);
-            self.members[member].queues.activate((peer, access), now);
+            self.members[member].queues.activate(peer, now);
             return;
         }
         session.originator.finish(mpdu.sequence);
@@ -398,9 +395,7 @@ impl<P: Packet> Medium<P> {
             session.request_due = true;
             self.requests_due = true;
         }
-        self.members[member]
-            .queues
-            .release((peer, access), mpdu.estimate);
+        self.members[member].queues.release(peer, mpdu.estimate);
         self.drop_all(member, mpdu.take(), Loss::Retries, now, observer);
     }
 

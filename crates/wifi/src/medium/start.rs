@@ -78,7 +78,7 @@ impl<P: Packet> Medium<P> {
         let (member, access) = owner(winner);
         let transmission = &self.members[member].categories[access.index()].ready[0];
         let station = if member == 0 {
-            transmission.peer
+            transmission.peer.0
         } else {
             member - 1
         };

@@ -1,9 +1,8 @@
-//! Linux's mac80211 since 4.10: a queue per station and category, each with flow queueing and CoDel (`fq`); turns or airtime
+//! Linux's mac80211 since 4.10: a queue per station and user priority (TID), each with flow queueing and CoDel (`fq`); turns or airtime
 //! fairness between stations (`schedule`); and a limit of the airtime handed to the device (`aql`).
 //!
 //! Source: the documentation and commit messages of the kernel, and decisions that a Linux 7.3 took (`kernel`). Departures:
-//! a station has one queue per category, where the kernel has one for each of its two TIDs; there is no broadcast; and
-//! Linux 5.14 to 5.19 has the order of 5.13, where the kernel ordered stations by virtual time.
+//! there is no broadcast; and Linux 5.14 to 5.19 has the order of 5.13, where the kernel ordered stations by virtual time.
 
 mod aql;
 mod fq;
@@ -20,7 +19,7 @@ use sojourn_units::{Duration, Time};
 use crate::access::Access;
 use crate::packet::Packet;
 use crate::phy::Mode;
-use crate::queues::{MakeQdisc, Peer};
+use crate::queues::{MakeQdisc, PRIORITIES, Peer, peer_of, priorities_of, queue_of};
 use aql::Aql;
 use fq::Fq;
 use schedule::{Rules, Schedule};
@@ -88,7 +87,7 @@ impl Settings {
 enum Store<P> {
     /// mac80211's own flow queues.
     Fq(Fq<P>),
-    /// A discipline per station and category.
+    /// A discipline per station and user priority.
     Own(Vec<BoxedQdisc<P>>),
 }
 
@@ -97,20 +96,16 @@ pub(crate) struct Mac80211<P> {
     store: Store<P>,
     schedule: Schedule,
     aql: Option<Aql>,
-    /// A packet that was dequeued and did not fit into the transmission, by station and category. It is sent first.
+    /// A packet that was dequeued and did not fit into the transmission, by queue. It is sent first.
     put_back: Vec<Option<P>>,
     stations: usize,
     packets_put_back: u64,
     timer: Time,
 }
 
-const fn index((peer, access): Peer) -> usize {
-    peer * 4 + access.index()
-}
-
 impl<P: Packet> Mac80211<P> {
     pub(crate) fn new(settings: Settings, make: Option<MakeQdisc<P>>, stations: usize) -> Self {
-        let queues = stations * 4;
+        let queues = stations * PRIORITIES;
         let mut new = Self {
             settings,
             store: match make {
@@ -143,7 +138,7 @@ impl<P: Packet> Mac80211<P> {
     }
 
     pub(crate) fn enqueue(&mut self, packet: P, peer: Peer, now: Time, env: &mut Environment<P>) {
-        let at = index(peer);
+        let at = queue_of(peer);
         match &mut self.store {
             Store::Fq(fq) => fq.enqueue(at, packet, now, env),
             Store::Own(qdiscs) => qdiscs[at].enqueue(packet, now, env),
@@ -157,20 +152,24 @@ impl<P: Packet> Mac80211<P> {
     pub(crate) fn next_peer(
         &mut self,
         access: Access,
-        can_send: impl Fn(usize) -> bool,
-        has_retransmission: impl Fn(usize) -> bool,
-    ) -> Option<usize> {
+        can_send: impl Fn(Peer) -> bool,
+        has_retransmission: impl Fn(Peer) -> bool,
+    ) -> Option<Peer> {
         let aql = self.aql.as_ref();
         let listed = self.schedule.listed(access);
         let is_full = aql.is_some_and(|aql| !aql.allows_category(access, listed));
-        if is_full && !(0..self.stations).any(&has_retransmission) {
+        let any_retransmission = || {
+            let peers = |station| priorities_of(access).map(|priority| (station, priority));
+            (0..self.stations).flat_map(peers).any(&has_retransmission)
+        };
+        if is_full && !any_retransmission() {
             self.schedule.skip_round(access);
             return None;
         }
         let within = |at: usize| {
-            (!is_full && aql.is_none_or(|aql| aql.allows(at))) || has_retransmission(at / 4)
+            (!is_full && aql.is_none_or(|aql| aql.allows(at))) || has_retransmission(peer_of(at))
         };
-        let allowed = |at: usize| can_send(at / 4) && within(at);
+        let allowed = |at: usize| can_send(peer_of(at)) && within(at);
         let pending = |at: usize| aql.map_or(Duration::ZERO, |aql| aql.charged(at));
         let next = self.schedule.next(access, allowed, pending);
         let is_idle = aql.is_some_and(|aql| aql.is_empty(access));
@@ -180,7 +179,7 @@ impl<P: Packet> Mac80211<P> {
         } else {
             next
         };
-        next.map(|at| at / 4)
+        next.map(peer_of)
     }
 
     pub(crate) fn dequeue(
@@ -192,7 +191,7 @@ impl<P: Packet> Mac80211<P> {
         env: &mut Environment<P>,
         mut left: impl FnMut(&P),
     ) -> Option<(P, u32)> {
-        let at = index(peer);
+        let at = queue_of(peer);
         if self.aql.as_ref().is_some_and(|aql| !aql.allows(at)) {
             return None;
         }
@@ -222,11 +221,11 @@ impl<P: Packet> Mac80211<P> {
     }
 
     pub(crate) fn activate(&mut self, peer: Peer, now: Time) {
-        self.schedule.activate(index(peer), now);
+        self.schedule.activate(queue_of(peer), now);
     }
 
     pub(crate) fn end_turn(&mut self, peer: Peer, more: bool, now: Time) {
-        let at = index(peer);
+        let at = queue_of(peer);
         let more = more || self.has_packets(at);
         let pending = self.aql.as_ref().map(|aql| aql.charged(at));
         self.schedule
@@ -235,13 +234,13 @@ impl<P: Packet> Mac80211<P> {
 
     pub(crate) fn release(&mut self, peer: Peer, estimate: u32) {
         if let Some(aql) = &mut self.aql {
-            aql.release(index(peer), estimate);
+            aql.release(queue_of(peer), estimate);
         }
     }
 
     pub(crate) fn charge(&mut self, peer: Peer, airtime: Duration, received: bool, now: Time) {
         if !received || self.settings.charge_received {
-            self.schedule.charge(index(peer), airtime, now);
+            self.schedule.charge(queue_of(peer), airtime, now);
         }
     }
 
@@ -250,7 +249,7 @@ impl<P: Packet> Mac80211<P> {
             return;
         };
         let slow = expected_bps > 0 && expected_bps < each * self.stations as u64;
-        for at in peer * 4..peer * 4 + 4 {
+        for at in peer * PRIORITIES..(peer + 1) * PRIORITIES {
             fq.set_slow(at, slow);
         }
     }

@@ -1,4 +1,5 @@
-//! Airtime queue limits: how much airtime each station's queues may have in the device (Linux 5.5, commit 3ace10f5b5ad).
+//! Airtime queue limits: how much airtime each station's queues may have in the device (Linux 5.5, commit 3ace10f5b5ad). The
+//! two queues that a station has in a category count together (`struct airtime_info`).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,12 +9,14 @@ use sojourn_units::Duration;
 use crate::access::Access;
 use crate::phy::{Guard, Mode, Preamble, Symbol};
 
+use super::schedule::account;
+
 /// The limits, in estimated airtime (`include/net/cfg80211.h`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AqlLimits {
-    /// A queue with less airtime than this in the device may always send (`IEEE80211_DEFAULT_AQL_TXQ_LIMIT_L`).
+    /// Queues of a station with less airtime than this in the device may always send (`IEEE80211_DEFAULT_AQL_TXQ_LIMIT_L`).
     pub low: Duration,
-    /// The limit of a queue while all queues together have less than `threshold` in the device (`…_LIMIT_H`).
+    /// Their limit while all queues together have less than `threshold` in the device (`…_LIMIT_H`).
     pub high: Duration,
     /// The threshold for the whole radio (`IEEE80211_AQL_THRESHOLD`).
     pub threshold: Duration,
@@ -49,7 +52,7 @@ impl AqlLimits {
 #[derive(Debug)]
 pub(super) struct Aql {
     limits: AqlLimits,
-    /// Estimated airtime in the device, by queue, in µs.
+    /// Estimated airtime in the device, by station and category, in µs.
     pending: Vec<u64>,
     /// The sum per category.
     by_category: [u64; 4],
@@ -59,7 +62,7 @@ impl Aql {
     pub(super) fn new(limits: AqlLimits, queues: usize) -> Self {
         Self {
             limits,
-            pending: vec![0; queues],
+            pending: vec![0; account(queues)],
             by_category: [0; 4],
         }
     }
@@ -94,24 +97,26 @@ impl Aql {
     }
 
     fn pending(&self, at: usize) -> Duration {
-        Duration::from_micros(self.pending[at])
+        Duration::from_micros(self.pending[account(at)])
     }
 
     /// The device takes a packet. Returns the estimate of its airtime, in µs.
     pub(super) fn take(&mut self, at: usize, bytes: u32, mode: Mode) -> u32 {
         // The kernel assumes that voice is not aggregated.
-        let aggregates = at % 4 != Access::Voice.index();
+        let aggregates = account(at) % 4 != Access::Voice.index();
         let estimate = estimate(bytes, mode, aggregates, self.limits.adds_fractions);
         self.hold(at, estimate);
         estimate
     }
 
     pub(super) fn hold(&mut self, at: usize, estimate: u32) {
+        let at = account(at);
         self.pending[at] += u64::from(estimate);
         self.by_category[at % 4] += u64::from(estimate);
     }
 
     pub(super) fn release(&mut self, at: usize, estimate: u32) {
+        let at = account(at);
         self.pending[at] -= u64::from(estimate);
         self.by_category[at % 4] -= u64::from(estimate);
     }
@@ -199,14 +204,14 @@ mod tests {
             .map(|(aggregates, fractions)| estimate(334, Mode::Ht(ht), aggregates, fractions));
         assert_eq!(estimates, [20, 24, 64, 64]);
         // As above, by the category of the queue.
-        let mut aql = Aql::new(AqlLimits::LINUX, 4);
-        let queues = [Access::BestEffort, Access::Voice].map(Access::index);
+        let mut aql = Aql::new(AqlLimits::LINUX, 8);
+        let queues = [Access::BestEffort, Access::Voice].map(|access| 2 * access.index());
         assert_eq!(queues.map(|at| aql.take(at, 334, Mode::Ht(ht))), [20, 64]);
     }
 
     #[test]
     fn a_queue_gets_more_while_the_radio_has_little() {
-        let mut aql = Aql::new(AqlLimits::LINUX, 8);
+        let mut aql = Aql::new(AqlLimits::LINUX, 24);
         let slow = Mode::Ofdm(Ofdm::R6);
         // The packets take 2084 µs each. The sixth brings the first queue to 12504 µs, above the high limit.
         for _ in 0..6 {
@@ -216,16 +221,34 @@ mod tests {
         assert!(!aql.allows(0));
         // The second queue also takes six. With these 12 packets the radio has 25008 µs, above its threshold.
         for _ in 0..6 {
-            assert!(aql.allows(1));
-            aql.take(1, 1500, slow);
+            assert!(aql.allows(8));
+            aql.take(8, 1500, slow);
         }
         // The third queue gets the low limit only: three packets take 6252 µs.
         for _ in 0..3 {
-            assert!(aql.allows(2));
-            aql.take(2, 1500, slow);
+            assert!(aql.allows(16));
+            aql.take(16, 1500, slow);
         }
-        assert!(!aql.allows(2));
-        aql.release(2, 2084);
-        assert!(aql.allows(2));
+        assert!(!aql.allows(16));
+        aql.release(16, 2084);
+        assert!(aql.allows(16));
+    }
+
+    #[test]
+    fn both_queues_of_a_station_count_together() {
+        // `ieee80211_txq_airtime_check` and `ieee80211_sta_update_pending_airtime`: by station and category.
+        let mut aql = Aql::new(AqlLimits::LINUX, 16);
+        let slow = Mode::Ofdm(Ofdm::R6);
+        let [first, second, other] = [2, 3, 10];
+        for at in [first, second].into_iter().cycle().take(6) {
+            assert!(aql.allows(at));
+            aql.take(at, 1500, slow);
+        }
+        assert!(!aql.allows(first) && !aql.allows(second) && aql.allows(other));
+        assert_eq!(aql.charged(first), Duration::from_micros(6 * 2084));
+        // Another category has limits of its own.
+        assert!(aql.allows(0));
+        aql.release(second, 2084);
+        assert!(aql.allows(first));
     }
 }

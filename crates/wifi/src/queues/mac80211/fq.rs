@@ -1,7 +1,7 @@
 //! mac80211's flow queueing (`include/net/fq_impl.h`): the flows of all stations share 4096 queues, each with CoDel. Each
-//! station and category serves its queues by deficit round robin, new ones first.
+//! station and user priority serves its queues by deficit round robin, new ones first.
 //!
-//! If a flow's queue is in use by another station or category, the flow goes to the default queue of its own one, so that no
+//! If a flow's queue is in use by another station or user priority, the flow goes to the default queue of its own one, so that no
 //! queue holds packets of two stations. Once the first queue is free again, packets of the flow may be reordered. If there
 //! are more packets or more memory than the limits, the queue with the most bytes loses packets from its head.
 
@@ -101,7 +101,7 @@ impl Linked for Flow {
     }
 }
 
-/// The queues of one station and category.
+/// The queues of one station and user priority.
 #[derive(Clone, Copy)]
 struct Tin {
     new: List,

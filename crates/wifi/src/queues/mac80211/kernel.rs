@@ -1,5 +1,5 @@
 //! Decisions of Linux's own mac80211, replayed: at every request of the kernel's driver our queues must choose the same
-//! station, and give the same frame of it.
+//! queue of the same station, and give the same frame of it.
 //!
 //! `validation/wifi_kernel.py` records them (`docs/results/wifi-kernel.md`). A trace has lines of a name and its values
 //! (`kernel`, `stations`, `limit`, `memory`, `aql`, `fairness`, and `flow` with a port and its hash), an empty line,
@@ -8,13 +8,11 @@
 //! | letter | event | values |
 //! | --- | --- | --- |
 //! | A | a packet enters mac80211 | station, port, number, bytes as Ethernet, DS field |
-//! | P | the driver asks for a station | the station, or 0 for none; the category |
+//! | P | the driver asks for a queue of a category | its station, or 0 for none; its user priority, or one of the category |
 //! | F | the driver gets a frame of it | port, number, ECN field, bytes, estimate of its airtime in µs |
 //! | E | it gets no further frame of it | |
-//! | R | the station's turn is over | |
-//! | D | a transmission has left the air | station, frames, airtime in µs, category |
-//!
-//! A category is the index of [`Access::ALL`].
+//! | R | the queue's turn is over | |
+//! | D | a transmission has left the air | station, frames, airtime in µs, user priority |
 
 extern crate std;
 
@@ -27,8 +25,8 @@ use std::io::Read;
 use sojourn_aqm::{Datagram, Ecn, Environment, FlowKey};
 use sojourn_units::{Duration, Time};
 
-use super::{FqSettings, Mac80211, Settings, index};
-use crate::access::{Access, PriorityMap};
+use super::{FqSettings, Mac80211, PRIORITIES, Peer, Settings, queue_of};
+use crate::access::{PriorityMap, UserPriority};
 use crate::phy::{Dsss, Guard, Ht, Mode, Ofdm, Preamble, Width};
 
 /// The kernel's estimate of a frame's airtime, in µs, before a station's first transmission has told the rate. (With a driver
@@ -64,7 +62,7 @@ fn mode(name: &str) -> Mode {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     arrivals: usize,
-    /// Choices of a station, and frames or their absence.
+    /// Choices of a queue, and frames or their absence.
     decisions: usize,
     wrong: usize,
     estimates: usize,
@@ -82,11 +80,11 @@ struct Replay {
     modes: Vec<Mode>,
     /// Whether the kernel has heard yet at which rate a station's frames were sent.
     knows: Vec<bool>,
-    /// AQL's estimates of the frames in the device, by station and category.
+    /// AQL's estimates of the frames in the device, by queue.
     held: Vec<VecDeque<u32>>,
     priorities: PriorityMap,
-    /// The station whose turn it is, from 0, and the category.
-    chosen: Option<(usize, Access)>,
+    /// The queue whose turn it is.
+    chosen: Option<Peer>,
     outcome: Outcome,
 }
 
@@ -111,17 +109,21 @@ impl Replay {
                 let packet = Datagram::new((port, number), bytes)
                     .with_ecn(Ecn::from_bits(field as u8 & 3))
                     .with_flow(key);
-                let access = self.priorities.access(field as u8 >> 2);
-                let peer = (station as usize - 1, access);
+                let priority = self.priorities.priority(field as u8 >> 2);
+                let peer = (station as usize - 1, priority);
                 self.queues.enqueue(packet, peer, now, &mut self.env);
             }
-            ("P", &[station, category]) => {
-                let access = Access::ALL[category as usize];
+            ("P", &[station, priority]) => {
+                let priority = UserPriority::new(priority as u8);
+                let access = priority.access();
                 let ours = self.queues.next_peer(access, |_| true, |_| false);
-                let ours = ours.map_or(0, |peer| peer + 1);
-                let chosen = |station| format!("chooses {station} in {access:?}");
-                self.check(line, chosen(station as usize), chosen(ours));
-                self.chosen = (station > 0).then(|| (station as usize - 1, access));
+                let kernels = (station as usize).checked_sub(1).map(|at| (at, priority));
+                let named = |chosen: Option<Peer>| match chosen {
+                    Some((at, priority)) => format!("chooses {}/{}", at + 1, priority.number()),
+                    None => format!("chooses none in {access:?}"),
+                };
+                self.check(line, named(kernels), named(ours));
+                self.chosen = kernels;
             }
             ("F", &[port, number, field, bytes, estimate]) => {
                 let kernel = format!("sends {port}/{number} with ECN {field}, {bytes} B");
@@ -147,18 +149,18 @@ impl Replay {
                 self.check(line, "sends nothing".into(), ours);
             }
             ("R", []) => {
-                let peer = self.chosen.take().expect("a station was chosen");
+                let peer = self.chosen.take().expect("a queue was chosen");
                 self.queues.end_turn(peer, false, now);
             }
-            ("D", &[station, frames, airtime, category]) => {
+            ("D", &[station, frames, airtime, priority]) => {
                 let at = station as usize - 1;
-                let peer = (at, Access::ALL[category as usize]);
+                let peer = (at, UserPriority::new(priority as u8));
                 let airtime = Duration::from_micros(u64::from(airtime));
                 let rate = self.modes[at].rate().as_bps();
                 self.queues.note_rate(at, rate);
                 self.queues.charge(peer, airtime, false, now);
                 for _ in 0..frames {
-                    if let Some(estimate) = self.held[index(peer)].pop_front() {
+                    if let Some(estimate) = self.held[queue_of(peer)].pop_front() {
                         self.queues.release(peer, estimate);
                     }
                 }
@@ -169,17 +171,17 @@ impl Replay {
     }
 
     fn dequeue(&mut self, now: Time) -> Option<(Packet, u32)> {
-        let peer = self.chosen.expect("a station was chosen");
+        let peer = self.chosen.expect("a queue was chosen");
         let mode = self.modes[peer.0];
         let (packet, mut estimate) =
             self.queues
                 .dequeue(peer, mode, |_| true, now, &mut self.env, |_| {})?;
         if let Some(aql) = self.queues.aql.as_mut().filter(|_| !self.knows[peer.0]) {
-            aql.release(index(peer), estimate);
+            aql.release(queue_of(peer), estimate);
             estimate = UNKNOWN;
-            aql.hold(index(peer), estimate);
+            aql.hold(queue_of(peer), estimate);
         }
-        self.held[index(peer)].push_back(estimate);
+        self.held[queue_of(peer)].push_back(estimate);
         Some((packet, estimate))
     }
 }
@@ -218,7 +220,7 @@ fn replay(trace: &[u8], kernel: (u32, u32)) -> Outcome {
         frame: settings.fq,
         env: Environment::new(1),
         knows: vec![false; stations],
-        held: vec![VecDeque::new(); 4 * stations],
+        held: vec![VecDeque::new(); PRIORITIES * stations],
         priorities: PriorityMap::of_kernel(kernel.0, kernel.1),
         modes,
         chosen: None,
@@ -248,7 +250,7 @@ macro_rules! trace {
     };
 }
 
-const TRACES: [(&str, &[u8]); 12] = [
+const TRACES: [(&str, &[u8]); 16] = [
     trace!("three"),
     trace!("three-turns"),
     trace!("three-no-aql"),
@@ -261,6 +263,10 @@ const TRACES: [(&str, &[u8]); 12] = [
     trace!("rates"),
     trace!("categories"),
     trace!("code-points"),
+    trace!("priorities"),
+    trace!("priorities-all"),
+    trace!("priorities-frames"),
+    trace!("priorities-collisions"),
 ];
 
 #[test]

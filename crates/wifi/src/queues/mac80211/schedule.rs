@@ -1,5 +1,8 @@
-//! The order of stations, per category: deficit round robin of airtime (Linux 4.11 in ath9k, 5.1 in mac80211), or turns of
+//! The order of queues, per category: deficit round robin of airtime (Linux 4.11 in ath9k, 5.1 in mac80211), or turns of
 //! one transmission each.
+//!
+//! A station has two queues in a category, one per user priority. Each has its place in the order, but they share the
+//! deficit: a station gets a quantum for each of them in a round (`struct txq_info`, `struct airtime_info`).
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -22,6 +25,16 @@ pub(super) struct Rules {
     pub active: Option<Duration>,
 }
 
+/// The category of a queue.
+const fn category(at: usize) -> usize {
+    account(at) % 4
+}
+
+/// A queue's station and category, which share what they may use.
+pub(super) const fn account(at: usize) -> usize {
+    at / 2
+}
+
 #[derive(Debug)]
 pub(super) struct Schedule {
     quantum: Option<i64>,
@@ -29,9 +42,9 @@ pub(super) struct Schedule {
     /// Queues with packets, and those that are kept, per category.
     active: [VecDeque<u32>; 4],
     is_listed: Vec<bool>,
-    /// The airtime that each queue may still use, in ns.
+    /// The airtime that each station may still use, in ns, by category.
     deficit: Vec<i64>,
-    /// When each queue was last put on the list with packets.
+    /// When a queue of a station was last put on the list with packets, by category.
     listed: Vec<Time>,
     /// The number of the round, per category.
     round: [u16; 4],
@@ -49,8 +62,8 @@ impl Schedule {
             active_for: rules.active,
             active: Default::default(),
             is_listed: vec![false; queues],
-            deficit: vec![quantum.unwrap_or(0); queues],
-            listed: vec![Time::ZERO; queues],
+            deficit: vec![quantum.unwrap_or(0); account(queues)],
+            listed: vec![Time::ZERO; account(queues)],
             round: [0; 4],
             served: vec![0; queues],
             lost_round: false,
@@ -66,8 +79,8 @@ impl Schedule {
     /// deficit lasts, so that stations with little traffic need not wait for a round. Without it, the queue goes last.
     pub(super) fn activate(&mut self, at: usize, now: Time) {
         if !core::mem::replace(&mut self.is_listed[at], true) {
-            self.listed[at] = now;
-            let list = &mut self.active[at % 4];
+            self.listed[account(at)] = now;
+            let list = &mut self.active[category(at)];
             if self.quantum.is_some() {
                 list.push_front(at as u32);
             } else {
@@ -111,8 +124,9 @@ impl Schedule {
             let mut is_next = allowed(at);
             found |= is_next;
             if let Some(quantum) = self.quantum {
-                if self.deficit[at] - (pending(at).as_nanos() as i64) < 0 {
-                    self.deficit[at] += quantum;
+                let deficit = &mut self.deficit[account(at)];
+                if *deficit - (pending(at).as_nanos() as i64) < 0 {
+                    *deficit += quantum;
                     is_next = false;
                 }
             }
@@ -130,13 +144,13 @@ impl Schedule {
         let keep = self.quantum.is_some()
             && self.is_active(at, now)
             && self.active_for.is_some()
-            && self.deficit[at] < pending.as_nanos() as i64;
-        let list = &mut self.active[at % 4];
+            && self.deficit[account(at)] < pending.as_nanos() as i64;
+        let list = &mut self.active[category(at)];
         let Some(index) = list.iter().position(|&listed| listed as usize == at) else {
             return;
         };
         if has_packets {
-            self.listed[at] = now;
+            self.listed[account(at)] = now;
         }
         if has_packets && self.quantum.is_some() {
             return;
@@ -148,16 +162,16 @@ impl Schedule {
         }
     }
 
-    /// Charges airtime to a station's queue.
+    /// Charges the airtime of a queue to its station.
     pub(super) fn charge(&mut self, at: usize, airtime: Duration, now: Time) {
         if self.quantum.is_some() && self.is_active(at, now) {
-            self.deficit[at] -= airtime.as_nanos() as i64;
+            self.deficit[account(at)] -= airtime.as_nanos() as i64;
         }
     }
 
     fn is_active(&self, at: usize, now: Time) -> bool {
         let ticks = |time: Time| time.as_nanos() / TICK.as_nanos();
-        let passed = ticks(now) - ticks(self.listed[at]);
+        let passed = ticks(now) - ticks(self.listed[account(at)]);
         self.active_for.is_none_or(|span| TICK * passed <= span)
     }
 }
@@ -176,7 +190,8 @@ mod tests {
         active: None,
     };
     /// Queues of best effort of three stations.
-    const QUEUES: [usize; 3] = [1, 5, 9];
+    const QUEUES: [usize; 3] = [2, 10, 18];
+    const ALL: usize = 24;
 
     fn zero(_: usize) -> Duration {
         Duration::ZERO
@@ -187,7 +202,7 @@ mod tests {
     }
 
     fn all_active(rules: Rules) -> Schedule {
-        let mut schedule = Schedule::new(rules, 12);
+        let mut schedule = Schedule::new(rules, ALL);
         for at in QUEUES {
             schedule.activate(at, Time::ZERO);
         }
@@ -199,8 +214,8 @@ mod tests {
         let mut used = [0; 3];
         for _ in 0..30_000 {
             let at = next(&mut schedule).expect("all are active");
-            let micros = takes[at / 4];
-            used[at / 4] += micros;
+            let micros = takes[at / 8];
+            used[at / 8] += micros;
             schedule.charge(at, Duration::from_micros(micros), Time::ZERO);
             schedule.end_turn(at, true, Duration::ZERO, Time::ZERO);
         }
@@ -222,23 +237,23 @@ mod tests {
 
     #[test]
     fn a_station_that_wakes_up_goes_first() {
-        let mut schedule = Schedule::new(FAIR, 12);
-        schedule.activate(1, Time::ZERO);
-        schedule.charge(1, Duration::from_micros(100), Time::ZERO);
-        schedule.activate(5, Time::ZERO);
-        assert_eq!(next(&mut schedule), Some(5));
+        let mut schedule = Schedule::new(FAIR, ALL);
+        schedule.activate(2, Time::ZERO);
+        schedule.charge(2, Duration::from_micros(100), Time::ZERO);
+        schedule.activate(10, Time::ZERO);
+        assert_eq!(next(&mut schedule), Some(10));
     }
 
     #[test]
     fn stations_that_may_not_send_are_skipped_and_pending_airtime_counts() {
         let mut schedule = all_active(FAIR);
         assert_eq!(
-            schedule.next(Access::BestEffort, |at| at == 1, zero),
-            Some(1)
+            schedule.next(Access::BestEffort, |at| at == 2, zero),
+            Some(2)
         );
         assert_eq!(schedule.next(Access::BestEffort, |_| false, zero), None);
         let pending = |at: usize| {
-            if at == 5 {
+            if at == 10 {
                 Duration::ZERO
             } else {
                 Duration::from_millis(1)
@@ -246,7 +261,7 @@ mod tests {
         };
         assert_eq!(
             schedule.next(Access::BestEffort, |_| true, pending),
-            Some(5)
+            Some(10)
         );
     }
 
@@ -259,20 +274,24 @@ mod tests {
         }
         // 256 - 1000 + 256.
         assert_eq!(schedule.next(Access::BestEffort, |_| false, zero), None);
-        assert!(QUEUES.iter().all(|&at| schedule.deficit[at] == -488_000));
+        assert!(
+            QUEUES
+                .iter()
+                .all(|&at| schedule.deficit[account(at)] == -488_000)
+        );
         // The last that became active is the first of the list.
-        assert_eq!(next(&mut schedule), Some(9));
+        assert_eq!(next(&mut schedule), Some(18));
     }
 
     #[test]
     fn a_queue_served_after_a_skipped_round_waits_after_the_next() {
-        let mut schedule = Schedule::new(FAIR, 12);
-        schedule.activate(1, Time::ZERO);
+        let mut schedule = Schedule::new(FAIR, ALL);
+        schedule.activate(2, Time::ZERO);
         schedule.skip_round(Access::BestEffort);
-        assert_eq!(next(&mut schedule), Some(1));
+        assert_eq!(next(&mut schedule), Some(2));
         schedule.skip_round(Access::BestEffort);
         assert_eq!(next(&mut schedule), None);
-        assert_eq!(next(&mut schedule), Some(1));
+        assert_eq!(next(&mut schedule), Some(2));
     }
 
     #[test]
@@ -283,19 +302,80 @@ mod tests {
             schedule.end_turn(at, false, Duration::ZERO, now);
             schedule.listed(Access::BestEffort)
         };
-        assert_eq!(next(&mut schedule), Some(9));
-        schedule.charge(9, owed, Time::ZERO);
-        assert_eq!(empties(&mut schedule, 9, Time::ZERO), 3);
+        assert_eq!(next(&mut schedule), Some(18));
+        schedule.charge(18, owed, Time::ZERO);
+        assert_eq!(empties(&mut schedule, 18, Time::ZERO), 3);
         // It is the last, and its packets do not bring it to the front.
-        schedule.activate(9, Time::ZERO);
-        assert_eq!(next(&mut schedule), Some(5));
+        schedule.activate(18, Time::ZERO);
+        assert_eq!(next(&mut schedule), Some(10));
         // Without debts it leaves the list; so it does if it was last listed with packets over 100 ms ago, in whole ticks.
-        assert_eq!(empties(&mut schedule, 5, Time::ZERO), 2);
+        assert_eq!(empties(&mut schedule, 10, Time::ZERO), 2);
         let late = Time::from_millis(104);
-        assert_eq!(empties(&mut schedule, 9, late), 1);
+        assert_eq!(empties(&mut schedule, 18, late), 1);
         // Airtime is not charged either.
-        let before = schedule.deficit[9];
-        schedule.charge(9, owed, late);
-        assert_eq!(schedule.deficit[9], before);
+        let before = schedule.deficit[account(18)];
+        schedule.charge(18, owed, late);
+        assert_eq!(schedule.deficit[account(18)], before);
+    }
+
+    #[test]
+    fn both_queues_of_a_station_have_a_place_and_share_its_deficit() {
+        // `ieee80211_next_txq`: the deficit is of station and category, and each queue that is passed adds a quantum.
+        let mut schedule = Schedule::new(FAIR, ALL);
+        let (first, second, other) = (2, 3, 10);
+        for at in [first, second, other] {
+            schedule.activate(at, Time::ZERO);
+        }
+        assert_eq!(schedule.listed(Access::BestEffort), 3);
+        schedule.charge(first, Duration::from_micros(1000), Time::ZERO);
+        assert_eq!(schedule.deficit, {
+            let mut all = vec![256_000; account(ALL)];
+            all[account(first)] = -744_000;
+            all
+        });
+        // The order is 10, 3, 2. The other station's queue is the first, and stays there.
+        assert_eq!(next(&mut schedule), Some(other));
+        schedule.charge(other, Duration::from_micros(300), Time::ZERO);
+        schedule.end_turn(other, true, Duration::ZERO, Time::ZERO);
+        // It owes 44 µs and gets a quantum, then each queue of the first station does, and it is the other's turn again.
+        assert_eq!(next(&mut schedule), Some(other));
+        assert_eq!(schedule.deficit[account(first)], -744_000 + 2 * 256_000);
+    }
+
+    #[test]
+    fn a_station_with_both_queues_gets_two_shares_of_airtime() {
+        let mut schedule = Schedule::new(FAIR, ALL);
+        let queues = [2, 3, 10];
+        for at in queues {
+            schedule.activate(at, Time::ZERO);
+        }
+        let mut used = [0; 3];
+        for _ in 0..30_000 {
+            let at = next(&mut schedule).expect("all are active");
+            let queue = queues.iter().position(|&queue| queue == at);
+            used[queue.expect("one of them")] += 400;
+            schedule.charge(at, Duration::from_micros(400), Time::ZERO);
+            schedule.end_turn(at, true, Duration::ZERO, Time::ZERO);
+        }
+        let total: u64 = used.iter().sum();
+        let station = (used[0] + used[1]) * 1000 / total;
+        assert!((660..=673).contains(&station), "{used:?}");
+    }
+
+    #[test]
+    fn either_queue_of_a_station_keeps_it_active() {
+        // `ieee80211_txq_set_active`: the time is of station and category.
+        let mut schedule = Schedule::new(FAIR, ALL);
+        let owed = Duration::from_micros(1000);
+        let late = Time::from_millis(200);
+        schedule.activate(2, Time::ZERO);
+        schedule.charge(2, owed, late);
+        assert_eq!(schedule.deficit[account(2)], 256_000, "not active");
+        schedule.activate(3, late);
+        schedule.charge(2, owed, late);
+        assert_eq!(schedule.deficit[account(2)], -744_000);
+        // So the first stays in the order without packets.
+        schedule.end_turn(2, false, Duration::ZERO, late);
+        assert_eq!(schedule.listed(Access::BestEffort), 2);
     }
 }
