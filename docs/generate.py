@@ -93,8 +93,9 @@ them. The queues are Linux's, per station with airtime fairness and airtime queu
 mac80211's own FQ-CoDel, whose defaults differ from the qdisc's (target 20 ms, quantum 300 B, 4096 flows and 8192
 packets for all stations together, in at most 16 MiB, or 4 MiB before 802.11ac: 1820 packets of 1500 B; it takes
 `target`, `interval`, `flows`, `quantum`, `limit` and `ecn`); every other arm stands in its place, once per station and
-access category. With `queueing = "qdisc"` the arm stands above a device ring, as all disciplines did before Linux 4.10.
-Packets have a category by their code point, as Linux maps them.
+user priority. With `queueing = "qdisc"` the arm stands above a device ring, as all disciplines did before Linux 4.10.
+Packets have a user priority by their code point, as Linux maps them, and by that an access category. Each category has
+two user priorities: DF and AF21 are both best effort, and have queues, aggregates and Block Acks of their own.
 `--set link.wifi.standard="802.11g"` addresses a link by its name, `--set link.wifi.station.phone.rate="6.5 Mbit/s"` a
 station. [wifi.toml](../examples/wifi.toml) shows what a slow station does to the others.
 """
