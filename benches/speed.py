@@ -250,7 +250,7 @@ def counted_instructions() -> tuple[dict[str, float], dict[str, float]]:
 
 @dataclass(frozen=True)
 class Peaks:
-    """Peak resident memory in KiB, by simulated seconds and by flows; there with CPU time, without and with huge pages."""
+    """Peak memory in KiB, by simulated seconds and by flows; there with CPU time, without and with huge pages."""
 
     by_s: dict[int, int]
     by_flows: dict[int, tuple[int, float, float]]
