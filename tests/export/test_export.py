@@ -19,7 +19,7 @@ import sojourn as sj
 from conftest import EXPERIMENT, Cli, wrong
 from sojourn.export.flent import data_file
 from sojourn.page.pairs import paired_groups_sheet, paired_sheet
-from sojourn.page.sheet import in_latex, tabular
+from sojourn.page.sheet import Sheet, in_latex, tabular
 from sojourn.page.tables import results_sheet
 
 SERIES = '\n[record]\nseries = "200 ms"\n'
@@ -259,6 +259,7 @@ def test_latex_sets_the_medians_of_the_table(sojourn: Cli, recorded: Path):
     assert rows[0].count("&") == len(rows[1].split(" & ")) - 1
     for row, cells in zip(rows[1:], results_sheet(results).rows, strict=True):
         assert all(in_latex(cell.split("\n")[0]) in row for cell in cells)
+    assert tabular(Sheet("", "", ("queue", "p50"), (("[a]", "1"), ("*b", "2")), 1)).count("\n{}") == 2
     assert in_latex("a_b & 5 % of {x}^2 ~ $") == r"a\_b \& 5 \% of \{x\}\textasciicircum{}2 \textasciitilde{} \$"
 
 

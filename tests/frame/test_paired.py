@@ -311,3 +311,64 @@ def test_a_metric_of_the_whole_run_has_one_difference_without_a_direction():
     directions = [row["direction"] for row in rows if row["metric"] == "timeouts"]
     assert directions == [""]
     assert [row["direction"] for row in rows if row["metric"] == "sojourn_p50_ms"] == ["down", "up"]
+
+
+BOTH_WAYS = EXPERIMENT.replace("[link]\n", '[link]\nup = { rate = "2 Mbit/s" }\n')
+
+
+def test_the_fairness_of_each_direction_has_a_row():
+    """As the tables have it; a row without a direction would be taken for that of the run."""
+    text = BOTH_WAYS.replace("[[traffic]]\n", '[[traffic]]\ndirection = "both"\nflows = 3\n').replace("flows = 2\n", "")
+    results = sj.run_text(text, jobs=2)
+    jain = metric_called("jain_goodput")
+    for rows in (
+        [row for row in results.to_frame().to_arrow().to_pylist() if row["label"] == "codel"],
+        difference_rows(results, "pfifo"),
+    ):
+        assert [row["direction"] for row in rows if row["metric"] == "jain_goodput"] == ["down", "up"]
+    codel = next(arm for arm in results.arms if arm.label == "codel")
+    up = [
+        row for row in results.to_frame().to_arrow().to_pylist() if (row["label"], row["direction"]) == ("codel", "up")
+    ]
+    (found,) = (row["median"] for row in up if row["metric"] == "jain_goodput")
+    assert found == np.median([jain.value(run.summary, "up") for run in codel.runs])
+
+
+def test_the_fairness_in_a_network_belongs_to_no_link():
+    links = "".join(
+        f'[[link]]\nname = "{name}"\nfrom = "{of}"\nto = "{to}"\nrate = "10 Mbit/s"\n'
+        for name, of, to in (("near", "a", "b"), ("far", "b", "c"))
+    )
+    flows = "".join(
+        f'[[traffic]]\nkind = "bulk"\nname = "{name}"\nflows = 2\nfrom = "{of}"\nto = "c"\nrtt = "20 ms"\n'
+        for name, of in (("long", "a"), ("short", "b"))
+    )
+    head = '[experiment]\nduration = "2 s"\n'
+    results = sj.run_text(f'{head}{links}[[queue]]\naqm = "pfifo"\n[[queue]]\naqm = "codel"\n{flows}', jobs=2)
+    for rows in (results.to_frame().to_arrow().to_pylist(), difference_rows(results, "pfifo")):
+        places = {(row["label"], row["link"], row["direction"]) for row in rows if row["metric"] == "jain_goodput"}
+        assert places <= {("pfifo", "", "down"), ("codel", "", "down")}
+        assert ("codel", "", "down") in places
+    assert "Jain" not in paired_sheet(results, "pfifo").headings
+    assert "Jain" in paired_sheet(results, "pfifo", [metric_called("jain_goodput")]).headings
+
+
+def test_a_group_s_metric_stands_in_every_row_of_the_table():
+    """Beside metrics of two directions, it has no direction."""
+    results = sj.run_text(BOTH_WAYS + CALLS, jobs=2)
+    table = results.paired("pfifo", ["sojourn_p95_ms", "talk.mos", "timeouts"])
+    sheet = paired_sheet(
+        results, "pfifo", [metric_called(name, results) for name in ("sojourn_p95_ms", "talk.mos", "timeouts")]
+    )
+    down, up = sheet.rows
+    assert down[-2:] == up[-2:]
+    assert down[-3] != up[-3]
+    metrics = [(row["direction"], row["metric"]) for row in table.to_arrow().to_pylist()]
+    assert metrics == [("down", "sojourn_p95_ms"), ("", "talk.mos"), ("", "timeouts"), ("up", "sojourn_p95_ms")]
+
+
+def test_what_only_rounding_distinguishes_is_equal(results: sj.Results):
+    """The sums of the same goodput, divided otherwise among flows."""
+    made = with_median(results, {"pfifo": [9.8e6, 9.7e6, 9.6e6] * 2, "codel": [9.8e6 - 2e-9, 9.7e6 - 2e-9, 9.5e6] * 2})
+    (one,) = differences(made, "pfifo", [metric_called("sojourn_p50_ms")])
+    assert (one.interval.high, one.interval.is_clear) == (0.0, False)

@@ -36,8 +36,15 @@ class Metric:
 
     @property
     def is_of_run(self) -> bool:
-        """It is of a group or of the whole run: the same in each of the run's rows."""
-        return bool(self.group) or self.declared.over == "run"
+        """It is of a group, a station or the whole run: the same in each of the run's rows."""
+        return self.place("down") == ("", "")
+
+    def place(self, queue: str) -> tuple[str, str]:
+        """The link and the direction that it is of at a queue, empty if of none: fairness is of all links' flows."""
+        link, _, direction = queue.rpartition("/")
+        if self.name == "jain_goodput":
+            return "", direction
+        return ("", "") if self.group or self.declared.over in ("run", "station") else (link, direction)
 
     @cached_property
     def name(self) -> str:

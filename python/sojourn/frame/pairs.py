@@ -52,14 +52,16 @@ def difference_rows(
 ) -> list[dict[str, object]]:
     """``differences`` as rows of differences.csv, by default of all metrics.
 
-    One of a group or of the whole run has no link and direction.
+    One of a group or of the whole run has no link and direction, and stands once.
     """
     rows: list[dict[str, object]] = []
+    there = set()
     for one in differences(results, baseline, columns(results) if metrics is None else metrics):
-        again = one.metric.is_of_run and one.queue != results.queues[0]
-        if again or math.isnan(one.interval.middle):
+        link, direction = one.metric.place(one.queue)
+        where = (one.arm.name, one.metric.name, link, direction)
+        if where in there or math.isnan(one.interval.middle):
             continue
-        link, _, direction = ("", "", "") if one.metric.is_of_run else one.queue.rpartition("/")
+        there.add(where)
         several = one.interval.n > 1
         rows.append(
             {"label": one.arm.label, "baseline": baseline}
@@ -116,5 +118,10 @@ def _bases(baseline: str, arms: Sequence[tuple[Mapping[str, Any], str]]) -> list
 def _interval(arm: Arm, base: Arm, queue: str, metric: Metric) -> Interval:
     of_base = {run.seed: metric.value(run.summary, queue) for run in base.runs}
     return median_interval(
-        [metric.value(run.summary, queue) - of_base[run.seed] for run in arm.runs if run.seed in of_base]
+        [_apart(metric.value(run.summary, queue), of_base[run.seed]) for run in arm.runs if run.seed in of_base]
     )
+
+
+def _apart(value: float, base: float) -> float:
+    """The difference; none between sums that only rounding distinguishes, which an interval would exclude zero by."""
+    return 0.0 if math.isclose(value, base, rel_tol=1e-12) else value - base

@@ -405,14 +405,15 @@ def interval_frame(results: Results, metrics: Sequence[Metric]) -> IntervalFrame
     for arm in results.arms:
         cell = {"label": arm.label} | arm.set
         cell |= {name: number for name, number in number_columns(arm.set).items() if name not in cell}
-        queues = [queue for queue in results.queues if has_queue(arm.runs[0].summary, queue)]
-        for queue in queues:
-            link, _, direction = queue.rpartition("/")
+        there = set()
+        for queue in (queue for queue in results.queues if has_queue(arm.runs[0].summary, queue)):
             for metric in metrics:
-                if metric.is_of_run and queue != queues[0]:
+                link, direction = metric.place(queue)
+                if (metric.name, link, direction) in there:
                     continue
-                where = {"link": "" if metric.is_of_run else link} if link else {}
-                where["direction"] = "" if metric.is_of_run else direction
+                there.add((metric.name, link, direction))
+                where = {"link": link} if results.has_several_links else {}
+                where["direction"] = direction
                 found = median_interval(metric.values(queue, [run.summary for run in arm.runs]))
                 if not math.isnan(found.middle):
                     values = {"median": found.middle, "low": found.low, "high": found.high, "n": found.n}

@@ -13,28 +13,37 @@ from sojourn.frame.pairs import Difference, differences
 from sojourn.frame.results import Arm, Results
 from sojourn.frame.statistics import CONFIDENCE, FEWEST, fixed
 from sojourn.page.sheet import Sheet
-from sojourn.page.tables import groups_sheet, queue_heading, sheet_of
+from sojourn.page.tables import groups_sheet, queue_heading, sheet_of, shown_metrics
 
 
 def paired_sheet(results: Results, baseline: str, metrics: Sequence[Metric] | None = None) -> Sheet:
     """``differences`` as a table, a row per arm and direction; an asterisk marks the clear ones."""
-    metrics = of_queues(results) if metrics is None else metrics
-    if results.has_several_links:
-        # Goodput belongs to the flows, not to a link.
-        metrics = [metric for metric in metrics if metric.declared.over != "direction"]
+    if metrics is None:
+        metrics = of_queues(results)
+        if results.has_several_links:
+            # Goodput belongs to the flows, not to a link; and so does the fairness of several groups.
+            metrics = [metric for metric in shown_metrics(results) if metric.declared.over != "direction"]
     found = differences(results, baseline, metrics)
     which = [] if all(metric.group for metric in metrics) else queue_heading(results)
     rows: dict[tuple[str, ...], tuple[Arm, dict[str, str]]] = {}
     for one in found:
         row = rows.setdefault((one.arm.name, *([one.queue] if which else [])), (one.arm, {}))
         row[1][one.metric.name] = _text(one)
+    of_runs = {(one.arm.name, one.metric.name): _text(one) for one in found if one.metric.is_of_run}
+
+    def cell(arm: Arm, of: dict[str, str], name: str) -> str:
+        return of.get(name) or of_runs.get((arm.name, name), "–")
+
     return sheet_of(
         results,
         f"difference from {baseline}, run by run on the same seeds",
         _caption(found),
         which,
         (metric.heading for metric in metrics),
-        ((arm.label, arm, [*key[1:], *(of[one.name] for one in metrics)]) for key, (arm, of) in rows.items()),
+        (
+            (arm.label, arm, [*key[1:], *(cell(arm, of, one.name) for one in metrics)])
+            for key, (arm, of) in rows.items()
+        ),
     )
 
 

@@ -53,7 +53,8 @@ class Tables:
         names = [metrics] if isinstance(metrics, str) else metrics
         chosen = of_queues(self._results) if names is None else [metric_called(name, self._results) for name in names]
         rows = difference_rows(self._results, baseline, chosen)
-        return DifferenceFrame(table_of(rows), paired_sheet(self._results, baseline, chosen))
+        sheet = paired_sheet(self._results, baseline, None if names is None else chosen)
+        return DifferenceFrame(table_of(rows), sheet)
 
     def table(self) -> Table:
         """``Results.table``."""

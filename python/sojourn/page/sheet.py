@@ -175,7 +175,8 @@ def csv_of(headings: Iterable[str], rows: Iterable[Sequence[object]]) -> str:
 def tabular(sheet: Sheet) -> str:
     """A sheet as a tabular of LaTeX: words to the left, numbers to the right, an interval below its number."""
     rows = [[_cell_in_latex(cell) for cell in row] for row in (sheet.headings, *sheet.rows)]
-    head, *lines = (" & ".join(row) + r" \\" for row in rows)
+    # After a line's end LaTeX takes a star or a bracket, even on the next line, as an option of it.
+    head, *lines = ("{}" * row[0].startswith(("[", "*")) + " & ".join(row) + r" \\" for row in rows)
     return "\n".join(
         [
             f"% {' '.join(f'{sheet.title}: {sheet.caption}'.split())}",
