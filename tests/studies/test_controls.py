@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from conftest import Cli
+from conftest import Cli, wrong
 from sojourn.frame.results import Run
 from sojourn.studies.suites import controls, criteria, find
 from sojourn.studies.suites.criteria import Seen
@@ -73,6 +73,38 @@ def test_verdicts_are_of_the_controls_that_have_the_state_or_of_all(sojourn: Cli
     page = (out / "scorecard.md").read_text()
     assert f"sojourn evaluate bbr3 --suite {suite} --against cubic" in page
     assert "| STARTUP, DRAIN | the draft's | met: 2 of 2 | – |" in page
+
+
+OWN = """
+import sojourn as sj
+
+
+@sj.congestion_control("mine")
+class Mine:
+    def ack(self, ack, window):
+        window.additive_increase(ack.delivered, window.cwnd)
+
+    def congestion(self, signal, window):
+        return max(window.cwnd // 2, 2)
+"""
+
+
+def test_a_control_of_one_s_own_is_a_file(sojourn: Cli, suite: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN)
+    done = sojourn("evaluate", file, "--suite", suite)
+    assert done.returncode == 0, done.stderr
+    # STARTUP is BBR's; no verdict is not the verdict that none is met.
+    said = " ".join(done.stdout.split())
+    assert "Of the draft's own criteria none is for these controls, or no seed got to it." in said
+    assert "With thresholds of ours: mine 1 of 1." in said
+
+
+def test_a_control_without_its_suite_is_told_so(sojourn: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN)
+    wrong(sojourn("evaluate", file), 'got "mine", a congestion control; must be with --suite ccwg')
+    wrong(sojourn("evaluate", "pie", "--against", "cubic"), 'got "cubic", a congestion control')
 
 
 def test_a_wrong_control_or_criterion_is_one_line(sojourn: Cli, suite: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_of
 import shlex
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Annotated
 import typer
 
 from sojourn import ExperimentError
+from sojourn._core import congestion_controls_json
 from sojourn.cli.options import Jobs, Json, KeptRuns, folder, kept_runs
 from sojourn.cli.outcome import stop_reason
 from sojourn.cli.output import show, writing
@@ -28,7 +30,7 @@ def command(
         str,
         typer.Argument(
             metavar="AQM|TCP|FILE.py",
-            help="A discipline, parameters after a colon, or a Python file that registers one; a congestion control.",
+            help="A discipline, parameters after a colon; a congestion control; or a Python file that registers one.",
         ),
     ],
     against: Annotated[str, typer.Option("--against", metavar="AQM,…", help="Others to show beside it.")] = "",
@@ -47,9 +49,10 @@ def command(
     display = Display(then=" in the store") if keeps else Display(keeps=False)
     kept_in = "kept in the store" if keeps else "nothing kept"
     runner = Runner(jobs=jobs, store=kept_runs(store), report=display)
+    tested = _registered(aqm)
     if isinstance(chosen, controls.Suite):
         with storage.reserved(out, list(controls.FILES)), display:
-            judged = controls.judge([aqm, *others], chosen, runner, quick=quick)
+            judged = controls.judge([tested, *others], chosen, runner, quick=quick)
             if judged.stopped_by is not None:
                 raise stop_reason(judged.stopped_by, kept_in)
             if out is not None:
@@ -62,13 +65,15 @@ def command(
         if out is not None:
             print(f"the page: {out / controls.PAGE}")
         return
-    queue = _registered(aqm)
+    known = [control["name"] for control in json_of.loads(congestion_controls_json())]
+    if wrong := [one for one in (tested, *others) if one in known]:
+        raise ExperimentError(f'evaluate: got "{wrong[0]}", a congestion control; must be with --suite ccwg')
     if against and not others:
         raise ExperimentError(f'--against: got "{against}"; must be disciplines, see sojourn list aqm')
     figures: list[Path] = []
     with storage.reserved(out, scorecard.files_of(chosen)):
         with display:
-            evaluation = evaluate(queue, chosen, against=others, quick=quick, runner=runner)
+            evaluation = evaluate(tested, chosen, against=others, quick=quick, runner=runner)
         if evaluation.stopped_by is not None:
             finished = f"{evaluation.finished} of {evaluation.runs} runs finished, {kept_in}"
             raise stop_reason(evaluation.stopped_by, finished)
@@ -93,7 +98,7 @@ def _again(loaded: Sequence[Path], tested: str, suite: str, others: Sequence[str
 
 
 def _registered(given: str) -> str:
-    """The discipline to evaluate; of a file, which is executed, the only one that it registers."""
+    """What to evaluate; of a file, which is executed, the only one that it registers."""
     path, colon, parameters = given.partition(":")
     if not path.endswith(".py"):
         return given
@@ -101,7 +106,7 @@ def _registered(given: str) -> str:
     if len(names) != 1:
         registered = f"registers {', '.join(names)}" if names else "registers none"
         raise ExperimentError(
-            f"{path}: {registered}; must register one discipline, or be given by --load with one's name"
+            f"{path}: {registered}; must register one discipline or congestion control, or be given by --load with one's name"
         )
     return names[0] + colon + parameters
 

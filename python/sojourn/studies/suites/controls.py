@@ -262,10 +262,12 @@ def tally(judged: Judged, by: str) -> dict[str, tuple[int, int]]:
 def _summary(judged: Judged) -> str:
     def of(by: str) -> str:
         found = tally(judged, by).items()
-        return ", ".join(f"{control} {met} of {known}" for control, (met, known) in found if known) or "none"
+        return ", ".join(f"{control} {met} of {known}" for control, (met, known) in found if known)
 
     drafts = f"Criteria of the draft that are met, of those that a seed got to: {of('draft')}."
-    return f"{drafts} With thresholds of ours: {of('sojourn')}."
+    if not of("draft"):
+        drafts = "Of the draft's own criteria none is for these controls, or no seed got to it."
+    return f"{drafts} With thresholds of ours: {of('sojourn') or 'none'}."
 
 
 def sheet(judged: Judged) -> Sheet:
