@@ -106,7 +106,8 @@ def _registered(given: str) -> str:
     if len(names) != 1:
         registered = f"registers {', '.join(names)}" if names else "registers none"
         raise ExperimentError(
-            f"{path}: {registered}; must register one discipline or congestion control, or be given by --load with one's name"
+            f"{path}: {registered}; must register one discipline or congestion control, "
+            "or be given by --load with one's name"
         )
     return names[0] + colon + parameters
 
