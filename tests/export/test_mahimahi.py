@@ -100,7 +100,8 @@ def test_a_command_line_of_mahimahi_is_a_link(tmp_path: Path, monkeypatch: pytes
     ("words", "message"),
     [
         ("mm-delay", "mm-delay: MILLISECONDS is missing"),
-        ("mm-delay x ls", 'mm-delay: got "x"; must be a number'),
+        ("mm-delay x ls", 'mm-delay: got "x"; must be a number from 0'),
+        ("mm-delay -5 ls", 'mm-delay: got "-5"; must be a number from 0'),
         ("mm-loss both 0.1", 'mm-loss: got "both"; must be uplink or downlink'),
         ("mm-loss uplink 2", "mm-loss: got 2; must be from 0 to 1"),
         ("mm-link up", "mm-link: must have two traces"),

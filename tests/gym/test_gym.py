@@ -175,6 +175,15 @@ def test_the_window_of_every_flow_is_its_agents(two: Path):
     assert {agent: row.tolist() for agent, row in seen.items()} == {agent: row.tolist() for agent, row in other.items()}
 
 
+def test_a_wrong_action_of_an_agent_is_told(two: Path):
+    environment = Flows(two, "400 ms")
+    environment.reset(seed=1)
+    with pytest.raises(sj.ExperimentError, match="step: flow_1: got nan; must be a window in segments"):
+        environment.step({"flow_1": np.array([np.nan])})
+    with pytest.raises(sj.ExperimentError, match='step: got an action of "flow_9"; must be of some of flow_0, flow_1'):
+        environment.step({"flow_9": np.array([3.0])})
+
+
 def test_an_agent_has_one_flow(tmp_path: Path):
     (tmp_path / "ping.toml").write_text(TWO.replace('kind = "bulk"', 'kind = "ping"', 1), encoding="utf-8")
     with pytest.raises(sj.ExperimentError, match=r"traffic\.0: must be one TCP flow"):

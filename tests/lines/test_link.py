@@ -159,3 +159,11 @@ def test_a_file_that_is_there_is_not_replaced(sojourn: Cli, tmp_path: Path):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == '--out: got "line.trace"; must be a new file: line.trace exists\n'
     assert (tmp_path / "line.trace").read_text() == "1\n2\n3\n"
+
+
+def test_a_failed_speed_test_is_told(tmp_path: Path):
+    head, first = (FILES / "speedtest-cli.csv").read_text(encoding="utf-8").splitlines()[:2]
+    failed = first.replace("94071279.72", "0")
+    (tmp_path / "tests.csv").write_text(f"{head}\n{failed}\n{first}\n", encoding="utf-8")
+    source = formats.read(tmp_path / "tests.csv").source
+    assert source == "speedtest-cli, tests.csv: one test; without 1 of 2, which failed"

@@ -181,5 +181,5 @@ def _number(command: str, text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0.0 <= number < float("inf"):
-        raise ExperimentError(f'{command}: got "{text}"; must be a number')
+        raise ExperimentError(f'{command}: got "{text}"; must be a number from 0')
     return number

@@ -134,9 +134,14 @@ class Flows(ParallelEnv[str, Observed, npt.NDArray[np.float32]]):  # type: ignor
         """Sets the windows, and goes on for an interval. An episode is truncated at the end of its run."""
         if self._run is None or not self.agents:
             raise gymnasium.error.ResetNeeded("step: call reset first")
+        if unknown := [agent for agent in actions if agent not in self.possible_agents]:
+            accepted = ", ".join(self.possible_agents)
+            raise _core.ExperimentError(f'step: got an action of "{unknown[0]}"; must be of some of {accepted}')
         for flow, agent in enumerate(self.possible_agents):
             if agent in actions:
                 wanted = float(np.asarray(actions[agent]).reshape(-1)[0])
+                if np.isnan(wanted):
+                    raise _core.ExperimentError(f"step: {agent}: got nan; must be a window in segments")
                 self._windows[flow] = round(min(max(wanted, 1.0), LARGEST))
         _stepping.windows = self._windows
         try:

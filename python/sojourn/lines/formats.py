@@ -210,6 +210,7 @@ def _speed_tests(file: Path, text: str, hold_s: float) -> Course:
     program = "Ookla's speedtest" if ookla else "speedtest-cli" if "sponsor" in names else "librespeed-cli"
     ping = next((names[name] for name in ("idle latency", "latency", "ping") if name in names), None)
     tests: list[tuple[float, float, float]] = []
+    failed = 0
     try:
         for row in reader:
             if None in row or None in row.values():
@@ -220,8 +221,10 @@ def _speed_tests(file: Path, text: str, hold_s: float) -> Course:
             delay = float(row[ping]) / 2 if ping is not None and row[ping] else 0.0
             if not (0 <= down < FASTEST_BPS and 0 <= up < FASTEST_BPS and 0 <= delay < 1e5):
                 raise ValueError
-            if down and up:  # A failed test has zeros.
+            if down and up:
                 tests.append((down, up, delay))
+            else:
+                failed += 1  # It has zeros.
     except ExperimentError:
         raise
     except (TypeError, ValueError, csv.Error):
@@ -234,5 +237,6 @@ def _speed_tests(file: Path, text: str, hold_s: float) -> Course:
         merged([(index * hold_s, test[column]) for index, test in enumerate(tests)]) for column in range(3)
     )
     count = f"{len(tests)} tests of {hold_s:g} s each" if len(tests) > 1 else "one test"
+    count += f"; without {failed} of {failed + len(tests)}, which failed" if failed else ""
     delays = _rounded(delay_) if all(delay for _, delay in delay_) else ()
     return Course(f"{program}, {file.name}: {count}", len(tests) * hold_s, down_, up_, delays)
