@@ -138,9 +138,10 @@ def test_signals_are_told_apart() -> None:
     [({"ack": lambda *_: 1 // 0}, r"ZeroDivisionError.*test_own_cc\.py:\d+"),
      ({"congestion": lambda *_: 1}, "Broken.congestion returned 1; must be a whole number of segments, at least 2"),
      ({"ack": lambda _, ack, window: setattr(window, "cwnd", 0.5)}, "cwnd: got 0.5; must be a whole number"),
+     ({"ack": lambda _, ack, window: window.additive_increase(1, 2.5)}, "additive_increase: per_segment: got 2.5"),
      ({"sample": lambda *_: None, "pacing_rate": lambda _: -1}, "Broken.pacing_rate returned -1; must be in bit/s"),
      ({"__init__": lambda _: 1 // 0}, "ZeroDivisionError"), ({"governs_window": True}, "needs the method sample")],
-    ids=["raises", "no threshold", "no window", "no rate", "constructor raises", "governs without sample"],
+    ids=["raises", "no threshold", "no window", "no number", "no rate", "constructor raises", "governs without sample"],
 )  # fmt: skip
 def test_an_exception_ends_the_run(members: dict[str, object], message: str) -> None:
     sj.register_congestion_control("mine", type("Broken", (Reno,), members))

@@ -388,11 +388,13 @@ impl WindowView {
     }
 
     /// Grows by one segment per ``per_segment`` segments acknowledged.
-    fn additive_increase(&mut self, acked: u32, per_segment: u32) -> PyResult<()> {
-        if per_segment == 0 {
-            let what = "additive_increase: got per_segment 0; must be at least 1";
-            return Err(PyValueError::new_err(what));
-        }
+    fn additive_increase(
+        &mut self,
+        acked: &Bound<'_, PyAny>,
+        per_segment: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let acked = assigned(acked, "additive_increase: acked", 0)?;
+        let per_segment = assigned(per_segment, "additive_increase: per_segment", 1)?;
         self.0.additive_increase(acked, per_segment);
         Ok(())
     }
@@ -403,7 +405,8 @@ fn assigned(given: &Bound<'_, PyAny>, key: &str, least: u32) -> PyResult<u32> {
     let number = number.filter(|number| (least..=Window::INFINITE).contains(number));
     number.ok_or_else(|| {
         PyValueError::new_err(format!(
-            "{key}: got {given:?}; must be a whole number of segments, at least {least}"
+            "{key}: got {given:?}; must be a whole number of segments from {least} to {}",
+            Window::INFINITE
         ))
     })
 }
