@@ -16,7 +16,6 @@ from typing import Any, cast
 import numpy as np
 
 from sojourn import _core, schema
-from sojourn._core import ExperimentError
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.arrow import numbers
 from sojourn.frame.groups import code_point
@@ -47,13 +46,13 @@ def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
     """A run as Flent's JSON document. Raises ExperimentError if the run recorded no series, or an empty one."""
     table = run.flow_series()
     if table is None:
-        raise ExperimentError(
+        raise _core.ExperimentError(
             'export: flent needs a time series; run the experiment with [record] series = "200 ms" '
             '(--set record.series="200 ms")'
         )
     starts = np.unique(numbers(table, "time_s"))
     if not starts.size:
-        raise ExperimentError(
+        raise _core.ExperimentError(
             f"export: flent needs a time series; that of {_title(run)} is empty: "
             "run the experiment with narrower bins in [record] series"
         )
@@ -107,12 +106,9 @@ def _test(run: Run, columns: Mapping[str, Any]) -> tuple[str, dict[str, str], Sa
 
     def goodputs(direction: Direction) -> list[FloatArray]:
         """The goodput of each TCP flow in this direction, in Mbit/s."""
-        windows = [
-            (index, _of_flow(columns, index, "cwnd_segments"))
-            for index, flow in flows
-            if flow["direction"] == direction
-        ]
-        return [_of_flow(columns, index, "goodput_bps") / 1e6 for index, one in windows if not np.isnan(one).all()]
+        own = [index for index, flow in flows if flow["direction"] == direction]
+        tcp = [index for index in own if not np.isnan(_of_flow(columns, index, "cwnd_segments")).all()]
+        return [_of_flow(columns, index, "goodput_bps") / 1e6 for index in tcp]
 
     if (rrul := _rrul(run, columns)) is not None:
         return "rrul", {}, rrul
@@ -120,16 +116,17 @@ def _test(run: Run, columns: Mapping[str, Any]) -> tuple[str, dict[str, str], Sa
     pings = [_of_flow(columns, index, "rtt_ms") for index, flow in flows if flow["kind"] == "ping"]
     bins = len(_of_flow(columns, 0, "goodput_bps"))
     ping = {_PING: pings[0] if pings else np.full(bins, np.nan)}
+    marking = " BE" if down and up else ""
+    parameters: dict[str, str] = {}
+    samples: Samples = {}
+    for way, streams in (("download", down), ("upload", up)):
+        if streams:
+            parameters[f"{way}_streams"] = str(len(streams))
+            samples |= _streams(f"TCP {way}", marking, streams)
     if down and up:
-        parameters = {"download_streams": str(len(down)), "upload_streams": str(len(up))}
-        samples = {**_streams("TCP download", " BE", down), **_streams("TCP upload", " BE", up)}
         total = {"TCP totals": cast("FloatArray", np.sum([*down, *up], axis=0))}
         return "rrul_be_nflows", parameters, {**samples, **total, **ping, "Ping (ms) avg": ping[_PING]}
-    if up:
-        return "tcp_nup", {"upload_streams": str(len(up))}, {**_streams("TCP upload", "", up), **ping}
-    if down:
-        return "tcp_ndown", {"download_streams": str(len(down))}, {**_streams("TCP download", "", down), **ping}
-    return "ping", {}, ping
+    return "tcp_nup" if up else "tcp_ndown" if down else "ping", parameters, {**samples, **ping}
 
 
 _RRUL = ("BE", "BK", "CS5", "EF")  # the code points of rrul's TCP flows, in each direction

@@ -21,7 +21,6 @@ from sojourn.figure import panels, style
 from sojourn.figure.bars import MOST_LINES
 from sojourn.figure.distributions import widen
 from sojourn.figure.names import name_places
-from sojourn.figure.panels import Panel
 from sojourn.figure.style import COLORS, Look, Width
 from sojourn.frame.cells import LABEL, Axis, CellTable
 from sojourn.frame.registry import Measure, short
@@ -136,7 +135,7 @@ class OfGrid:
 
     def _over(
         self, across: Axis, up: Axis, metric: str, pool: bool
-    ) -> tuple[CellTable, Measure, list[Panel], Intervals]:
+    ) -> tuple[CellTable, Measure, list[panels.Panel], Intervals]:
         """The cells to draw over two keys, the metric, the panels, and the medians of each cell."""
         if across.key == up.key:
             raise _core.ExperimentError(f'--y: got "{up.key}", as --x; must be another key')
@@ -346,7 +345,7 @@ class Indices:
 def sensitivity(grid: CellTable, shown: Measure, found: Sequence[Indices], width: Width | None) -> Figure:
     """The first-order and total index of each key of a design, a panel per queue."""
     several = len(grid.axes[LABEL].texts) > 1
-    named = [Panel(one.label if several else "", np.empty(0, dtype=np.int64)) for one in found]
+    named = [panels.Panel(one.label if several else "", np.empty(0, dtype=np.int64)) for one in found]
     names = [grid.axes[key].words for key in found[0].keys]
     with style.applied():
         page = panels.Page(named, (max(2.6, 0.9 + 0.7 * len(names)), 2.4), width)

@@ -12,9 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from sojourn.figure import style
-from sojourn.figure.style import COLORS, Width
 
-MOST_FLOWS = len(COLORS)
+MOST_FLOWS = len(style.COLORS)
 MOST_FRAMES = 2000  # each is a picture within the page
 
 
@@ -32,7 +31,7 @@ class _Panel:
         self.axes = axes
         self.times: list[float] = []
         self.values: list[list[float]] = [[] for _ in names]
-        colours = (COLORS * (len(names) // len(COLORS) + 1))[: len(names)]
+        colours = (style.COLORS * (len(names) // len(style.COLORS) + 1))[: len(names)]
         self.lines: list[Line2D] = [
             axes.plot([], [], color=colour, label=name)[0] for name, colour in zip(names, colours, strict=True)
         ]
@@ -50,7 +49,7 @@ class _Panel:
         self.axes.set_ylim(0, 1.1 * max(shown, default=0.0) or 1.0)
 
 
-def animation(session: Any, every_s: float, window_s: float | None, fps: float, width: Width) -> Animation:
+def animation(session: Any, every_s: float, window_s: float | None, fps: float, width: style.Width) -> Animation:
     """The rest of the run of a ``Session``, which it drives to its end; see ``Session.animate``."""
     left = math.ceil((session.end_s - session.now_s) / every_s)
     first = session.observe()

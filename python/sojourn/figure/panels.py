@@ -19,7 +19,6 @@ from sojourn import _core
 from sojourn.figure import style
 from sojourn.figure.filenames import WIDTHS_IN
 from sojourn.figure.names import cut
-from sojourn.figure.style import TALLEST_IN, Width
 from sojourn.frame.cells import LABEL, Axis, CellTable
 from sojourn.frame.registry import short
 from sojourn.frame.statistics import CONFIDENCE, FloatArray, coverage_limit
@@ -64,7 +63,7 @@ class Page:
         self,
         found: Sequence[Panel],
         size_in: tuple[float, float],
-        width: Width | None,
+        width: style.Width | None,
         *,
         below: Axis | None = None,
         share_y: bool = True,
@@ -78,7 +77,7 @@ class Page:
         rows = math.ceil(count / columns)
         if width is not None:
             scale = WIDTHS_IN[width] / columns / width_in
-            width_in, height_in = width_in * scale, min(max(1.6, height_in * min(1.0, scale)), TALLEST_IN / rows)
+            width_in, height_in = width_in * scale, min(max(1.6, height_in * min(1.0, scale)), style.TALLEST_IN / rows)
         titles = max(style.wrapped(panel.title, width_in - 0.2).count("\n") for panel in found)
         names = max(map(len, cut(below.texts)), default=0) if below is not None and below.numbers is None else 0
         room_in = 0.055 * names * (1 if -count % columns == 0 else 2) + 0.15 * titles * rows

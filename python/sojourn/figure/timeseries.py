@@ -16,7 +16,6 @@ from sojourn.frame import series
 from sojourn.frame.arrow import numbers
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.results import Arm, Direction, Results, Run
-from sojourn.frame.series import Series
 from sojourn.frame.statistics import FloatArray, mean_interval
 
 MOST_FLOWS = len(COLORS)
@@ -35,7 +34,7 @@ confidence interval."""
 
 def _figure(
     results: Results,
-    read: Callable[[Run], Series | None],
+    read: Callable[[Run], series.Series | None],
     factor: float,
     label: str,
     middle: Middle,
@@ -92,7 +91,7 @@ def _median_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, Fl
         return low, np.nanmedian(values, axis=0), high
 
 
-def _aligned(arm: Arm, read: Callable[[Run], Series | None]) -> tuple[FloatArray, FloatArray]:
+def _aligned(arm: Arm, read: Callable[[Run], series.Series | None]) -> tuple[FloatArray, FloatArray]:
     """(bins, one row of values per repeat) of an arm."""
     found = [one for run in arm.runs if (one := read(run)) is not None]
     if not found:

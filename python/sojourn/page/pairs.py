@@ -1,7 +1,4 @@
-"""Compares queues on the same seeds, which removes the variation between seeds from their differences.
-
-Two queues with the same seed get the same traffic, so the difference of the two runs varies less than either run.
-"""
+"""Differences between queues on the same seeds, as tables."""
 
 from __future__ import annotations
 

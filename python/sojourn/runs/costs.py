@@ -5,12 +5,13 @@ Processor time does not depend on what else the machine does.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from sojourn import _core
@@ -53,6 +54,13 @@ class Recording(NamedTuple):
     """Until they are written."""
     kept: float
     """If they are not written."""
+
+
+def possible(run_at: Callable[[int], _core.RunSpec], indices: Iterable[int]) -> Iterator[_core.RunSpec]:
+    """The runs of a sweep with these indices, without those whose swept values cannot go together."""
+    for index in indices:
+        with contextlib.suppress(_core.ExperimentError):
+            yield run_at(index)
 
 
 def flows_of(spec: _core.RunSpec) -> int:

@@ -13,14 +13,10 @@ import msgspec
 from sojourn import _core, schema
 from sojourn.files import interrupts
 from sojourn.files.extras import is_installed
-from sojourn.files.interrupts import Presses
 from sojourn.frame.arrow import as_arrow
 from sojourn.frame.later import pa
 from sojourn.frame.results import Recorded, Run
-from sojourn.runs.executors import CoreRun, Executor, Outcome
-
-POLL_S = 0.1
-"""Interval of progress reports, and of checks for Ctrl-C, in seconds."""
+from sojourn.runs.executors import POLL_S, CoreRun, Executor, Outcome
 
 T = TypeVar("T")
 
@@ -96,7 +92,7 @@ class Source(Protocol):
         """The progress so far; ``simulated_s``: how far the runs in progress are, by index."""
 
 
-def make_runs(source: Source, executor: Executor, presses: Presses, report: Report | None = None) -> bool:
+def make_runs(source: Source, executor: Executor, presses: interrupts.Presses, report: Report | None = None) -> bool:
     """Makes the runs of a source until it is over, or until the user asks to stop; returns whether that was the case.
 
     A Ctrl-C cancels the runs in progress, and a second one does not wait for them to end. The executor is closed; runs

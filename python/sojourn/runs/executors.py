@@ -29,7 +29,7 @@ from sojourn.runs import user_aqm
 from sojourn.runs.backends import Backend, backend_of
 
 POLL_S = 0.1
-"""Interval of checks for threads that are to end, in seconds."""
+"""Interval of progress reports, and of checks for a Ctrl-C and for threads that are to end, in seconds."""
 CALM_S = 0.3
 """Time for a cancelled run to end by itself, before an exception is raised in it."""
 PATIENCE_S = 1.2

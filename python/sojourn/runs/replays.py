@@ -11,7 +11,6 @@ from typing import NotRequired, TypeAlias, TypedDict, cast
 
 from sojourn import _core
 from sojourn.files import bounded
-from sojourn.files.bounded import LARGEST_EVENTS
 from sojourn.frame.later import np, npt
 from sojourn.runs.plan import override_pairs
 
@@ -102,7 +101,7 @@ def _recording(
     if set and "aqm" in set:
         raise _core.ExperimentError(f'--set aqm: got "{set["aqm"]}"; must be given by --aqm')
     path = Path(events)
-    content = bounded.unzipped(bounded.read_given(path, LARGEST_EVENTS), path, LARGEST_EVENTS)
+    content = bounded.unzipped(bounded.read_given(path, bounded.LARGEST_EVENTS), path, bounded.LARGEST_EVENTS)
     recording = _core.Recording.read(content, str(events))
     try:
         yield recording, override_pairs(set or {})

@@ -18,7 +18,6 @@ from typing import Literal, NamedTuple, TypeVar
 
 from sojourn import _core
 from sojourn.files import bounded
-from sojourn.files.bounded import LARGEST_TEXT
 
 Class = TypeVar("Class", bound=type)
 Kind = Literal["aqm", "congestion_control"]
@@ -225,7 +224,7 @@ def load(file: Path) -> tuple[str, ...]:
     """
     if not file.exists() and not file.is_symlink():
         raise _core.ExperimentError(f"{file}: No such file")
-    bounded.read_given(file, LARGEST_TEXT)
+    bounded.read_given(file, bounded.LARGEST_TEXT)
     before = dict(_classes)
     try:
         # Named after the file, as an import would name it, so that messages about the class show the file.
@@ -262,7 +261,7 @@ def _digest(cls: type) -> str:
     digest = hashlib.sha256()
     for file in dict.fromkeys(code.co_filename for code in codes):
         with contextlib.suppress(OSError):
-            digest.update(bounded.read_bytes(Path(file), LARGEST_TEXT))
+            digest.update(bounded.read_bytes(Path(file), bounded.LARGEST_TEXT))
             continue
         for code in codes:
             digest.update(repr((code.co_name, code.co_code, code.co_names, code.co_varnames)).encode())

@@ -187,20 +187,12 @@ def indices(grid: CellTable, plans: list[StoredPlan], metric: str) -> list[Indic
     points = tomllib.loads(f"points = {dict(plan.meta.overrides)[POINTS]}")["points"]
     keys = tuple(points)
     columns = [[grid.axes[key].place_of(value) for value in points[key]] for key in keys]
-    medians = grid.intervals(shown).middle
-    cell_at = {tuple(row): cell for cell, row in enumerate(grid.codes.tolist())}
-    order = [list(grid.axes).index(key) for key in keys]
+    medians = dict(zip(map(tuple, grid.codes.tolist()), grid.intervals(shown).middle.tolist(), strict=True))
     found = []
-    for label_place, label in enumerate(grid.axes[LABEL].texts):
-        values = np.full(len(columns[0]), np.nan)
-        for at, indices in enumerate(zip(*columns, strict=True)):
-            row = [0] * len(grid.axes)
-            row[list(grid.axes).index(LABEL)] = label_place
-            for axis, index in zip(order, indices, strict=True):
-                row[axis] = -1 if index is None else index
-            cell = cell_at.get(tuple(row))
-            if cell is not None:
-                values[at] = medians[cell]
+    for index, label in enumerate(grid.axes[LABEL].texts):
+        of_label: dict[str, int | None] = {**dict.fromkeys(grid.axes, 0), LABEL: index}
+        cells = ({**of_label, **dict(zip(keys, point, strict=True))} for point in zip(*columns, strict=True))
+        values = np.array([medians.get(tuple(cell.values()), np.nan) for cell in cells])
         missing = int(np.isnan(values).sum())
         if missing:
             raise _core.ExperimentError(
@@ -229,14 +221,11 @@ def _design_of(made: list[StoredPlan]) -> StoredPlan:
 
 def _of(label: str, keys: tuple[str, ...], values: FloatArray) -> Indices:
     if np.ptp(values) == 0.0:
-        nothing = np.full(len(keys), np.nan)
-        return Indices(label, keys, nothing, nothing, nothing, nothing)
+        return Indices(label, keys, *[np.full(len(keys), np.nan)] * 4)
     # As SALib advises: without its mean the estimates vary less.
     found = salib("analyze.sobol").analyze(
         problem(keys), values - values.mean(), calc_second_order=False, num_resamples=_RESAMPLES,
         conf_level=CONFIDENCE, seed=1,
     )  # fmt: skip
-    first, first_reach, total, total_reach = (
-        np.asarray(found[name], dtype=np.float64) for name in ("S1", "S1_conf", "ST", "ST_conf")
-    )
-    return Indices(label, keys, first, first_reach, total, total_reach)
+    names = ("S1", "S1_conf", "ST", "ST_conf")
+    return Indices(label, keys, *(np.asarray(found[name], dtype=np.float64) for name in names))

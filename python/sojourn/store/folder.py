@@ -12,7 +12,6 @@ from typing import cast
 from sojourn import schema
 from sojourn._core import ExperimentError
 from sojourn.files import bounded, typed
-from sojourn.files.bounded import LARGEST_RESULTS
 from sojourn.files.manifest import Manifest
 from sojourn.files.storage import Staging
 from sojourn.frame.arrow import csv_text, plain
@@ -99,7 +98,7 @@ def load(directory: str | Path) -> Results:
             Run(run, reader(index), partial(_load_files, folder, index, is_ours))
             for index, run in enumerate(summary["runs"])
         ],
-        bounded.read_text(resolved, LARGEST_RESULTS) if resolved.exists() and is_ours(resolved.name) else None,
+        bounded.read_text(resolved, bounded.LARGEST_RESULTS) if resolved.exists() and is_ours(resolved.name) else None,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -11,12 +10,11 @@ from typing import TypedDict
 
 from sojourn import _core
 from sojourn.frame.later import pc
-from sojourn.runs.costs import TABLES_BYTES, recording, trial
-from sojourn.runs.executors import default_workers
+from sojourn.runs.costs import TABLES_BYTES, possible, recording, trial
+from sojourn.runs.executors import POLL_S, default_workers
 from sojourn.store import files
-from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
-from sojourn.store.work import FILES, PART_RUNS, POLL_S, known_runs
+from sojourn.store.work import FILES, PART_RUNS, known_runs
 
 SAMPLE_S = 0.3
 """Duration of each trial run."""
@@ -89,11 +87,7 @@ def estimate(sweep: _core.Sweep, store: Store | None, workers: int) -> Estimate:
 
 def _looks(sweep: _core.Sweep) -> list[_core.RunSpec]:
     """Some runs, spread over the sweep."""
-    looks = []
-    for index in range(0, len(sweep), max(1, len(sweep) // LOOKS)):
-        with contextlib.suppress(_core.ExperimentError):
-            looks.append(sweep[index])
-    return looks
+    return list(possible(sweep.__getitem__, range(0, len(sweep), max(1, len(sweep) // LOOKS))))
 
 
 def _mean_s(looks: Sequence[_core.RunSpec]) -> float:
@@ -112,10 +106,7 @@ def _shared(sweep: _core.Sweep, store: Store) -> int:
     """The number of runs that other sweeps have, by hash; extrapolated from a sample of about a thousand."""
     known = known_runs(store.plans())
     indices = range(0, len(sweep), max(1, len(sweep) // 1000))
-    found = 0
-    for at in indices:
-        with contextlib.suppress(_core.ExperimentError):
-            found += sweep[at].hash in known
+    found = sum(spec.hash in known for spec in possible(sweep.__getitem__, indices))
     return round(found * len(sweep) / len(indices))
 
 
@@ -135,7 +126,7 @@ def mend(plan: StoredPlan, say: Callable[[str], None]) -> None:
         time.sleep(POLL_S)
 
 
-def _listed(plan: StoredPlan) -> Iterator[Part]:
+def _listed(plan: StoredPlan) -> Iterator[files.Part]:
     """Its files of rows and of recorded tables."""
     yield from plan.parts()
     for folder in plan.recorded.glob("*/"):
@@ -162,7 +153,7 @@ def _mend(plan: StoredPlan) -> list[Path]:
             if part.path.parent != plan.results:
                 lost.update(plan.batches_of(part.first, part.last))
     files.remove(files.listing(plan.results)[1])
-    split: list[Part] = []
+    split: list[files.Part] = []
     for part in plan.parts():
         own = lost.intersection(plan.batches_of(part.first, part.last))
         if again := own | _failed(plan, part):
@@ -173,7 +164,7 @@ def _mend(plan: StoredPlan) -> list[Path]:
     return damaged
 
 
-def _failed(plan: StoredPlan, part: Part) -> set[int]:
+def _failed(plan: StoredPlan, part: files.Part) -> set[int]:
     """The batches of a file in which a run failed."""
     try:
         rows = part.read(["index", "hash", "error"])
@@ -186,7 +177,7 @@ def _failed(plan: StoredPlan, part: Part) -> set[int]:
     return {plan.batch_of(index) for index, hash_, error in found if hash_ is not None and error is not None}
 
 
-def _take_out(plan: StoredPlan, part: Part, failed: set[int]) -> None:
+def _take_out(plan: StoredPlan, part: files.Part, failed: set[int]) -> None:
     """Writes a file per batch of a file, except for the failed batches."""
     rows = part.read()
     for batch in plan.batches_of(part.first, part.last):

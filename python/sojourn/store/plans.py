@@ -18,15 +18,12 @@ import msgspec
 
 from sojourn import _core
 from sojourn.files import bounded, typed, whole
-from sojourn.files.bounded import LARGEST_TEXT
 from sojourn.files.storage import unwritable
-from sojourn.files.typed import Strict
 from sojourn.frame.arrow import values_as_arrow
 from sojourn.frame.later import pa, pq
 from sojourn.runs import user_aqm
 from sojourn.store import files
 from sojourn.store.claims import Claims
-from sojourn.store.files import Part
 
 FORMAT = 2
 """Version of the store's files; raised when the meaning of one changes."""
@@ -103,7 +100,7 @@ Runs = _core.Sweep | RunList
 """The runs of a plan."""
 
 
-class Meta(Strict, frozen=True):
+class Meta(typed.Strict, frozen=True):
     """The contents of plan.json."""
 
     format: int
@@ -240,7 +237,7 @@ class StoredPlan:
         """
         own = [(self.folder / name, planned) for name, planned in zip(self.meta.own, self.meta.own_sha256, strict=True)]
         for file, planned in own:
-            found = hashlib.sha256(bounded.read_given(file, LARGEST_TEXT)).hexdigest()
+            found = hashlib.sha256(bounded.read_given(file, bounded.LARGEST_TEXT)).hexdigest()
             if found != planned:
                 raise _core.ExperimentError(
                     f"{file}: got SHA-256 {found[:12]}…; must be {planned[:12]}…, that of the file that was planned"
@@ -251,7 +248,7 @@ class StoredPlan:
                 _refuse_others(path)
         return own
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[files.Part]:
         """The files of its rows."""
         return [part for part in files.parts(self.results) if part.last < self.meta.runs]
 
@@ -323,7 +320,7 @@ class Store:
                 f'store: got "{directory}"; {what}: must be a store, made by sojourn sweep --store'
             )
         try:
-            known = json.loads(bounded.read_text(mark, LARGEST_TEXT)).get("format")
+            known = json.loads(bounded.read_text(mark, bounded.LARGEST_TEXT)).get("format")
         except (OSError, ValueError, AttributeError, RecursionError):
             known = None
         if known != FORMAT:
@@ -384,7 +381,7 @@ class Store:
     ) -> StoredPlan:
         """Adds a sweep with the files that it needs; a batch has ``least_runs`` to ``batch_runs`` runs."""
         plan = self._begin(sweep, batch_runs, overrides, least_runs)
-        experiment = bounded.read_bytes(file, LARGEST_TEXT)
+        experiment = bounded.read_bytes(file, bounded.LARGEST_TEXT)
         may_trace = b"trace" in experiment or any("trace" in value for _, value in overrides)
         for name, text in (_traces(sweep) if may_trace else {}).items():
             needed = ""
@@ -417,7 +414,7 @@ class Store:
         check_writable(self.path)
         sources = user_aqm.registered().files
         names = [f"own-{number}-{Path(source).name}" for number, source in enumerate(sources)]
-        texts = [bounded.read_bytes(Path(source), LARGEST_TEXT) for source in sources]
+        texts = [bounded.read_bytes(Path(source), bounded.LARGEST_TEXT) for source in sources]
         sums = tuple(hashlib.sha256(text).hexdigest() for text in texts)
         listed, backend = (True, runs.backend) if isinstance(runs, RunList) else (False, "sim")
         meta = Meta(

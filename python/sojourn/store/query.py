@@ -13,7 +13,6 @@ from typing import Any
 from sojourn import _core
 from sojourn.frame.later import duckdb
 from sojourn.store import files
-from sojourn.store.files import Part
 from sojourn.store.plans import Store, StoredPlan
 
 ROWS = "read_parquet({files}, union_by_name = true, file_row_number = true, hive_partitioning = false)"
@@ -75,13 +74,13 @@ def _answer(store: Store, sql: str, stack: contextlib.ExitStack) -> Answer:
     return Answer(names, _chunks(store, connection, first))
 
 
-def whole_parts(store: Store, what: str) -> list[tuple[StoredPlan, list[Part]]]:
+def whole_parts(store: Store, what: str) -> list[tuple[StoredPlan, list[files.Part]]]:
     """The files of each sweep, without the sweeps that have a damaged one, with a note. ``what``: the command.
 
     Raises ExperimentError if there is none, and Gone if a listed file was replaced meanwhile.
     """
-    found: list[tuple[StoredPlan, list[Part]]] = []
-    damaged: list[Part] = []
+    found: list[tuple[StoredPlan, list[files.Part]]] = []
+    damaged: list[files.Part] = []
     for plan in store.plans():
         parts = plan.parts()
         lost = [part for part in parts if not part.is_whole]
@@ -130,7 +129,7 @@ def _chunks(
 
 
 @contextmanager
-def refusals(store: Store, what: str, listed: Sequence[Part] = ()) -> Iterator[None]:
+def refusals(store: Store, what: str, listed: Sequence[files.Part] = ()) -> Iterator[None]:
     """Converts DuckDB's errors: names what is gone, or damaged, or repeats its message. ``what``: the command."""
     try:
         yield

@@ -16,16 +16,14 @@ from sojourn.files import interrupts
 from sojourn.frame.arrow import values_as_arrow
 from sojourn.frame.later import pa
 from sojourn.frame.results import RECORDED
+from sojourn.runs.costs import possible
 from sojourn.runs.execution import Progress, as_run
-from sojourn.runs.executors import Outcome
+from sojourn.runs.executors import POLL_S, Outcome
 from sojourn.store import files
-from sojourn.store.files import Part
 from sojourn.store.plans import StoredPlan
 from sojourn.store.stored import RunOutcome, known_run, recorded, table_of
 from sojourn.store.tablefiles import kind_of
 
-POLL_S = 0.1
-"""Interval of progress reports and of checks for a Ctrl-C."""
 RESCAN_S = 1.0
 """Interval at which a worker checks the store again while others hold all remaining batches."""
 GOLDEN = (5**0.5 - 1) / 2
@@ -59,10 +57,7 @@ class Remaining:
         """The batch's effort; otherwise estimated from its first run. Invalid combinations of values cost nothing."""
         indices = self._plan.indices(batch)
         known = indices if exactly else indices[:1]
-        found = 0.0
-        for index in known:
-            with contextlib.suppress(_core.ExperimentError):
-                found += self._plan.sweep[index].effort
+        found = sum(spec.effort for spec in possible(self._plan.sweep.__getitem__, known))
         return found * len(indices) / len(known)
 
     def progress(self, unfinished: float, elapsed_s: float) -> Progress:
@@ -85,7 +80,7 @@ def compact(plan: StoredPlan) -> None:
         if not is_ours or plan.missing():
             return
         parts = plan.parts()
-        smaller: list[Part] = []
+        smaller: list[files.Part] = []
         # Only a process that has taken over an expired claim removes files here.
         with contextlib.suppress(files.Gone):
             for first in range(0, plan.meta.runs, PART_RUNS):
@@ -98,7 +93,7 @@ def compact(plan: StoredPlan) -> None:
         files.remove(smaller)
 
 
-Known = dict[str, tuple[StoredPlan, Part]]
+Known = dict[str, tuple[StoredPlan, files.Part]]
 """By run hash: the plan and the file of the run."""
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypedDict
 
 from sojourn.files import typed
-from sojourn.files.typed import json_text
 from sojourn.studies.claims import COMPARED, Verdict
 from sojourn.studies.recipe import FEWER, Study
 from sojourn.studies.verdict import Judgement
@@ -40,7 +39,7 @@ def as_json(judgements: Sequence[Judgement], made: str, command: str) -> str:
     """The file of a full run."""
     verdicts = {one.id: one.verdict for one in judgements}
     document: FullRun = {"made": made, "command": command, "verdicts": verdicts}
-    return json_text(document)
+    return typed.json_text(document)
 
 
 def beside(study: Study, judgements: Sequence[Judgement]) -> list[Judgement]:

@@ -18,7 +18,6 @@ from sojourn import _core
 from sojourn.figure.filenames import FORMATS
 from sojourn.figure.style import drawing_code
 from sojourn.files import bounded
-from sojourn.files.bounded import LARGEST_TEXT
 from sojourn.files.storage import Staging
 from sojourn.files.typed import json_text
 from sojourn.page.sheet import Sheet, escaped
@@ -157,7 +156,7 @@ def _inputs_json(results: StudyResults) -> str:
 
 
 def _input(path: Path, *, with_text: bool) -> dict[str, str]:
-    content = bounded.read_bytes(path, LARGEST_TEXT)
+    content = bounded.read_bytes(path, bounded.LARGEST_TEXT)
     known = {"file": path.name, "sha256": hashlib.sha256(content).hexdigest()}
     if with_text:
         known["text"] = content.decode("utf-8")

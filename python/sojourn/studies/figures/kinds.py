@@ -18,7 +18,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from sojourn.figure import distributions
-from sojourn.figure.distributions import Box, draw_boxes
 from sojourn.figure.style import DASHES, Look, log_axis
 from sojourn.figure.timeseries import mean_over_repeats
 from sojourn.frame import series
@@ -181,7 +180,7 @@ def draw_box(panel: Panel) -> None:
         offset = (index - (len(panel.looks) - 1) / 2) * width
         for tick, value in enumerate(ticks):
             cells = panel.cells(scheme, value)
-            draw_boxes(axes, [tick + offset], [_box(panel, cells)], [look], width=0.8 * width)
+            distributions.draw_boxes(axes, [tick + offset], [_box(panel, cells)], [look], width=0.8 * width)
             medians = (
                 [] if spec.of_runs else [one for one in panel.of_runs(panel.metric, "median", cells) if not isnan(one)]
             )
@@ -239,7 +238,7 @@ def _marks(panel: Panel, scheme: str, value: AxisValue | None) -> list[Mark]:
     ]
 
 
-def _box(panel: Panel, cells: Sequence[Cell]) -> Box | None:
+def _box(panel: Panel, cells: Sequence[Cell]) -> distributions.Box | None:
     low, high = panel.spec.whiskers
     levels = (low, 25, 50, 75, high)
     if panel.spec.of_runs:
@@ -249,7 +248,7 @@ def _box(panel: Panel, cells: Sequence[Cell]) -> Box | None:
         if len(cells) > 1:
             raise AmbiguousPlaceError(f"figure {panel.spec.name}: several places share a box; name their axis in where")
         box = [panel.over_repeats(panel.metric, f"p{level}", cell) for cell in cells for level in levels] or [np.nan]
-    return None if any(np.isnan(box)) else Box(*box)
+    return None if any(np.isnan(box)) else distributions.Box(*box)
 
 
 def draw_ellipse(panel: Panel) -> None:
