@@ -14,7 +14,7 @@ from typing import Any
 from sojourn._core import ExperimentError
 from sojourn.frame.metrics import Metric, columns, has_queue
 from sojourn.frame.results import Arm, Results
-from sojourn.frame.statistics import Interval, median_interval
+from sojourn.frame.statistics import Interval, apart, median_interval
 from sojourn.frame.swept import as_in_file
 
 
@@ -118,10 +118,5 @@ def _bases(baseline: str, arms: Sequence[tuple[Mapping[str, Any], str]]) -> list
 def _interval(arm: Arm, base: Arm, queue: str, metric: Metric) -> Interval:
     of_base = {run.seed: metric.value(run.summary, queue) for run in base.runs}
     return median_interval(
-        [_apart(metric.value(run.summary, queue), of_base[run.seed]) for run in arm.runs if run.seed in of_base]
+        [apart(metric.value(run.summary, queue), of_base[run.seed]) for run in arm.runs if run.seed in of_base]
     )
-
-
-def _apart(value: float, base: float) -> float:
-    """The difference; none between sums that only rounding distinguishes, which an interval would exclude zero by."""
-    return 0.0 if math.isclose(value, base, rel_tol=1e-12) else value - base

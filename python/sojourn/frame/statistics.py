@@ -67,6 +67,11 @@ def median_pairs(n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], 
     return pairs[:, 0], pairs[:, 1], times.astype(np.int64)
 
 
+def apart(value: float, base: float) -> float:
+    """The difference; none between sums that only rounding distinguishes, which an interval would exclude zero by."""
+    return 0.0 if math.isclose(value, base, rel_tol=1e-12) else value - base
+
+
 def median_interval(values: Sequence[float]) -> Interval:
     """The median and its 95 % percentile-bootstrap interval (Efron 1979), 10 000 resamples.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn import _core
 from sojourn.frame.registry import declared
 from sojourn.frame.results import Results
-from sojourn.frame.statistics import FEWEST, Interval, median_interval
+from sojourn.frame.statistics import FEWEST, Interval, apart, median_interval
 from sojourn.lines import household
 from sojourn.lines.household import AS_IT_IS, Home, Setting
 from sojourn.runs.execution import Report
@@ -161,7 +161,7 @@ class Advice:
         for activity in self.home.doing:
             for measure in MEASURES[activity]:
                 old, new = (self.values(one, activity, measure) for one in (self.tried[0], after))
-                difference = median_interval([b - a for a, b in zip(old, new, strict=True)])
+                difference = median_interval([apart(b, a) for a, b in zip(old, new, strict=True)])
                 rows.append(Gain(activity, measure, median_interval(old), median_interval(new), difference))
         return rows
 
