@@ -10,7 +10,7 @@ use sojourn_units::{Duration, Time, cold_path};
 
 use crate::cc::{Algorithm, Maker};
 use crate::config::{Config, Kernel};
-use crate::ecn::{self, Arrival, Feedback};
+use crate::ecn::{self, Arrival, EcnBytes, Feedback};
 use crate::receiver::{Receiver, SYN_WINDOW};
 use crate::rtt::INITIAL_RTO;
 use crate::segment::{Flags, Segment};
@@ -710,7 +710,7 @@ impl Endpoint {
                 .with_if(Flags::SACK_PERMITTED, self.sack);
             // As Linux, not in a retransmission (RFC 9768 §3.2.3.2.2).
             if self.syn_tries == 0 && self.config.uses_option(self.feedback) {
-                segment.flags = segment.flags.with_accecn(3);
+                segment.add_accecn(3, EcnBytes::default());
             }
         }
         segment.window = SYN_WINDOW;

@@ -827,8 +827,7 @@ impl Receiver {
         if let Some((kept, fields)) = ecn::fit(blocks.len() as u8, self.needed) {
             self.duplicate_reported = repeated.filter(|start| start.before(segment.ack));
             segment.sack[usize::from(kept)..].fill(SackBlock::NONE);
-            segment.flags = segment.flags.with_accecn(fields);
-            segment.ecn_bytes = self.bytes;
+            segment.add_accecn(fields, self.bytes);
             self.needed = 0;
         }
     }

@@ -58,7 +58,7 @@ impl Flags {
         Self(self.0 & !(7 << 6) | ((count & 7) as u16) << 6)
     }
     /// This with the AccECN option, of so many fields of three.
-    pub const fn with_accecn(self, fields: u8) -> Self {
+    const fn with_accecn(self, fields: u8) -> Self {
         Self(self.0 & !(3 << 11) | Self::ACCECN.0 | ((fields & 3) as u16) << 11)
     }
     /// The fields of the AccECN option; `None` without it.
@@ -165,10 +165,9 @@ pub struct Segment {
     pub len: u16,
     /// Control bits and options.
     pub flags: Flags,
-    /// SACK blocks, the most recent first; unused entries are [`SackBlock::NONE`].
+    /// SACK blocks, the most recent first; unused entries are [`SackBlock::NONE`]. The counters of AccECN's option stand in
+    /// those for which it leaves no room: see [`Segment::sack_blocks`] and [`Segment::ecn_bytes`].
     pub sack: [SackBlock; MAX_SACK_BLOCKS],
-    /// The counters of the AccECN option, if [`Flags::accecn_fields`].
-    pub ecn_bytes: EcnBytes,
 }
 
 impl Segment {
@@ -187,12 +186,45 @@ impl Segment {
         if self.sack[0].is_none() {
             return &[];
         }
-        let used = self
-            .sack
-            .iter()
-            .position(|block| block.is_none())
-            .unwrap_or(MAX_SACK_BLOCKS);
-        &self.sack[..used]
+        let blocks = &self.sack[..Self::most_blocks(self.flags)];
+        let used = blocks.iter().position(|block| block.is_none());
+        &blocks[..used.unwrap_or(blocks.len())]
+    }
+    /// The SACK blocks for which AccECN's option has room, beside the timestamps.
+    fn most_blocks(flags: Flags) -> usize {
+        match flags.accecn_fields() {
+            None | Some(0) => MAX_SACK_BLOCKS,
+            Some(1 | 2) => 2,
+            Some(_) => 1,
+        }
+    }
+    /// The counters of the AccECN option; those that it does not have are 0.
+    pub fn ecn_bytes(&self) -> EcnBytes {
+        let [_, second, third] = self.sack;
+        let fields = match Self::most_blocks(self.flags) {
+            MAX_SACK_BLOCKS => [0; 3],
+            2 => [third.start.0, third.end.0, 0],
+            _ => [third.start.0, third.end.0, second.start.0],
+        };
+        EcnBytes { fields }
+    }
+    /// Adds the AccECN option, with so many of the counters, in place of the SACK blocks for which it leaves no room.
+    pub fn add_accecn(&mut self, fields: u8, bytes: EcnBytes) {
+        let [ect1, marked, ect0] = bytes.fields.map(Seq);
+        self.flags = self.flags.with_accecn(fields);
+        let most = Self::most_blocks(self.flags);
+        if most < MAX_SACK_BLOCKS {
+            self.sack[2] = SackBlock {
+                start: ect1,
+                end: marked,
+            };
+        }
+        if most < 2 {
+            self.sack[1] = SackBlock {
+                start: ect0,
+                end: ect0,
+            };
+        }
     }
     /// False for a reset that answers a segment: it has no timestamps.
     pub const fn has_timestamps(&self) -> bool {
@@ -268,9 +300,9 @@ mod tests {
             ..Segment::default()
         };
         assert_eq!(ack.header_bytes(), 52 + 20);
-        let with_option = |fields, segment: Segment| Segment {
-            flags: segment.flags.with_accecn(fields),
-            ..segment
+        let with_option = |fields, mut segment: Segment| {
+            segment.add_accecn(fields, EcnBytes { fields: [1, 2, 3] });
+            segment
         };
         let shorter = Segment { len: 1436, ..data };
         assert_eq!(with_option(3, shorter).header_bytes() + 1436, 1500);
@@ -280,6 +312,26 @@ mod tests {
             52 + 20,
             "in the padding"
         );
+    }
+
+    /// As [`crate::ecn::fit`] puts them together.
+    #[test]
+    fn counters_and_sack_blocks_stand_beside_each_other() {
+        let block = |start| SackBlock {
+            start: Seq(start),
+            end: Seq(start + 1),
+        };
+        let blocks = [block(1), block(5), block(9)];
+        for (fields, kept) in [(3, 0), (3, 1), (2, 2), (1, 2), (0, 3)] {
+            let mut segment = Segment::default();
+            segment.sack[..kept].copy_from_slice(&blocks[..kept]);
+            let counters = [7, 0xff_ffff, 1 << 31];
+            segment.add_accecn(fields, EcnBytes { fields: counters });
+            assert_eq!(segment.sack_blocks(), &blocks[..kept]);
+            let told = usize::from(fields);
+            assert_eq!(segment.ecn_bytes().fields[..told], counters[..told]);
+        }
+        assert_eq!(Segment::default().ecn_bytes(), EcnBytes::default());
     }
 
     #[test]

@@ -217,9 +217,10 @@ impl Player {
         let mut syn = row(&["S", "0:0", "sackOK"])?;
         syn.window = Some(window);
         let has_option = wanted == Feedback::Accurate && self.config.kernel >= Kernel::V7_3;
-        let with_option = |flags: Flags| match has_option {
-            true => flags.with_accecn(3),
-            false => flags,
+        let bytes = if has_option {
+            vec![1, 0, 1]
+        } else {
+            Vec::new()
         };
         if active {
             self.act("connect", &[])?;
@@ -230,7 +231,7 @@ impl Player {
                 .with(Flags::ACK)
                 .with(wanted.answer_flags(Arrival::NotEct));
             syn.ack = Some(1);
-            syn.flags = with_option(syn.flags);
+            syn.bytes = bytes;
             self.arrive(&syn)?;
         } else {
             self.act("listen", &[])?;
@@ -243,7 +244,7 @@ impl Player {
                 ack.flags = ack.flags.with_ace(setup_report(Arrival::NotEct));
             }
             ack.window = Some(window);
-            ack.flags = with_option(ack.flags);
+            ack.bytes = bytes;
             self.arrive(&ack)?;
         }
         self.collect();
@@ -272,7 +273,6 @@ impl Player {
                 window: row.window.unwrap_or(1_000_000),
                 len: each as u16,
                 flags: row.flags,
-                ecn_bytes: counters(&row.bytes),
                 ..Segment::default()
             };
             for (place, (start, end)) in segment.sack.iter_mut().zip(&row.sack) {
@@ -280,6 +280,9 @@ impl Player {
                     start: self.iss + *start,
                     end: self.iss + *end,
                 };
+            }
+            if !row.bytes.is_empty() {
+                segment.add_accecn(row.bytes.len() as u8, counters(&row.bytes));
             }
             let now = self.now;
             self.endpoint()?.on_segment(&segment, row.ecn, now);
@@ -315,7 +318,15 @@ impl Player {
         for n in 0..row.count {
             let (sent_at, transmit) = self.sent.pop_front().ok_or("nothing was sent")?;
             let found = self.describe(&transmit);
+            let mut option = Segment {
+                flags: row.flags,
+                ..Segment::default()
+            };
+            if !row.bytes.is_empty() {
+                option.add_accecn(row.bytes.len() as u8, EcnBytes::default());
+            }
             let wanted = Row {
+                flags: option.flags,
                 first: row.first + n * each,
                 end: row.first + (n + 1) * each,
                 count: 1,
@@ -347,7 +358,7 @@ impl Player {
                 .iter()
                 .map(|block| (block.start.since(PEER_ISS), block.end.since(PEER_ISS)))
                 .collect(),
-            bytes: segment.ecn_bytes.on_the_wire()[..usize::from(fields)].to_vec(),
+            bytes: segment.ecn_bytes().on_the_wire()[..usize::from(fields)].to_vec(),
             echo: None,
             ecn: if transmit.ecn_capable {
                 Arrival::Ect0
@@ -484,7 +495,6 @@ fn row(words: &[&str]) -> Result<Row, String> {
             "bytes" => {
                 let fields = value()?.split('/').map(whole);
                 row.bytes = fields.collect::<Result<_, _>>()?;
-                row.flags = row.flags.with_accecn(row.bytes.len() as u8);
             }
             "ect" => row.ecn = Arrival::Ect0,
             "ect1" => row.ecn = Arrival::Ect1,

@@ -113,7 +113,7 @@ fn syn_options(frame: &mut Vec<u8>, segment: &Segment, mss: u16) {
 /// AccECN's option of kind 174, with so many of the counters of bytes (RFC 9768 §3.2.3).
 fn accecn(frame: &mut Vec<u8>, segment: &Segment, fields: u8) {
     frame.extend([174, 2 + 3 * fields]);
-    for counter in &segment.ecn_bytes.on_the_wire()[..usize::from(fields)] {
+    for counter in &segment.ecn_bytes().on_the_wire()[..usize::from(fields)] {
         frame.extend(&counter.to_be_bytes()[1..]);
     }
 }
@@ -213,14 +213,13 @@ mod tests {
     #[test]
     fn accecns_option_stands_before_the_sack_blocks() {
         let with_option = |fields: u8, sack: [SackBlock; 3]| {
-            let segment = Segment {
-                flags: Flags::ACK.with_accecn(fields),
-                ecn_bytes: EcnBytes {
-                    fields: [0x1_0203, 0x0405, 0x06],
-                },
+            let mut segment = Segment {
+                flags: Flags::ACK,
                 sack,
                 ..Segment::default()
             };
+            let counters = [0x1_0203, 0x0405, 0x06];
+            segment.add_accecn(fields, EcnBytes { fields: counters });
             let (frame, length) = of_segment(&segment);
             assert_eq!(
                 (frame.len() as u32, frame[46] >> 4),

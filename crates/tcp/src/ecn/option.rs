@@ -105,7 +105,8 @@ impl Counts {
         let expected = self.grows;
         let mut changed = false;
         let mut ambiguous = false;
-        let reported = segment.ecn_bytes.fields.iter().take(usize::from(fields));
+        let reported = segment.ecn_bytes().fields;
+        let reported = reported.iter().take(usize::from(fields));
         for (field, (known, reported)) in self.fields.iter_mut().zip(reported).enumerate() {
             // The difference of two counters of 24 bits, with its sign.
             let grown = (reported.wrapping_sub(*known) << 8) as i32 >> 8;
@@ -196,11 +197,12 @@ mod tests {
     }
 
     fn report(fields: u8, counters: [u32; 3]) -> Segment {
-        Segment {
-            flags: Flags::ACK.with_accecn(fields),
-            ecn_bytes: EcnBytes { fields: counters },
+        let mut segment = Segment {
+            flags: Flags::ACK,
             ..Segment::default()
-        }
+        };
+        segment.add_accecn(fields, EcnBytes { fields: counters });
+        segment
     }
 
     #[test]
