@@ -6,7 +6,7 @@ mod option;
 use crate::segment::Flags;
 
 pub use option::EcnBytes;
-pub(crate) use option::{Counts, OPTION_BYTES, Reported, fit, option_bytes};
+pub(crate) use option::{Counts, OPTION_BYTES, Reported, Told, option_bytes};
 
 /// The ECN codepoint with which a segment arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,7 +11,7 @@ mod window;
 use sojourn_units::{Duration, Time, cold_path};
 
 use crate::config::{Clock, Config, JIFFY, Kernel};
-use crate::ecn::{self, Arrival, EcnBytes, Feedback};
+use crate::ecn::{self, Arrival, Feedback};
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use crate::seq::Seq;
 use blocks::Blocks;
@@ -115,13 +115,8 @@ pub struct Receiver {
     /// Packets that arrived marked (r.cep of RFC 9768 §3.2.1), and those since the last acknowledgement.
     marks: u32,
     unacknowledged_marks: u32,
-    /// The AccECN option: whether it is sent, since the peer has sent it, its counters, and the fields that it must have to tell
-    /// what has come since it was last sent.
-    sends_option: bool,
-    bytes: EcnBytes,
-    needed: u8,
-    /// The beginning of the D-SACK that went with the last option.
-    duplicate_reported: Option<Seq>,
+    /// The AccECN option, if the peer sends it too.
+    option: Option<Box<ecn::Told>>,
     /// RCV.NXT and ECE to acknowledge the data received before the marking changed.
     before_change: Option<(Seq, bool)>,
     /// The host's congestion control is DCTCP.
@@ -170,10 +165,7 @@ impl Receiver {
             feedback,
             marks: ecn::FIRST_COUNT,
             unacknowledged_marks: 0,
-            sends_option: false,
-            bytes: EcnBytes::default(),
-            needed: 0,
-            duplicate_reported: None,
+            option: None,
             before_change: None,
             is_dctcp: false,
             echo: false,
@@ -199,7 +191,7 @@ impl Receiver {
 
     /// The peer sends the AccECN option, which makes its segments shorter. From now on it is answered.
     pub(crate) fn answer_option(&mut self) {
-        self.sends_option = true;
+        self.option = Some(Box::default());
         let shorter = self.mss - u32::from(ecn::OPTION_BYTES);
         self.held_back = self.held_back / self.mss * shorter;
         self.mss = shorter;
@@ -207,7 +199,7 @@ impl Receiver {
 
     /// True if the peer sends the AccECN option.
     pub(crate) const fn answers_option(&self) -> bool {
-        self.sends_option
+        self.option.is_some()
     }
 
     /// True once all data up to the peer's FIN has arrived.
@@ -435,8 +427,9 @@ impl Receiver {
                 self.ack_now |= segment.flags.contains(Flags::CWR);
             }
             Feedback::Accurate => {
-                let needed = self.bytes.count(ecn, u32::from(segment.len));
-                self.needed = self.needed.max(needed);
+                if let Some(told) = &mut self.option {
+                    told.count(ecn, u32::from(segment.len));
+                }
                 self.count_mark(ecn == Arrival::Ce);
             }
         }
@@ -616,9 +609,9 @@ impl Receiver {
     #[cold]
     #[inline(never)]
     fn on_duplicate(&mut self, block: SackBlock) {
-        if self.duplicate_reported == Some(block.start) {
+        if (self.option.as_ref()).is_some_and(|told| told.has_reported(block)) {
             // The acknowledgement with the option did not arrive: from now on it is left out, as in Linux.
-            self.sends_option = false;
+            self.option = None;
         }
         if self.sack && !block.is_none() {
             self.duplicate = Some(block);
@@ -807,28 +800,13 @@ impl Receiver {
                 segment.ts_val = crate::timestamp(self.arrived);
             }
         }
-        if self.sends_option {
+        if let Some(told) = &mut self.option {
             cold_path();
-            self.write_option(segment);
+            told.write(segment);
         }
         self.ack_now = reports_past;
         if !reports_past {
             self.end_delay(); // else, as in Linux, it resets no timer and does not count as a quick one
-        }
-    }
-
-    /// Writes the AccECN option, if it fits beside the SACK blocks.
-    #[cold]
-    #[inline(never)]
-    fn write_option(&mut self, segment: &mut Segment) {
-        let blocks = segment.sack_blocks();
-        let repeated = blocks.first().map(|first| first.start);
-        self.duplicate_reported = None;
-        if let Some((kept, fields)) = ecn::fit(blocks.len() as u8, self.needed) {
-            self.duplicate_reported = repeated.filter(|start| start.before(segment.ack));
-            segment.sack[usize::from(kept)..].fill(SackBlock::NONE);
-            segment.add_accecn(fields, self.bytes);
-            self.needed = 0;
         }
     }
 

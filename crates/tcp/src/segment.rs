@@ -314,7 +314,7 @@ mod tests {
         );
     }
 
-    /// As [`crate::ecn::fit`] puts them together.
+    /// As they fit beside the timestamps.
     #[test]
     fn counters_and_sack_blocks_stand_beside_each_other() {
         let block = |start| SackBlock {

@@ -2,7 +2,8 @@
 //! that of kind 174: ECT(1), CE, ECT(0). It has as many of them as fit, none, one, two or three.
 
 use super::Arrival;
-use crate::segment::Segment;
+use crate::segment::{SackBlock, Segment};
+use crate::seq::Seq;
 
 /// Bytes of a whole option with its padding. They come off the payload of a full segment, beside the timestamps.
 pub(crate) const OPTION_BYTES: u16 = 12;
@@ -53,7 +54,7 @@ pub(crate) const fn option_bytes(fields: u8, has_blocks: bool) -> u32 {
 
 /// How many of so many SACK blocks stay and how many fields stand beside them, of at least `needed`; `None`: the option is
 /// left out. SACK comes first, but for a third block (RFC 9768 §3.2.3.3; Linux's tcp_options_fit_accecn).
-pub(crate) fn fit(blocks: u8, needed: u8) -> Option<(u8, u8)> {
+fn fit(blocks: u8, needed: u8) -> Option<(u8, u8)> {
     let sack = match blocks {
         0 => 0,
         blocks => 4 + 8 * u32::from(blocks),
@@ -65,6 +66,43 @@ pub(crate) fn fit(blocks: u8, needed: u8) -> Option<(u8, u8)> {
         Some(fields) => Some((blocks, fields)),
         None if blocks > 2 && needed > 0 => fit(blocks - 1, needed),
         None => None,
+    }
+}
+
+/// What a receiver tells by the option.
+#[derive(Default, Debug)]
+pub(crate) struct Told {
+    bytes: EcnBytes,
+    /// The fields that the next option must have, to tell what has come since the last.
+    needed: u8,
+    /// The beginning of the D-SACK that went with the last option.
+    duplicate: Option<Seq>,
+}
+
+impl Told {
+    /// Counts an arrival.
+    pub(crate) fn count(&mut self, ecn: Arrival, bytes: u32) {
+        self.needed = self.needed.max(self.bytes.count(ecn, bytes));
+    }
+
+    /// Writes the option, if it fits beside the SACK blocks.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn write(&mut self, segment: &mut Segment) {
+        let blocks = segment.sack_blocks();
+        let first = blocks.first().map(|first| first.start);
+        self.duplicate = None;
+        if let Some((kept, fields)) = fit(blocks.len() as u8, self.needed) {
+            self.duplicate = first.filter(|start| start.before(segment.ack));
+            segment.sack[usize::from(kept)..].fill(SackBlock::NONE);
+            segment.add_accecn(fields, self.bytes);
+            self.needed = 0;
+        }
+    }
+
+    /// True if the last option went with a D-SACK of this segment.
+    pub(crate) fn has_reported(&self, segment: SackBlock) -> bool {
+        self.duplicate == Some(segment.start)
     }
 }
 
