@@ -452,7 +452,7 @@ def many_flows_lines(peaks: Peaks) -> list[str]:
         f"Many flows: the first two seconds of `{MANY}` with other numbers of flows, each of which starts within the",
         "first second, and a queue of eight packets per flow; one thread, one run. The last column is with",
         f"`{'='.join(*HUGE_PAGES.items())}` in the environment: where the kernel gives huge pages only on",
-        f"request ({huge_pages()} here), much of the time is that of finding pages.",
+        f"request ({huge_pages()} here), some of the time is that of finding pages.",
         "",
         "| flows | peak resident memory, MiB | KiB per flow | CPU time, s | with huge pages, s |",
         "| --: | --: | --: | --: | --: |",
