@@ -8,7 +8,7 @@ use crate::seq::Seq;
 /// Bytes of a whole option with its padding. They come off the payload of a full segment, beside the timestamps.
 pub(crate) const OPTION_BYTES: u16 = 12;
 
-/// Bytes of TCP options beside the timestamps.
+/// Room for TCP options beside the timestamps, in bytes.
 const ROOM: u32 = 40 - 12;
 
 /// Payload bytes by the codepoint with which they arrived, from 0 on. The option carries the last 24 bits; in it the

@@ -198,7 +198,7 @@ impl Sender {
             self.take_late_dsack(segment, now);
         }
         if self.feedback == Feedback::Accurate {
-            self.count_marks(segment, &Acked::default()); // only marks of pure acknowledgements: no data is in flight
+            self.count_marks(segment, 0); // only marks of pure acknowledgements: no data is in flight
         }
         self.on_window_probe_answered();
     }
@@ -246,7 +246,7 @@ impl Sender {
                     0
                 }
             }
-            Feedback::Accurate => self.count_marks(segment, acked),
+            Feedback::Accurate => self.count_marks(segment, acked.delivered),
         }
     }
 
@@ -254,8 +254,7 @@ impl Sender {
     /// only if its timestamp is new.
     #[cold]
     #[inline(never)]
-    fn count_marks(&mut self, segment: &Segment, acked: &Acked) -> u32 {
-        let delivered = acked.delivered;
+    fn count_marks(&mut self, segment: &Segment, delivered: u32) -> u32 {
         let is_new = (segment.ts_val.wrapping_sub(self.marks_reported_at) as i32) > 0;
         if delivered == 0 && !is_new {
             return 0;
