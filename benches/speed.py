@@ -103,8 +103,6 @@ MOST_PER_GROUP = 100_000
 """Flows in one [[traffic]]."""
 BYTES_PER_FLOW = 8192
 """What is free before so many flows are run."""
-HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-"""With this the C library of Linux asks the kernel for huge pages, which some systems give only on request."""
 
 
 class BenchError(Exception):
@@ -250,10 +248,10 @@ def counted_instructions() -> tuple[dict[str, float], dict[str, float]]:
 
 @dataclass(frozen=True)
 class Peaks:
-    """Peak memory in KiB, by simulated seconds and by flows; there with CPU time, without and with huge pages."""
+    """Peak memory in KiB, by simulated seconds and by flows; there with CPU time."""
 
     by_s: dict[int, int]
-    by_flows: dict[int, tuple[int, float, float]]
+    by_flows: dict[int, tuple[int, float]]
 
 
 def memory() -> Peaks:
@@ -270,15 +268,15 @@ def memory() -> Peaks:
             file.write_text(head + groups * f"[[traffic]]{group}", encoding="utf-8")
             each = [f"traffic.{number}.flows={flows // groups}" for number in range(groups)]
             run = (*each, f"queue.0.limit={8 * flows} packets", "experiment.duration=2 s")
-            by_flows[flows] = (*peak_of(file, *run), peak_of(file, *run, environment=HUGE_PAGES)[1])
+            by_flows[flows] = peak_of(file, *run)
             print(f"{flows:,} flows: {by_flows[flows][0] / 1024:,.0f} MiB", flush=True)
     return Peaks({seconds: kib for seconds, kib in by_s.items() if kib}, by_flows if free else {})
 
 
-def peak_of(file: Path, *overrides: str, environment: Mapping[str, str] | None = None) -> tuple[int, float]:
+def peak_of(file: Path, *overrides: str) -> tuple[int, float]:
     """Peak resident memory of a run in KiB, 0 without /proc, and its CPU time in seconds."""
     command = [str(OURS), str(file), "experiment.repeat=1", *overrides]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | (environment or {}))
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     peak = 0
     # The usage that wait4 tells would include the memory of this interpreter, which the process has before its exec.
     while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
@@ -450,15 +448,14 @@ def many_flows_lines(peaks: Peaks) -> list[str]:
         return []
     return [
         f"Many flows: the first two seconds of `{MANY}` with other numbers of flows, each of which starts within the",
-        "first second, and a queue of eight packets per flow; one thread, one run. The last column is with",
-        f"`{'='.join(*HUGE_PAGES.items())}` in the environment: where the kernel gives huge pages only on",
-        f"request ({huge_pages()} here), some of the time is that of finding pages.",
+        "first second, and a queue of eight packets per flow; one thread, one run. Memory is in huge pages if the",
+        f"kernel has some ({huge_pages()} here): so many small pages take up to a third of the time to find.",
         "",
-        "| flows | peak resident memory, MiB | KiB per flow | CPU time, s | with huge pages, s |",
-        "| --: | --: | --: | --: | --: |",
+        "| flows | peak resident memory, MiB | KiB per flow | CPU time, s |",
+        "| --: | --: | --: | --: |",
         *(
-            f"| {flows:,} | {kib / 1024:,.0f} | {kib / flows:.1f} | {user_s:.2g} | {huge_s:.2g} |"
-            for flows, (kib, user_s, huge_s) in peaks.by_flows.items()
+            f"| {flows:,} | {kib / 1024:,.0f} | {kib / flows:.1f} | {user_s:.2g} |"
+            for flows, (kib, user_s) in peaks.by_flows.items()
         ),
         "",
     ]

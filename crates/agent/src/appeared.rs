@@ -2,7 +2,7 @@
 
 use sojourn_experiment::model::{Experiment, Route};
 use sojourn_measure::meter::{Measures, RowsOf};
-use sojourn_measure::scope::{Flow, Scope};
+use sojourn_measure::scope::{Flow, Group, Scope};
 use sojourn_units::{Duration, Time, Way};
 
 use crate::recording::{Appeared, AppearedKind, Recording};
@@ -51,9 +51,8 @@ pub fn add(
         let way = if flow.up { Way::Up } else { Way::Down };
         let hops = route.hops(way);
         let queue = |hop| scope.queues.iter().position(|queue| queue == hop);
-        scope.flows.push(Flow {
+        let group = Group {
             traffic: of.0.unwrap_or(0),
-            within,
             name: flow.service.clone(),
             total: None,
             kind: match flow.kind {
@@ -79,6 +78,10 @@ pub fn add(
             },
             codec: None,
             requirements: None,
+        };
+        scope.flows.push(Flow {
+            within,
+            group: group.into(),
         });
     }
     for row in &mut recording.packets {
@@ -181,7 +184,7 @@ mod tests {
         let found: Vec<_> = scope
             .flows
             .iter()
-            .map(|flow| (flow.traffic, flow.within, flow.way))
+            .map(|flow| (flow.group.traffic, flow.within, flow.group.way))
             .collect();
         assert_eq!(
             found,
@@ -210,11 +213,14 @@ mod tests {
         );
         // The link has no queue upwards.
         assert_eq!(
-            (&scope.flows[0].queues[..], &scope.flows[2].queues[..]),
+            (
+                &scope.flows[0].group.queues[..],
+                &scope.flows[2].group.queues[..]
+            ),
             (&[0][..], &[][..])
         );
         assert_eq!(
-            (scope.flows[0].active, scope.flows[0].rtt),
+            (scope.flows[0].group.active, scope.flows[0].group.rtt),
             ([1, 3].map(Time::from_secs), Duration::from_millis(20))
         );
     }

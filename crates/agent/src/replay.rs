@@ -29,7 +29,7 @@ pub struct Replayed {
 pub fn replay(scope: &Scope, egresses: &[Egress<'_>], recording: &Recording) -> Replayed {
     let mut series = scope.series.map(Series::new);
     let flows = scope.flows.iter();
-    let mut meters: Vec<Meter> = flows.map(|flow| Meter::new(&flow.measures)).collect();
+    let mut meters: Vec<Meter> = flows.map(|flow| Meter::new(&flow.group.measures)).collect();
     let mut queues: Vec<Queue<'_>> = (0..egresses.len())
         .map(|number| Queue::new(scope, egresses, recording, number))
         .collect();
@@ -239,9 +239,9 @@ fn replay_packets(
                     if data && row.is_delivered() {
                         // Virtual Ethernet has no delay: behind the queue there are only the air and the links' own delay.
                         let arrived_ns = row.received_ns();
-                        let one_way =
-                            Duration::from_nanos(arrived_ns - row.entered_ns) + flow.link_delay;
-                        let arrives = Time::from_nanos(arrived_ns) + flow.link_delay;
+                        let one_way = Duration::from_nanos(arrived_ns - row.entered_ns)
+                            + flow.group.link_delay;
+                        let arrives = Time::from_nanos(arrived_ns) + flow.group.link_delay;
                         meter.record_segment(one_way, arrives);
                     }
                 }

@@ -1,9 +1,11 @@
 //! What a run measures, the same on every backend.
 
+use std::sync::Arc;
+
 use sojourn_measure::emodel::Equipment;
 use sojourn_measure::meter::{Measures, RowsOf};
 use sojourn_measure::qoo::Requirements;
-use sojourn_measure::scope::{Flow, Scope};
+use sojourn_measure::scope::{Flow, Group, Scope};
 use sojourn_traffic::{Browsing, Kind};
 use sojourn_units::{Hop, Time, Way};
 
@@ -16,13 +18,12 @@ pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
     let queues: Vec<Hop> = egresses.iter().map(|egress| egress.hop).collect();
     let names = derived::group_names(experiment);
 
-    let flow = |flow: derived::Flow<'_>| {
+    let group = |flow: &derived::Flow<'_>| {
         let traffic = flow.traffic;
         let hops = traffic.route.hops(flow.way);
         let number = |hop: &Hop| queues.iter().position(|queue| queue == hop);
-        Flow {
+        Group {
             traffic: flow.group,
-            within: flow.within,
             name: names[flow.group].clone(),
             total: traffic.total.clone(),
             kind: traffic.kind.name(),
@@ -42,6 +43,17 @@ pub fn scope(experiment: &Experiment, queue: usize, seed: u64) -> Scope {
                 _ => None,
             },
             requirements: requirements(traffic.outcome, experiment.record.qoo),
+        }
+    };
+    // Flows of one group and direction follow one another.
+    let mut last: Option<((usize, Way), Arc<Group>)> = None;
+    let flow = |flow: derived::Flow<'_>| {
+        let of = (flow.group, flow.way);
+        let known = last.take().filter(|(before, _)| *before == of);
+        let (_, group) = last.insert(known.unwrap_or_else(|| (of, group(&flow).into())));
+        Flow {
+            within: flow.within,
+            group: Arc::clone(group),
         }
     };
     Scope {

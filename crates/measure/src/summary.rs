@@ -89,7 +89,12 @@ pub fn summarise(scope: &Scope, measured: Measured<'_>) -> RunResult {
 
 /// The fate of a flow's data on its route: arrivals at the first queue, drops at all queues, marks at the last.
 fn counts(probes: &[QueueProbe], number: usize, flow: &scope::Flow) -> FlowCounts {
-    let met = || flow.queues.iter().map(|queue| probes[*queue].flows[number]);
+    let met = || {
+        flow.group
+            .queues
+            .iter()
+            .map(|queue| probes[*queue].flows[number])
+    };
     FlowCounts {
         arrived: met().next().map_or(0, |first| first.arrived),
         dropped: met().map(|counts| counts.dropped).sum(),
@@ -98,21 +103,22 @@ fn counts(probes: &[QueueProbe], number: usize, flow: &scope::Flow) -> FlowCount
 }
 
 fn flow_figures(flow: &scope::Flow, meter: &Meter, counts: FlowCounts) -> Flow {
-    let [begin, stop] = flow.active;
+    let group = &*flow.group;
+    let [begin, stop] = group.active;
     let active = stop.saturating_since(begin).as_secs_f64();
     let bits = meter.received_while_active() as f64 * 8.0;
     let goodput_bps = if active > 0.0 { bits / active } else { 0.0 };
     let rtt_ms = meter.round_trips.spread();
     let one_way = meter.one_way();
     Flow {
-        traffic: flow.traffic,
+        traffic: group.traffic,
         flow: flow.within,
-        name: flow.name.clone(),
-        total: flow.total.clone(),
-        kind: flow.kind,
-        is_over_tcp: flow.measures.over_tcp,
-        direction: flow.way.name(),
-        dscp: flow.dscp,
+        name: group.name.clone(),
+        total: group.total.clone(),
+        kind: group.kind,
+        is_over_tcp: group.measures.over_tcp,
+        direction: group.way.name(),
+        dscp: group.dscp,
         goodput_bps,
         sent_bytes: meter.sent,
         received_bytes: meter.received,
@@ -125,7 +131,7 @@ fn flow_figures(flow: &scope::Flow, meter: &Meter, counts: FlowCounts) -> Flow {
         one_way_ms: one_way.map(|one_way| one_way.delays.spread().into()),
         jitter_ms: one_way.map(|one_way| one_way.jitter.spread().into()),
         pdv_ms: one_way.map(|one_way| one_way.delays.variation().into()),
-        mos: one_way.and_then(|one_way| opinion(flow, one_way)),
+        mos: one_way.and_then(|one_way| opinion(group, one_way)),
         lost_packets: meter.packets.as_ref().map(Packets::lost),
         completion_ms: (meter.completions.as_ref()).map(|times| times.spread().into()),
         page_load_ms: meter.pages.as_ref().map(|times| times.spread().into()),
@@ -137,7 +143,7 @@ fn flow_figures(flow: &scope::Flow, meter: &Meter, counts: FlowCounts) -> Flow {
 /// Quality of Outcome of a group: by RTTs, or else by one-way delays, and the loss and goodput of its flows. The loss of a TCP
 /// flow is the share that queues dropped, that of a ping the share of requests without a reply, in the whole run.
 fn outcome(members: &[usize], scope: &Scope, flows: &[Flow], meters: &[&mut Meter]) -> Option<f64> {
-    let of = &scope.flows[members[0]];
+    let of = &*scope.flows[members[0]].group;
     let requirements = of.requirements?;
     let flows = members.iter().map(|member| &flows[*member]);
     let round_trips = together(members, meters, |meter| Some(&meter.round_trips));
@@ -184,10 +190,10 @@ fn together(
 }
 
 /// The opinion score of a call; `None` for other traffic, and if nothing arrived.
-fn opinion(flow: &scope::Flow, one_way: &OneWay) -> Option<f64> {
+fn opinion(group: &scope::Group, one_way: &OneWay) -> Option<f64> {
     let (delay, loss) = one_way.delays.mean().zip(one_way.loss())?;
-    let delay = mouth_to_ear(delay, flow.rtt, flow.link_delay);
-    let rating = emodel::rating(delay, loss, flow.codec?);
+    let delay = mouth_to_ear(delay, group.rtt, group.link_delay);
+    let rating = emodel::rating(delay, loss, group.codec?);
     Some(emodel::opinion_score(rating))
 }
 

@@ -31,6 +31,12 @@ mod session;
 mod sweep;
 mod vector;
 
+/// Asks the kernel for huge pages: runs with thousands of flows are spread over many small ones, and finding these takes
+/// up to half of the time where the kernel gives huge pages only on request.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The compiled core: reads experiment files and runs them.
 #[pymodule]
 mod _core {

@@ -5,6 +5,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+// As in the Python bindings.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let Some(file) = arguments.next() else {

@@ -220,7 +220,7 @@ pub(crate) fn build(
             &flow,
             hosts[flow.group],
             routes,
-            measured.measures,
+            measured.group.measures,
         );
         let transport = (algorithm, &mut transports);
         sources.push(FlowEndpoints::new(identity, &traffic.kind, transport, seed));

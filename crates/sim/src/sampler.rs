@@ -26,7 +26,7 @@ impl Sampler {
     pub fn new(scope: &Scope) -> Self {
         let end = Time::ZERO + scope.duration;
         let flows = scope.flows.iter().enumerate();
-        let stops = flows.map(|(number, flow)| (flow.active[1], number));
+        let stops = flows.map(|(number, flow)| (flow.group.active[1], number));
         let mut stops: Vec<_> = stops.filter(|(at, _)| *at < end).collect();
         stops.sort_unstable_by_key(|(at, _)| Reverse(*at));
         Self {
