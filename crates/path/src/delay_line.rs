@@ -46,6 +46,12 @@ impl<P> DelayLine<P> {
         (packet, due)
     }
 
+    /// The packet that comes out next.
+    #[inline(always)]
+    pub const fn first(&self) -> Option<&P> {
+        self.first.as_ref()
+    }
+
     /// When a packet that enters now comes out.
     pub(crate) fn due(&self, now: Time) -> Time {
         now + self.delay

@@ -124,6 +124,16 @@ pub trait Hosts<P, O, M = NoMedium> {
     /// Takes a packet that reached the end of its route. The host may send its answer within this call.
     fn deliver(&mut self, packet: P, now: Time, network: &mut Network<P, O, M>);
 
+    /// True if [`Hosts::expect`] is to be called.
+    #[inline(always)]
+    fn expects(&self) -> bool {
+        false
+    }
+
+    /// Is told of the packet that comes out of a delay line after the one that is delivered, so that what it concerns can be
+    /// fetched.
+    fn expect(&self, _packet: &P) {}
+
     /// As [`Hosts::deliver`], of the first packet of what may be a burst. Returns the rest of that, whose packets are still
     /// queued.
     #[inline(always)]
@@ -418,6 +428,9 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
             loop {
                 let (packet, next) = self.lines[source].pop();
                 self.events.set(source, next);
+                if hosts.expects() {
+                    self.tell_of_next(source, hosts);
+                }
                 if let Some(packet) = packet.and_then(|packet| self.forward(packet, now)) {
                     hosts.deliver(packet, now, self);
                 }
@@ -433,6 +446,14 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         }
         if self.act_on_link(number, now, hosts) {
             self.act_on_link_again(number, now, hosts);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_of_next(&self, line: usize, hosts: &impl Hosts<P, O, M>) {
+        if let Some(packet) = self.lines[line].first() {
+            hosts.expect(packet);
         }
     }
 

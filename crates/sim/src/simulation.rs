@@ -30,6 +30,10 @@ pub struct Simulation {
     pub events: u64,
 }
 
+/// From so many flows on, a packet rarely finds its connection in a cache near the processor. Fetched ahead of it, a run with a
+/// thousand flows takes 8 % less time, at 1 % more instructions.
+const MANY_FLOWS: usize = 256;
+
 /// The hosts at the ends of all routes.
 pub struct Endpoints {
     /// The flows.
@@ -43,6 +47,17 @@ impl Hosts<SimPacket, Watch, Cell<SimPacket>> for Endpoints {
         debug_assert!(packet.followers() == 0, "a burst is at its link");
         self.hand_over::<false>(&packet, now, network);
         network.observer.packets.give_back(packet);
+    }
+
+    #[inline(always)]
+    fn expects(&self) -> bool {
+        self.sources.len() >= MANY_FLOWS
+    }
+
+    fn expect(&self, packet: &SimPacket) {
+        if let FlowEndpoints::Tcp(flow) = &self.sources[packet.flow as usize] {
+            flow.expect(packet);
+        }
     }
 
     #[inline(always)]

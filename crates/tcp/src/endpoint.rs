@@ -6,7 +6,7 @@ mod reset;
 
 use std::sync::Arc;
 
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Time, cold_path, prefetch};
 
 use crate::cc::{Algorithm, Maker};
 use crate::config::{Config, Kernel};
@@ -243,6 +243,14 @@ impl Endpoint {
     pub fn hold_back(&mut self, until: Time) {
         if let Some(sender) = self.half.sender_mut() {
             sender.hold_back(until);
+        }
+    }
+
+    /// Has what a segment that arrives soon needs brought into the processor's caches.
+    pub fn prefetch(&self) {
+        prefetch(self);
+        if let Half::Sending(sender) = &self.half {
+            sender.prefetch();
         }
     }
 

@@ -8,7 +8,7 @@ mod losses;
 
 use std::collections::VecDeque;
 
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Time, cold_path, prefetch};
 
 use crate::segment::{MAX_SACK_BLOCKS, SackBlock};
 use crate::seq::Seq;
@@ -256,6 +256,13 @@ impl Scoreboard {
     /// When the oldest outstanding segment was last sent.
     pub fn oldest_sent_at(&self) -> Option<Time> {
         (!self.is_empty()).then(|| self.at(self.first).sent_at)
+    }
+
+    /// As [`crate::Endpoint::prefetch`], of the oldest segment.
+    pub fn prefetch(&self) {
+        if !self.is_empty() {
+            prefetch(self.at(self.first));
+        }
     }
 
     fn at(&self, index: u32) -> &Sent {

@@ -23,7 +23,7 @@ mod value;
 pub use capacity::{Capacity, Instants, OPPORTUNITY_BYTES, Trace, TraceError};
 pub use carried::Carried;
 pub use checksum::internet_checksum;
-pub use hint::cold_path;
+pub use hint::{cold_path, prefetch};
 pub use hop::{Hop, Way};
 pub use rate::Rate;
 pub use time::{Duration, Time};

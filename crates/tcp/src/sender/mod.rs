@@ -25,7 +25,7 @@ mod pacing;
 mod recovery;
 mod timers;
 
-use sojourn_units::{Duration, Rate, Time, cold_path};
+use sojourn_units::{Duration, Rate, Time, cold_path, prefetch};
 
 use self::buffers::Buffers;
 use self::deferral::Deferral;
@@ -300,6 +300,13 @@ impl Sender {
         self.scoreboard = self.scoreboard.of_segments(mss);
         self.reported = Some(Box::default());
         self
+    }
+
+    /// As [`crate::Endpoint::prefetch`].
+    pub(crate) fn prefetch(&self) {
+        prefetch(self);
+        prefetch(&*self.control);
+        self.scoreboard.prefetch();
     }
 
     /// Takes the round trip of the handshake as the first RTT sample (RFC 6298 §2.2). Linux's congestion controls do not

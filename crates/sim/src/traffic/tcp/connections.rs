@@ -307,6 +307,13 @@ impl Connections {
         self.at_other(id)
     }
 
+    /// As [`super::TcpFlow::expect`], of the only connection that most flows have.
+    pub fn expect(&self, side: Side) {
+        if let Some(open) = self.open.first() {
+            open.connection.ends[side as usize].prefetch();
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn at_other(&mut self, id: Id) -> Option<(&mut Connection, &mut [Time; 2])> {

@@ -15,7 +15,7 @@ use sojourn_tcp::cc::Algorithm;
 use sojourn_tcp::{Alike, Arrival, Endpoint, Segment, Sender};
 use sojourn_traffic::streams::Stream;
 use sojourn_traffic::{Application, Id, Side, over_tcp};
-use sojourn_units::{Duration, Time, cold_path};
+use sojourn_units::{Duration, Time, cold_path, prefetch};
 
 pub use self::connections::Transports;
 
@@ -117,6 +117,14 @@ impl TcpFlow {
             Side::Receiving if FROM_LINK => self.receive(packet, now, network, timers),
             Side::Receiving => self.receive_from_line(packet, now, network, timers),
         }
+    }
+
+    /// Has what a packet that arrives soon needs brought into the caches.
+    #[inline(never)]
+    pub fn expect(&self, packet: &SimPacket) {
+        prefetch(self);
+        prefetch(&*self.meter);
+        self.connections.expect(packet.reaches());
     }
 
     #[inline(never)]
