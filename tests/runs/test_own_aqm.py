@@ -214,6 +214,29 @@ def test_the_state_is_in_the_recorded_series():
     assert series["updates"].to_pylist()[-1] == pytest.approx(30, abs=1)
 
 
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [([1, 2], "[1, 2]"), (None, "None"), ({1: 2.0}, "{1: 2.0}"), ({"a": "x"}, "{'a': 'x'}"),
+     ({"a": None}, "{'a': None}"),
+     ("x" * 1000, "'" + "x" * 79 + "…")],
+)  # fmt: skip
+def test_a_state_that_is_no_dict_of_numbers_is_told_where_and_what_is_accepted(state, shown):
+    class Broken:
+        def enqueue(self, packet, queue, now):
+            return None
+
+        def state(self):
+            return state
+
+    sj.register_aqm("broken", Broken)
+    text = EXPERIMENT.format(aqm="broken", keys="") + '[record]\nseries = "1 s"\n'
+    with pytest.raises(sj.RunError) as caught:
+        sj.run_text(text)
+    must = 'must be a dict of numbers by name, as {"probability": 0.1}'
+    line = Broken.state.__code__.co_firstlineno
+    assert f"Broken.state returned {shown}; {must} ({__file__}:{line})" in str(caught.value)
+
+
 def test_an_exception_ends_the_run_and_names_the_place():
     class Broken:
         def enqueue(self, packet, queue, now):

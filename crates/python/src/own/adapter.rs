@@ -169,13 +169,37 @@ impl PythonAqm {
     }
 }
 
-/// A method with its class, for messages: `MyAqm.enqueue`.
-pub fn in_words(method: &Bound<'_, PyAny>, name: &str) -> String {
+/// The error for what a method returned: "MyAqm.enqueue returned 1; must be … (my_aqm.py:12)".
+pub fn wrong_answer(
+    method: &Bound<'_, PyAny>,
+    name: &str,
+    answer: &dyn std::fmt::Debug,
+    must: &str,
+) -> PyErr {
+    let mut shown = format!("{answer:?}");
+    if let Some((end, _)) = shown.char_indices().nth(LONGEST_ANSWER) {
+        shown.replace_range(end.., "…");
+    }
     let of = method
         .getattr("__self__")
         .and_then(|of| of.get_type().name());
-    of.map_or(name.into(), |class| format!("{class}.{name}"))
+    let called = of.map_or(name.into(), |class| format!("{class}.{name}"));
+    let place = place(method).unwrap_or_default();
+    PyValueError::new_err(format!("{called} returned {shown}; must be {must}{place}"))
 }
+
+/// Where a method begins; not every callable has such a place.
+fn place(method: &Bound<'_, PyAny>) -> PyResult<String> {
+    let code = method.getattr("__code__")?;
+    let (file, line) = (
+        code.getattr("co_filename")?,
+        code.getattr("co_firstlineno")?,
+    );
+    Ok(format!(" ({file}:{line})"))
+}
+
+/// The characters of a returned value that a message shows.
+const LONGEST_ANSWER: usize = 80;
 
 fn verdict(answer: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>, name: &str) -> PyResult<Verdict> {
     if answer.is_none() {
@@ -185,11 +209,29 @@ fn verdict(answer: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>, name: &str) -> 
         Ok("pass") => Ok(Verdict::Pass),
         Ok("mark") => Ok(Verdict::Mark),
         Ok("drop") => Ok(Verdict::DROP),
-        _ => Err(PyValueError::new_err(format!(
-            "{} returned {answer:?}; must be \"pass\", \"mark\", \"drop\" or None",
-            in_words(method, name)
-        ))),
+        _ => {
+            let must = "\"pass\", \"mark\", \"drop\" or None";
+            Err(wrong_answer(method, name, answer, must))
+        }
     }
+}
+
+/// The variables that `state` returned.
+fn variables(answer: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<Vec<(String, f64)>> {
+    let must = "a dict of numbers by name, as {\"probability\": 0.1}";
+    let wrong = || wrong_answer(method, "state", answer, must);
+    let dict = answer.cast::<PyDict>().map_err(|_| wrong())?;
+    dict.iter()
+        .map(|(name, value)| {
+            let name: String = name.extract().map_err(|_| wrong())?;
+            if SERIES_COLUMNS.contains(&name.as_str()) {
+                let must = "another name: the series has this column already";
+                return Err(wrong_answer(method, "state", &name, must));
+            }
+            let number = value.extract::<f64>().map_err(|_| wrong())?;
+            Ok((name, number))
+        })
+        .collect()
 }
 
 impl<P: Packet> Aqm<P> for PythonAqm {
@@ -253,23 +295,7 @@ impl Algorithm for PythonAqm {
         let Some(state) = &self.methods.state else {
             return;
         };
-        let shown = Python::attach(|py| -> PyResult<Vec<(String, f64)>> {
-            let answer = state.call0(py)?;
-            let dict = answer.bind(py).cast::<PyDict>()?;
-            dict.iter()
-                .map(|(name, value)| {
-                    let name: String = name.extract()?;
-                    if SERIES_COLUMNS.contains(&name.as_str()) {
-                        let what = format!("state: \"{name}\" is a column of the series already");
-                        return Err(PyValueError::new_err(what));
-                    }
-                    let number = value.extract::<f64>().map_err(|_| {
-                        PyValueError::new_err(format!("state: \"{name}\" must be a number"))
-                    })?;
-                    Ok((name, number))
-                })
-                .collect()
-        });
+        let shown = Python::attach(|py| variables(&state.bind(py).call0()?, state.bind(py)));
         match shown {
             Ok(shown) => shown
                 .iter()

@@ -10,7 +10,7 @@ use sojourn_tcp::cc::{
 use sojourn_tcp::seq::Seq;
 use sojourn_units::{Duration, Rate, Time};
 
-use super::adapter::{Failure, in_words};
+use super::adapter::{Failure, wrong_answer};
 
 /// A parameter of the constructor without a default: the connection gives it.
 #[derive(Clone, Copy)]
@@ -218,10 +218,8 @@ fn segments(
     let number = answer.extract::<u32>().ok();
     let number = number.filter(|number| (least..=Window::INFINITE).contains(number));
     number.ok_or_else(|| {
-        PyValueError::new_err(format!(
-            "{} returned {answer:?}; must be a whole number of segments, at least {least}",
-            in_words(method, name)
-        ))
+        let must = format!("a whole number of segments, at least {least}");
+        wrong_answer(method, name, answer, &must)
     })
 }
 
@@ -255,10 +253,8 @@ impl CongestionControl for PythonControl {
             let bps = bps.filter(|bps| (1.0..1e15).contains(bps));
             let rate = bps.and_then(|bps| Rate::from_bps(bps as u64));
             rate.map(Some).ok_or_else(|| {
-                PyValueError::new_err(format!(
-                    "{} returned {answer:?}; must be in bit/s, at least 1, or None",
-                    in_words(method.bind(py), "pacing_rate")
-                ))
+                let must = "in bit/s, at least 1, or None";
+                wrong_answer(method.bind(py), "pacing_rate", &answer, must)
             })
         });
         self.rate = rate.flatten();
