@@ -151,15 +151,19 @@ export class ResultsView {
   }
 }
 
-/** A row per run, as other tools read it. */
-function csv(all, found) {
-  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+/** A row per run, as other tools read it: no text is one that a spreadsheet would calculate. */
+export function csv(all, found) {
+  const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const field = (value) => {
+    if (typeof value === "number") return Number.isNaN(value) ? "" : String(value);
+    return quoted(String(value ?? "").replace(/^[=+\-@\t\r]/, "'$&"));
+  };
   const keys = Object.keys(found[0].set);
   const names = all.map(({ metric, whose }) => (whose ? `${whose.replaceAll(" ", ".")}.${metric.name}` : metric.name));
   const rows = found.flatMap((cell) =>
-    cell.runs.map((run) => [run.label, run.seed, ...keys.map((key) => run.set[key]), ...all.map(({ read }) => read(run) ?? "")]),
+    cell.runs.map((run) => [run.label, run.seed, ...keys.map((key) => run.set[key]), ...all.map(({ read }) => read(run))]),
   );
-  return [["label", "seed", ...keys, ...names], ...rows].map((row) => row.map((value) => quoted(String(value))).join(",")).join("\n") + "\n";
+  return [["label", "seed", ...keys, ...names], ...rows].map((row) => row.map(field).join(",")).join("\n") + "\n";
 }
 
 export const fileName = (name) => name.replace(/[^\w.-]+/g, "-").replace(/^-|-$/g, "").slice(0, 60) || "experiment";

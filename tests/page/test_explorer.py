@@ -138,6 +138,7 @@ def test_the_table_sorts_and_the_csv_file_has_every_figure(explored: Path, tmp_p
         const cells = [...document.querySelectorAll("#cells tbody tr td:nth-child(5)")];
         const values = cells.map((cell) => parseFloat(cell.textContent));
         let saved; URL.createObjectURL = (blob) => { saved = blob; return "#"; };
+        keys.push({ ...keys[0], key: "words", texts: keys[0].texts.map(() => "=1+1") });
         document.querySelector("#csv").click();
         return { values, csv: await saved.text(), sort: document.querySelector("th[aria-sort]").ariaSort }""",
     )
@@ -153,6 +154,7 @@ def test_the_table_sorts_and_the_csv_file_has_every_figure(explored: Path, tmp_p
     assert {row["goodput_bps.runs"] for row in rows} == {"3"}
     assert all(float(row["goodput_bps.low"]) <= float(row["goodput_bps.high"]) for row in rows)
     assert set(grid.metrics) <= set(rows[0])
+    assert {row["words"] for row in rows} == {"'=1+1"}, "a spreadsheet would calculate it"
 
 
 def test_a_phone_shows_it_and_its_filters(explored: Path, tmp_path: Path):

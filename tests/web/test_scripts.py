@@ -53,6 +53,7 @@ def evaluate(tmp_path: Path):
             'import * as complete from "./complete.js";',
             'import * as share from "./share.js";',
             'import * as cells from "./cells.js";',
+            'import * as results from "./results.js";',
             'import { readFileSync } from "node:fs";',
             "const given = JSON.parse(readFileSync(0, 'utf8'));",
             f"console.log(JSON.stringify(await ({expression})));",
@@ -156,3 +157,21 @@ def test_cells_have_the_numbers_of_the_registry(evaluate):
     assert found["", "jain_goodput"] == run["jain_goodput"]
     assert found["bulk", "rtt_p50_ms"] == run["groups"][0]["rtt_ms"]["p50"]
     assert ("up", "goodput_bps") not in found
+
+
+def test_no_text_of_a_csv_file_is_a_formula_and_no_number_is_nan(evaluate):
+    code = """results.csv(
+        [{ metric: { name: "one" }, whose: "=group", read: (run) => run.one }],
+        [{ set: { key: 0 }, runs: given.map((run) => ({ ...run, one: run.one === "NaN" ? NaN : run.one })) }])"""
+    runs = [
+        {"label": "=1+1", "seed": 1, "set": {"key": -5}, "one": -0.5},
+        {"label": "+a,b", "seed": 2, "set": {"key": "-5 ms"}, "one": None},
+        {"label": "@a", "seed": 3, "set": {"key": True}, "one": "NaN"},
+    ]
+    text = evaluate(code.replace("given", "given.runs"), runs=runs)
+    assert text.splitlines() == [
+        "label,seed,key,'=group.one",
+        "'=1+1,1,-5,-0.5",
+        "\"'+a,b\",2,'-5 ms,",
+        "'@a,3,true,",
+    ]

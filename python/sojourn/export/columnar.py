@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sojourn.files.storage import Staging
-from sojourn.frame.arrow import table_of, without_formulas
+from sojourn.frame.arrow import for_csv, table_of
 from sojourn.frame.later import pa, pq
 from sojourn.frame.metrics import metric_called
 from sojourn.frame.results import Results
@@ -28,7 +28,7 @@ def stage_csv(results: Results, staging: Staging) -> list[Path]:
         for index, field in enumerate(table.schema):
             if pa.types.is_dictionary(field.type):
                 table = table.set_column(index, field.name, table[field.name].cast(field.type.value_type))
-        written.append(staging.add(f"{name}.csv", partial(pyarrow.csv.write_csv, without_formulas(table))))
+        written.append(staging.add(f"{name}.csv", partial(pyarrow.csv.write_csv, for_csv(table))))
     return written
 
 

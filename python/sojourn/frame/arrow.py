@@ -1,6 +1,7 @@
 """Columns and tables of Arrow, made without pandas; rows as CSV.
 
-In CSV texts are in quotes, numbers have as many digits as tell them apart, and no value is an empty field.
+In every CSV file a missing value, NaN too, is an empty field, and no text is one that a spreadsheet would calculate.
+In ``csv_text`` texts are in quotes, and numbers have as many digits as tell them apart.
 """
 
 from __future__ import annotations
@@ -80,23 +81,34 @@ def with_run_columns(table: pa.Table, index: int, run: Run) -> pa.Table:
     return table
 
 
-def without_formulas(table: pa.Table) -> pa.Table:
-    """A table for a CSV file: texts that a spreadsheet would take for a formula get an apostrophe in front."""
+def for_csv(table: pa.Table) -> pa.Table:
+    """A table for a CSV file: NaN as null, texts and names of columns ``plain``."""
     for index, field in enumerate(table.schema):
+        column = table[field.name]
         if pa.types.is_string(field.type):
-            texts = [None if text is None else plain(text) for text in table[field.name].to_pylist()]
+            texts = [None if text is None else plain(text) for text in column.to_pylist()]
             table = table.set_column(index, field.name, values_as_arrow(texts))
-    return table
+        elif pa.types.is_floating(field.type):
+            values = numbers(table, field.name)
+            if np.isnan(values).any():
+                known = [None if np.isnan(value) else value for value in values.tolist()]
+                table = table.set_column(index, field.name, values_as_arrow(known, field.type))
+    return table.rename_columns([plain(name) for name in table.column_names])
 
 
 def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
     """The rows under a line of their keys; a row may lack keys. No text is one that a spreadsheet calculates."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [",".join(_quoted(name) for name in names)]
+    lines = [",".join(_quoted(plain(name)) for name in names)]
     # A column with a fraction in it has no whole numbers.
     whole = {name for name in names if all(isinstance(row.get(name), int | None) for row in rows)}
     lines += [",".join(_field(row.get(name), name in whole) for name in names) for row in rows]
     return "".join(f"{line}\n" for line in lines)
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value is none, which CSV shows as an empty field."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def plain(text: str) -> str:
@@ -105,7 +117,7 @@ def plain(text: str) -> str:
 
 
 def _field(value: object, whole: bool) -> str:
-    if value is None:
+    if is_missing(value):
         return ""
     if isinstance(value, bool):
         return str(value).lower()

@@ -16,6 +16,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from sojourn.frame import arrow
+
 PLAIN_WIDTH = 160
 """The columns of a table in a file."""
 _TO_THE_LEFT = ("way", "traffic", "inner queue", "station")
@@ -166,10 +168,22 @@ def escaped(text: str) -> str:
 
 
 def csv_of(headings: Iterable[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table as CSV."""
+    """A table as CSV, by the rules of ``sojourn.frame.arrow``; a text may be a number."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([headings, *rows])
+    csv.writer(text, lineterminator="\n").writerows([_csv_cell(cell) for cell in row] for row in [headings, *rows])
     return text.getvalue()
+
+
+def _csv_cell(cell: object) -> object:
+    if arrow.is_missing(cell):
+        return ""
+    if not isinstance(cell, str):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return arrow.plain(cell)
+    return cell
 
 
 def tabular(sheet: Sheet) -> str:

@@ -380,15 +380,17 @@ function table(cells) {
 
 function csv(cells) {
   const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
+  // A spreadsheet would calculate a text that begins like a formula.
+  const field = (text) => quoted(Number.isNaN(Number(text)) ? text.replace(/^[=+\-@\t\r]/, "'$&") : text);
   const name = (metric) => [metric.name, `${metric.name}.low`, `${metric.name}.high`, `${metric.name}.runs`];
-  const value = (metric, list, cell) => (list && list[cell] !== null ? String(Number((list[cell] * metric.per).toPrecision(7))) : "");
+  const value = (metric, list, cell) => (Number.isFinite(list?.[cell]) ? String(Number((list[cell] * metric.per).toPrecision(7))) : "");
   const rows = [[...keys.map((key) => key.key), ...metrics.flatMap(name)]];
   for (const cell of cells) {
     rows.push([...keys.map((key) => key.texts[key.indices[cell]]), ...metrics.flatMap((metric) => [
       value(metric, metric.middle, cell), value(metric, metric.low ?? metric.middle, cell), value(metric, metric.high ?? metric.middle, cell), String(runsOf(metric, cell)),
     ])]);
   }
-  return rows.map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
+  return rows.map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
 }
 
 async function start() {
