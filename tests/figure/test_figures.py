@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 import sojourn as sj
 from conftest import EXPERIMENT
 from sojourn.figure.bars import draw_bars
+from sojourn.figure.covered import COVERED, uncover
 from sojourn.figure.distributions import one_sigma_ellipse, points
 from sojourn.figure.style import looks_of
 from sojourn.frame.statistics import Interval
@@ -51,6 +52,27 @@ def test_more_arms_than_colours_differ_in_their_marks():
     axes = sj.run_text(EXPERIMENT.replace("repeat = 2", "repeat = 1") + sweep).plot.ellipse().axes[0]
     marks = [(line.get_color(), line.get_marker()) for line in axes.lines if line.get_marker() != "."]
     assert len(marks) == len(set(marks)) == 8
+
+
+def test_a_mark_is_seen_around_another_at_its_point():
+    twins = EXPERIMENT.replace('aqm = "codel"', 'aqm = "codel"\n[[queue]]\naqm = "codel"\necn = true\nlabel = "twin"')
+    axes = sj.run_text(twins).plot.ellipse().axes[0]
+    circles = [(line.get_xydata(), line.get_markersize()) for line in axes.lines if line.get_marker() == "o"]
+    (_, of_pfifo), (below, of_codel), (above, of_twin) = circles
+    assert of_pfifo == of_twin < of_codel and above.tolist() == below.tolist()
+    assert COVERED in axes.get_title(loc="left")
+    assert [text.get_text() for text in axes.get_figure().legends[0].get_texts()] == ["pfifo", "codel", "twin"]
+
+
+def test_marks_at_one_point_have_a_ring_for_each_above_them():
+    axes = Figure().add_subplot()
+    arms = [("a", [1.0, 2.0]), ("b", [1.0, 3.0]), ("c", [1.0])]
+    lines = [(arm, axes.plot(xs, xs, "o", markersize=4.0)[0]) for arm, xs in arms]
+    lines.append(("a", axes.plot([2.0], [2.0], "o", markersize=4.0)[0]))
+    assert uncover(axes, lines), "but not of one arm by itself"
+    drawn = [(line.get_markersize(), line.get_xdata().tolist()) for line in axes.lines if len(line.get_xdata())]
+    assert sorted(drawn) == [(4.0, [1.0]), (4.0, [2.0]), (4.0, [2.0]), (4.0, [3.0]), (9.0, [1.0]), (14.0, [1.0])]
+    assert not uncover(Figure().add_subplot(), [])
 
 
 def test_fewer_than_three_repeats_have_no_ellipse():

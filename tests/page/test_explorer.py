@@ -114,9 +114,13 @@ def test_other_axes_lines_and_fronts_are_drawn(explored: Path, tmp_path: Path):
         document.querySelector("[value=pareto]").click();
         const drawn = document.querySelectorAll(".drawn"), front = drawn[0].data[0];
         set("gain", "utilization");
-        return { lines, other, pareto: drawn.length, falls: front.x.every((x, at) => !at || x >= front.x[at - 1]),
-          title: document.querySelector(".drawn").layout.yaxis.title.text,
-          warning: document.querySelector("#note").className }""",
+        const title = document.querySelector(".drawn").layout.yaxis.title.text;
+        for (const metric of metrics) metric.middle = metric.middle.map(() => 1);
+        set("gain", "goodput_bps");
+        const sizes = document.querySelector(".drawn").data.slice(1).map((trace) => trace.marker.size[0]);
+        return { lines, sizes, other, pareto: drawn.length,
+          falls: front.x.every((x, at) => !at || x >= front.x[at - 1]),
+          title, warning: document.querySelector("#note").className }""",
     )
     assert seen["lines"] == [["pfifo", [1, 2, 20]], ["CoDel", [1, 2, 20]]]
     assert seen["other"] == {
@@ -125,6 +129,7 @@ def test_other_axes_lines_and_fronts_are_drawn(explored: Path, tmp_path: Path):
         ],
         "names": ["reno", "cubic"],
     }
+    assert seen["sizes"] == [19, 11], "a mark at the same point is seen around the other"
     assert (seen["pareto"], seen["falls"], seen["title"], seen["warning"]) == (12, True, "utilization [%]", "")
 
 

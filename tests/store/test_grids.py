@@ -13,6 +13,7 @@ import pytest
 
 from conftest import SOJOURN, SWEEP, Cli, wrong
 from sojourn import ExperimentError, _core
+from sojourn.figure.covered import COVERED
 from sojourn.figure.grids import front
 from sojourn.figure.panels import spread
 from sojourn.frame.registry import measure, short
@@ -148,6 +149,24 @@ def test_lines_have_the_values_of_the_cells(grid: Grid):
     medians = grid.intervals(grid.measure("goodput_bps"))
     chosen = [grid.indices("label") == 1, grid.indices("traffic.0.flows") == 0, grid.indices("traffic.0.tcp") == 0]
     assert list(lines["CoDel"].get_ydata()) == list(medians.middle[np.logical_and.reduce(chosen)])
+
+
+def test_both_of_two_queues_at_one_point_of_a_front_are_seen(sojourn: Cli, tmp_path: Path):
+    twins = '{ aqm = "codel" }, { aqm = "codel", ecn = true, label = "b" }'
+    text = SWEEP.replace('{ aqm = "pfifo" }, { aqm = "codel", label = "CoDel" }', twins)
+    (tmp_path / "twins.toml").write_text(text[: text.index("[sweep]")])
+    assert sojourn("sweep", "twins.toml", "--store", "store").returncode == 0
+    for width in ("column", None):
+        drawn = Grid(str(tmp_path / "store")).plot.pareto(width=width)
+        drawn.draw_without_rendering()
+        below, above = sorted(
+            (line for line in drawn.axes[0].lines if line.get_marker() != "None" and len(line.get_xdata())),
+            key=lambda line: line.get_zorder(),
+        )
+        assert below.get_xydata().tolist() == above.get_xydata().tolist()
+        assert below.get_markersize() > 1.5 * above.get_markersize() and below.get_color() != above.get_color()
+        title, label = drawn._suptitle.get_window_extent(), drawn._supylabel.get_window_extent()
+        assert COVERED in drawn.get_suptitle().replace("\n", " ") and label.y1 < title.y0
 
 
 @pytest.mark.parametrize("kind", ["heatmap", "lines", "pareto", "surface"])

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from sojourn.figure import style
+from sojourn.figure.covered import COVERED, uncover
 from sojourn.figure.names import name_arms
 from sojourn.figure.style import COLORS, Look, OfResults, Width
 from sojourn.frame.metrics import has_queue, metric_called
@@ -242,21 +244,27 @@ def one_sigma_ellipse(sample: FloatArray) -> FloatArray:
     return contour
 
 
-def draw_ellipse(axes: Axes, sample: FloatArray, color: str, *, mark: str = "o", label: str = "", is_log: bool) -> None:
-    """A dot per run, a mark at the medians, and from three runs on their 1-sigma ellipse; of logarithms of delays."""
+def draw_ellipse(
+    axes: Axes, sample: FloatArray, color: str, *, mark: str = "o", label: str = "", is_log: bool
+) -> Line2D:
+    """A dot per run, a mark at the medians, and from three runs on their 1-sigma ellipse; of logarithms of delays.
+
+    Returns the mark.
+    """
     axes.plot(*sample.T, ".", color=color, markersize=3, alpha=0.6)
-    axes.plot(*np.median(sample, axis=0), mark, color=color, markersize=6, label=label)
+    (medians,) = axes.plot(*np.median(sample, axis=0), mark, color=color, markersize=6, label=label)
     if len(sample) > 2:
         scaled = np.column_stack([np.log(sample[:, 0]), sample[:, 1]]) if is_log else sample
         x, y = one_sigma_ellipse(scaled).T
         axes.fill(np.exp(x) if is_log else x, y, facecolor=color + "33", edgecolor=color, linewidth=1.2)
+    return medians
 
 
 def _figure(
     results: Results,
     queue: str,
     statistic: str,
-    draw: Callable[[Axes, Arm, FloatArray, Look, bool], None],
+    draw: Callable[[Axes, Arm, FloatArray, Look, bool], Line2D],
     width: Width | None,
 ) -> Figure:
     samples = [(arm, points(arm, queue, statistic)) for arm in results.arms]
@@ -265,9 +273,12 @@ def _figure(
     with style.applied():
         drawn = style.figure(width=width)
         axes = drawn.add_subplot()
-        for (arm, sample), look in zip(samples, style.looks_of([arm.discipline for arm in results.arms]), strict=True):
-            if len(sample):
-                draw(axes, arm, sample, look, is_log)
+        looks = style.looks_of([arm.discipline for arm in results.arms])
+        marks = [
+            (arm.title, draw(axes, arm, sample, look, is_log))
+            for (arm, sample), look in zip(samples, looks, strict=True)
+            if len(sample)
+        ]
         if is_log:
             style.log_axis(axes, "x")
         if not is_log and not delays.any():
@@ -279,7 +290,11 @@ def _figure(
         axes.set_xlabel(f"{named} sojourn time [ms], less to the right")
         style.name_y(axes, f"goodput{of} [Mbit/s]")
         flows = queue.rpartition("/")[2]
-        style.note(axes, style.way(results, queue), style.own_times(results, metric_called("goodput_bps"), flows))
+        # Clouds of marks are seen beside each other.
+        covered = COVERED if uncover(axes, [one for one in marks if np.size(one[1].get_xdata()) == 1]) else ""
+        style.note(
+            axes, style.way(results, queue), covered, style.own_times(results, metric_called("goodput_bps"), flows)
+        )
         style.legend(drawn, axes)
         return drawn
 
@@ -306,17 +321,18 @@ class Tradeoff(OfResults):
         """
         few = len(self._results.arms) <= len(COLORS)
 
-        def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, is_log: bool) -> None:
+        def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, is_log: bool) -> Line2D:
             mark = "o" if few else look.marker
-            draw_ellipse(axes, sample, look.color, mark=mark, label=arm.title, is_log=is_log)
+            return draw_ellipse(axes, sample, look.color, mark=mark, label=arm.title, is_log=is_log)
 
         return _figure(self._results, self._checked_queue(queue), delay, draw, width)
 
     def scatter(self, queue: str = "down", *, delay: str = "p95", width: Width | None = None) -> Figure:
         """Goodput against a percentile of the sojourn time, a mark per run; axes as in ``ellipse``."""
 
-        def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, _is_log: bool) -> None:
+        def draw(axes: Axes, arm: Arm, sample: FloatArray, look: Look, _is_log: bool) -> Line2D:
             (marks,) = axes.plot(*sample.T, linestyle="none", marker=look.marker, markersize=5, label=arm.title)
             marks.set(markerfacecolor=look.color + "77", markeredgecolor=look.color)
+            return marks
 
         return _figure(self._results, self._checked_queue(queue), delay, draw, width)

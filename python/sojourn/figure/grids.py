@@ -12,6 +12,7 @@ from matplotlib.axes import Axes as Plot
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator
 from matplotlib.tri import Triangulation
@@ -19,6 +20,7 @@ from matplotlib.tri import Triangulation
 from sojourn import _core
 from sojourn.figure import panels, style
 from sojourn.figure.bars import MOST_LINES
+from sojourn.figure.covered import COVERED, uncover
 from sojourn.figure.distributions import widen
 from sojourn.figure.names import name_places
 from sojourn.figure.style import COLORS, Look, Width
@@ -236,7 +238,8 @@ class OfGrid:
             # Goodputs of different links differ by far: each panel has its own scale.
             page = panels.Page(found, size, width, share_y=False)
             texts = panels.legend_texts(labels.texts, page.drawn)
-            for plot, panel in page.each():
+            marks: list[list[tuple[str, Line2D]]] = [[] for _ in page.plots]
+            for (plot, panel), own in zip(page.each(), marks, strict=True):
                 best = panel.cells[front(costs.middle[panel.cells], gains.middle[panel.cells])]
                 plot.step(
                     costs.middle[best], gains.middle[best], where="post", color="#555555", linewidth=1.0, zorder=1.5
@@ -247,14 +250,14 @@ class OfGrid:
                         (np.setdiff1d(of_label, best), False),
                         (np.intersect1d(of_label, best), True),
                     ):
-                        plot.plot(
+                        own += [(text, line) for line in plot.plot(
                             costs.middle[cells], gains.middle[cells], linestyle="none", marker=look.marker,
                             markersize=(3 if is_dense else 4.5) + on_front,
                             markerfacecolor=look.color + ("" if on_front else "55"),
                             markeredgecolor="black" if on_front else look.color,
                             markeredgewidth=0.8 if on_front else 0.4,
                             label=text if on_front else None, zorder=3 if on_front else 2,
-                        )  # fmt: skip
+                        )]  # fmt: skip
             for plot in page.plots:
                 if is_log:
                     style.log_axis(plot, "x")
@@ -262,10 +265,12 @@ class OfGrid:
                     plot.xaxis.set_major_locator(MaxNLocator(6 if len(found) == 1 else 3))
                 widen(plot)
             page.plots[0].invert_xaxis()
+            covered = [uncover(plot, own) for plot, own in zip(page.plots, marks, strict=True)]
             return page.finish(
                 f"{cost.axis_label}, less to the right",
                 gain.axis_label,
                 "line and black edges: Pareto front",
+                COVERED if any(covered) else "",
                 panels.spread(costs.n, interval=False),
                 "all cells together" if pool else "",
                 has_legend=len(texts) > 1,

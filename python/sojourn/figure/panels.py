@@ -56,6 +56,10 @@ def panels(grid: CellTable, within: Sequence[str]) -> list[Panel]:
     return found
 
 
+_ONE_ROW = 2
+"""The lines above a headline that a legend of one row takes."""
+
+
 class Page:
     """A figure with panels, as wide as they or as given, higher for long titles and for names on the axis ``below``."""
 
@@ -122,6 +126,10 @@ class Page:
                 rows = math.ceil(len(key.get_texts()) / key._ncols)  # type: ignore[attr-defined]
                 above = math.ceil((0.17 * rows + 0.08) / 0.135)
         lines = fill(text, room)
+        # Panels are as high as with a row of names and a line, so that the label beside them has its room.
+        more_in = 0.135 * (max(0, above - _ONE_ROW) + lines.count("\n"))
+        high_in = self.drawn.get_figheight()
+        self.drawn.set_figheight(max(high_in, min(high_in + more_in, style.TALLEST_IN)))
         # matplotlib makes room for the higher of legend and title, and puts both at the top.
         self.drawn.suptitle("\n" * above + lines if lines else "", x=0.01, ha="left", color="#555555", fontsize=8)
 

@@ -267,21 +267,27 @@ function pareto(cells, sets) {
     const best = front(members, cost, gain), onFront = new Set(best);
     const hover = (cell) => `${html(setting(cell))}<br>${html(cost.words)}: ${html(figure(cost, cell))}<br>${html(gain.words)}: ${html(figure(gain, cell))}`
       + (onFront.has(cell) ? "<br>on the front" : "");
+    // Below a mark of another queue at the same point a larger one is seen around it.
+    const at = (cell) => `${cost.middle[cell]} ${gain.middle[cell]}`, above = new Map();
     const traces = [{
       type: "scatter", mode: "lines", line: { shape: "hv", color: "#5d6872", width: 1.5 }, hoverinfo: "skip", showlegend: false,
       x: best.map((cell) => cost.middle[cell]), y: best.map((cell) => gain.middle[cell]),
     }];
-    for (const index of [...sets.label].sort((a, b) => a - b)) {
+    const marks = [];
+    for (const index of [...sets.label].sort((a, b) => b - a)) {
       const some = members.filter((cell) => label.indices[cell] === index), look = data.looks[index];
-      traces.push({
+      const rings = some.map((cell) => above.get(at(cell)) ?? 0);
+      for (const place of new Set(some.map(at))) above.set(place, (above.get(place) ?? 0) + 1);
+      marks.unshift({
         type: members.length > 3000 ? "scattergl" : "scatter", mode: "markers", name: html(label.texts[index]), hoverinfo: "text", hovertext: some.map(hover),
         x: some.map((cell) => cost.middle[cell]), y: some.map((cell) => gain.middle[cell]),
         marker: {
-          color: look.color, symbol: look.symbol, size: some.map((cell) => (onFront.has(cell) ? 11 : 7)),
+          color: look.color, symbol: look.symbol, size: some.map((cell, one) => (onFront.has(cell) ? 11 : 7) + 8 * rings[one]),
           opacity: some.map((cell) => (onFront.has(cell) ? 1 : 0.45)), line: { width: some.map((cell) => (onFront.has(cell) ? 1.5 : 0)), color: "#1d2329" },
         },
       });
     }
+    traces.push(...marks);
     const x = { ...GRID, title: { text: `${html(axisOf(cost))}, less to the right` }, type: isLog ? "log" : "linear", range };
     if (isLog) Object.assign(x, { tickvals: ticks(known), ticktext: ticks(known).map(short) });
     return { traces: traces.filter((trace) => trace.x.length), layout: { xaxis: x, yaxis: { ...GRID, title: { text: html(axisOf(gain)) } } } };
