@@ -435,6 +435,8 @@ def test_a_row_names_the_discipline_that_stands_there():
     assert {row[0] for row in inner.rows} == {"cake (with pfifo)", "cake (with mine)", "mine"}
     alone = sj.run_text(text.replace(', { aqm = "fq_codel", label = "mine" }', ""))
     assert names(alone) == names(results)[: len(both)]
+    same = names(sj.run_text(text.replace('queue.aqm = "cake"', 'queue.aqm = "pfifo"')))
+    assert [name for name, queue in same if queue == "home/up"] == ["pfifo", "pfifo (with mine)"], "no name twice"
 
 
 def test_an_inner_queue_without_packets_has_no_row_though_another_discipline_has_one_of_its_name():

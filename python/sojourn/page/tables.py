@@ -80,7 +80,7 @@ def _discipline(links: Mapping[str, Sequence[Mapping[str, Any]]], arm: Arm, queu
     for link in links.get(json.dumps(arm.set), ()):
         up = link.get("up", {}) if way == "up" else {}
         if name in ("", link.get("name")) and (own := up.get("queue") or link.get("queue")):
-            return f"{own['label']} (with {arm.label})"
+            return arm.label if own["label"] == arm.label else f"{own['label']} (with {arm.label})"
     return arm.label
 
 
