@@ -115,3 +115,23 @@ def test_what_mahimahi_has_and_this_has_not_is_refused(words: str, message: str)
     with pytest.raises(_core.ExperimentError) as refused:
         mahimahi.read(words.split()).text()
     assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("mm-link good bad", 'bad:3: got "x"; must be a time in whole milliseconds, at most 86400000'),
+        ("mm-link bad good", 'bad:3: got "x"; must be a time in whole milliseconds, at most 86400000'),
+        ("mm-delay 1 mm-link none good", "none: cannot be read: No such file or directory (os error 2)"),
+        ("mm-delay 99999999999", 'mm-delay: got "99999999999 ms"; must be at most "1000000 s"'),
+        ("mm-link good good --uplink-queue=codel --uplink-queue-args=target=0",
+         '--uplink-queue-args: target: got "0 ms"; must be above 0'),
+        ("mm-link good good --downlink-queue=codel --downlink-queue-args=packets=0",
+         '--downlink-queue-args: limit: got "0 packets"; must be at least "1 packet"'),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_where_it_was_made(words: str, message: str, sojourn: Cli, tmp_path: Path):
+    (tmp_path / "good").write_text("1\n2\n", encoding="utf-8")
+    (tmp_path / "bad").write_text("1\n2\nx\n", encoding="utf-8")
+    done = sojourn("shell", "--", *words.split(), "--", "true")
+    assert (done.returncode, done.stderr) == (2, f"{message}\n")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sojourn._core import ExperimentError
+from sojourn._core import ExperimentError, Plan
 from sojourn.export import mahimahi
 from sojourn.export.events import tables
 from sojourn.files.typed import must_be
@@ -27,6 +28,15 @@ _QUEUES = {
     "codel": ("codel", ("packets", "target", "interval")),
     "pie": ("pie", ("packets", "qdelay_ref", "max_burst")),
 }
+
+
+_IN_WORDS = (
+    (r'^link\.(up\.)?rate\.trace: got "[^"]*"; ', ""),
+    (r"^link\.up\.queue\.", "--uplink-queue-args: "),
+    (r"^queue\.0\.", "--downlink-queue-args: "),
+    (r"^link\.delay", "mm-delay"),
+)
+"""Keys at the beginning of errors, and what was given for them; errors of a trace name its file."""
 
 
 @dataclass
@@ -66,6 +76,16 @@ class Line:
             "queue": [queue],
         }
         return as_file(whole)
+
+    def plan(self, command: str, replaced: list[tuple[str, str]], queue: str | None) -> Plan:
+        """Its plan. Errors name what was given, no place in the experiment, which no user has seen."""
+        try:
+            return Plan.for_programs(self.text(), command, replaced, queue)
+        except ExperimentError as error:
+            told = re.sub(rf"^{command}:\d+: ", "", str(error))
+            for key, words in _IN_WORDS if told != str(error) else ():
+                told = re.sub(key, words, told)
+            raise ExperimentError(told) from None
 
     def check_logs(self) -> None:
         """Checks, before the program is started, that the logs can be written. Raises ExperimentError if one cannot."""

@@ -147,7 +147,7 @@ def prepared(
             if given is not None:
                 raise _core.ExperimentError(f"{option}: needs --rate; a FILE has {instead}")
     if line is not None:
-        return _core.Plan.for_programs(line.text(), words[0], overrides(set), queue), line.program
+        return line.plan(words[0], overrides(set), queue), line.program
     if rate is not None and (mahimahi.is_given(words) or Path(words[0]).suffix == ".toml"):
         raise _core.ExperimentError(f"--rate: cannot be given with {words[0]}, which describes the link itself")
     program = words[rate is None :]
