@@ -54,6 +54,24 @@ def test_more_arms_than_colours_differ_in_their_marks():
     assert len(marks) == len(set(marks)) == 8
 
 
+@pytest.mark.parametrize("draw", ["cdf", "tail", "timeseries", "goodput"])
+def test_more_than_eight_lines_of_a_sweep_are_in_panels(draw: str):
+    sweep = '\n[record]\nseries = "500 ms"\n[sweep]\n"link.rate" = ["4 Mbit/s", "5 Mbit/s", "6 Mbit/s"]\n'
+    both = EXPERIMENT.replace("repeat = 2", "repeat = 1") + sweep + '"traffic.0.flows" = [1, 2]\n'
+    drawn = getattr(sj.run_text(both).plot, draw)()
+    names = [axes.get_title(loc="left") for axes in drawn.axes]
+    assert names == [f"rate {rate} Mbit/s, {flows}" for rate in (4, 5, 6) for flows in ("1 flow", "2 flows")]
+    assert [len(axes.lines) for axes in drawn.axes] == [2] * 6
+    assert {text.get_text() for text in drawn.legends[0].get_texts()} == {"pfifo", "codel"}
+    assert len({(line.get_color(), line.get_linestyle()) for axes in drawn.axes for line in axes.lines}) == 2
+    one = both.replace('[[queue]]\naqm = "pfifo"\n', "").replace("[1, 2]", "[1, 2, 3]")
+    drawn = getattr(sj.run_text(one).plot, draw)()
+    names = [axes.get_title(loc="left") for axes in drawn.axes if axes.get_visible()]
+    assert names == ["1 flow", "2 flows", "3 flows"]
+    names = [text.get_text() for text in drawn.legends[0].get_texts()]
+    assert sorted(names) == [f"rate {rate} Mbit/s" for rate in (4, 5, 6)], "of one queue a line per value"
+
+
 def test_a_mark_is_seen_around_another_at_its_point():
     twins = EXPERIMENT.replace('aqm = "codel"', 'aqm = "codel"\n[[queue]]\naqm = "codel"\necn = true\nlabel = "twin"')
     axes = sj.run_text(twins).plot.ellipse().axes[0]

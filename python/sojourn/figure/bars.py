@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from sojourn.figure import panels as panels_of
 from sojourn.figure import style
+from sojourn.figure.armpanels import MOST_IN_A_PANEL, explain, figure_of, panel_columns
 from sojourn.figure.filenames import WIDTHS_IN
 from sojourn.figure.names import name_arms
 from sojourn.figure.style import TALLEST_IN, Look, OfResults, Width
@@ -25,8 +26,6 @@ WIDTH_IN, PANEL_IN, BAR_IN = 5.2, 0.45, 0.24
 Panel = tuple[str, int, Sequence[Interval]]
 """A measure: its words with the unit, its decimal places, and a value per arm."""
 MOST_LINES = 24  # most lines in the figures that are drawn by default
-MOST_IN_A_PANEL = 8  # most lines in one panel; beyond, there is a panel per combination of the other keys' values
-
 
 _WIDEST_IN = 12.5  # most of an overview whose width is not given
 
@@ -149,15 +148,9 @@ class Sweep(OfResults):
         at = dict(zip(values, positions[ranks].tolist(), strict=True))
         disciplines = {name: line[0][0].discipline for of in panels.values() for name, line in of.items()}
         looks = dict(zip(disciplines, style.looks_of(list(disciplines.values())), strict=True))
-        most = 3 if width != "column" else 1 if len(panels) <= 4 else 2
-        columns = min(math.ceil(math.sqrt(len(panels))), most)
-        rows = math.ceil(len(panels) / columns)
         with style.applied():
-            size = () if len(panels) == 1 else (2.6 * columns, 2.2 * rows + 0.6)
-            drawn = style.figure(*size, width=width)
-            if len(panels) > 1 and width is not None:
-                drawn.set_size_inches(WIDTHS_IN[width], min(1.9 * rows + 0.6, TALLEST_IN))
-            all_axes = style.multiples(drawn, len(panels), columns, sharey=True)
+            drawn, all_axes = figure_of(len(panels), width)
+            panel_in = drawn.get_size_inches()[0] / panel_columns(all_axes)
             for axes, (rest, lines) in zip(all_axes, panels.items(), strict=True):
                 for name, line in lines.items():
                     rows_of = np.array([[at[str(arm.set[key])], one.low, one.middle, one.high] for arm, one in line])
@@ -166,10 +159,10 @@ class Sweep(OfResults):
                     joined = across.numbers is not None
                     style.draw_line(axes, x, ends, looks[name], name, band=several, size=4, joined=joined)
                 if len(panels) > 1:
-                    style.title(axes, rest, drawn.get_size_inches()[0] / columns)
+                    style.title(axes, rest, panel_in)
             first = all_axes[0]
             if across.numbers is None:
-                name_arms([first], across.texts, drawn.get_figwidth() / columns - 0.7, whole=True)
+                name_arms([first], across.texts, panel_in - 0.7, whole=True)
             elif x_log:
                 style.log_axis(first, "x")
             if shown.declared.scale is None and style.wants_log(interval.middle for interval in intervals):
@@ -183,15 +176,7 @@ class Sweep(OfResults):
             spread = f"median of the repeats, {shape}: its {CONFIDENCE:.0%} confidence interval" if repeated else ""
             explained = [style.where(results, shown, queue), samples_note(results, shown), spread]
             explained.append(style.own_times(results, shown, queue))
-            if len(panels) == 1:
-                first.set_xlabel(across.axis_label)
-                style.name_y(first, shown.axis_label)
-                style.note(first, *explained)
-            else:
-                below = "; ".join(filter(None, explained))
-                below = style.wrapped(below, drawn.get_size_inches()[0] - 0.3)
-                drawn.supxlabel(f"{across.axis_label}\n{below}".rstrip("\n"), fontsize=9)
-                drawn.supylabel(shown.axis_label, fontsize=9)
+            explain(drawn, all_axes, across.axis_label, shown.axis_label, *explained)
             style.legend(drawn, first)
             return drawn
 

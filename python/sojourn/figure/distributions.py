@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from sojourn.figure import style
+from sojourn.figure.armpanels import MOST_IN_A_PANEL, ArmPanels, explain
 from sojourn.figure.covered import COVERED, uncover
 from sojourn.figure.names import name_arms
 from sojourn.figure.style import COLORS, Look, OfResults, Width
@@ -23,7 +24,6 @@ from sojourn.frame.results import Arm, Results
 from sojourn.frame.series import histogram, steady_sojourn
 from sojourn.frame.statistics import FloatArray, pooled_curve, quantiles
 
-_WITHIN = 8  # most arms for which a legend fits between the curves
 _LEVELS = np.linspace(0.0, 1.0, 1001)
 _FLOOR = 0.02  # on a logarithmic axis, the share of packets from which a distribution function is drawn at least
 _SHOWN = 0.999
@@ -138,16 +138,12 @@ def draw_boxes(
 class Distributions(OfResults):
     """The distributions of the sojourn time."""
 
-    def _lines(
-        self, curves: Sequence[tuple[FloatArray, FloatArray]], share: str, width: Width | None
-    ) -> tuple[Figure, Axes]:
+    def _lines(self, curves: Sequence[tuple[FloatArray, FloatArray]], width: Width | None) -> ArmPanels:
         """A line per arm over the sojourn time."""
-        drawn = style.figure(width=width)
-        axes = drawn.add_subplot()
-        for arm, look, (values, shares) in zip(self._results.arms, self._looks, curves, strict=True):
-            axes.plot(values, shares, label=arm.title, color=look.color, linestyle=look.dashes)
-        axes.set(xlabel="sojourn time [ms]", ylabel=share)
-        return drawn, axes
+        page = ArmPanels(self._results.arms, width)
+        for axes, name, look, arm in page.lines():
+            axes.plot(*curves[arm], label=name, color=look.color, linestyle=look.dashes)
+        return page
 
     def cdf(self, queue: str = "down", *, width: Width | None = None) -> Figure:
         """Distribution function of the sojourn time, one line per arm, repeats combined."""
@@ -155,7 +151,8 @@ class Distributions(OfResults):
         queue = self._checked_queue(queue)
         curves = [_up_to(_SHOWN, *sojourn_curve(arm, queue)) for arm in results.arms]
         with style.applied():
-            drawn, axes = self._lines(curves, "share of packets", width)
+            page = self._lines(curves, width)
+            axes = page.plots[0]
             axes.set_ylim(0, 1)
             tops = [values[-1] for values, _ in curves if values.size]
             middles = [np.interp(0.5, levels, values) for values, levels in curves if values.size]
@@ -166,12 +163,12 @@ class Distributions(OfResults):
                 style.log_axis(axes, "x")
             else:
                 axes.set_xlim(left=0)
-            style.note(axes, style.way(results, queue))
-            if width is not None or len(results.arms) > _WITHIN or is_log:
-                style.legend(drawn, axes)
+            explain(page.drawn, page.plots, "sojourn time [ms]", "share of packets", style.way(results, queue))
+            if width is not None or len(results.arms) > MOST_IN_A_PANEL or is_log:
+                page.legend()
             elif results.arms:
                 axes.legend(loc="lower right")
-            return drawn
+            return page.drawn
 
     def tail(self, queue: str = "down", *, width: Width | None = None) -> Figure:
         """Share of packets that wait longer than a time, one line per arm: p99 is at 0.01, p99.9 at 0.001."""
@@ -179,7 +176,8 @@ class Distributions(OfResults):
         curves = [tail_curve(arm, queue) for arm in results.arms]
         with style.applied():
             above = [(values, np.maximum(shares, _LEAST)) for values, shares in curves]
-            drawn, axes = self._lines(above, "share of packets that wait longer", width)
+            page = self._lines(above, width)
+            axes = page.plots[0]
             least = min((float(shares[shares > _LEAST].min(initial=1.0)) for _, shares in curves), default=1.0)
             axes.set_ylim(10.0 ** np.floor(np.log10(least)), 1.0)
             style.log_axis(axes, "y")
@@ -189,9 +187,10 @@ class Distributions(OfResults):
                 style.log_axis(axes, "x")
             else:
                 axes.set_xlim(left=0)
-            style.note(axes, style.way(results, queue))
-            style.legend(drawn, axes)
-            return drawn
+            share = "share of packets that wait longer"
+            explain(page.drawn, page.plots, "sojourn time [ms]", share, style.way(results, queue))
+            page.legend()
+            return page.drawn
 
     def box(
         self, queue: str = "down", *, whiskers: tuple[float, float] = (10, 90), width: Width | None = None

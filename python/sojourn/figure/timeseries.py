@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sojourn.figure import style
+from sojourn.figure.armpanels import ArmPanels, explain
 from sojourn.figure.style import COLORS, OfResults, Width
 from sojourn.frame import series
 from sojourn.frame.arrow import numbers
@@ -45,8 +46,8 @@ def _figure(
     over_repeats = mean_over_repeats if middle == "mean" else _median_over_repeats
     band = {"mean": "mean, in the band of its 95 % interval", "median": "median, in the band of all repeats"}[middle]
     with style.applied():
-        drawn = style.figure(width=width)
-        axes = drawn.add_subplot()
+        page = ArmPanels(results.arms, width)
+        axes = page.plots[0]
         found = [_aligned(arm, read) for arm in results.arms]
         bands = [over_repeats(values * factor) for _, values in found]
         typical = [float(np.nanmedian(line)) if not np.isnan(line).all() else 0.0 for _, line, _ in bands]
@@ -57,11 +58,10 @@ def _figure(
             # A tenth of the least typical value, at most four decades below the top.
             top = max(float(np.nanmax(high)) for _, _, high in bands if not np.isnan(high).all())
             floor = max(min(value for value in typical if value > 0.0) / 10, top / 1e4)
-        looks = style.looks_of([arm.discipline for arm in results.arms])
-        for arm, look, (t_s, values), band_of in zip(results.arms, looks, found, bands, strict=True):
-            ends = [np.maximum(one, floor) for one in band_of]
-            style.draw_line(axes, t_s, ends, look, arm.title, band=len(values) > 1)
-        axes.set(xlabel="time [s]", ylabel=label)
+        for plot, name, look, arm in page.lines():
+            (t_s, values), ends = found[arm], [np.maximum(one, floor) for one in bands[arm]]
+            style.draw_line(plot, t_s, ends, look, name, band=len(values) > 1)
+            plot.margins(x=0)
         below = ""
         if is_log:
             axes.set_ylim(floor, axes.get_ylim()[1])
@@ -70,10 +70,10 @@ def _figure(
                 below = "at the lower end: that or less"
         else:
             style.from_zero(axes)
-        axes.margins(x=0)
-        style.note(axes, direction, band if any(len(arm.runs) > 1 for arm in results.arms) else "", below, *notes)
-        style.legend(drawn, axes)
-        return drawn
+        shown = band if any(len(arm.runs) > 1 for arm in results.arms) else ""
+        explain(page.drawn, page.plots, "time [s]", label, direction, shown, below, *notes)
+        page.legend()
+        return page.drawn
 
 
 def mean_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
