@@ -106,6 +106,28 @@ def test_flows_that_begin_later_are_in_the_estimate():
     assert spec.progress(20.0) == 1.0
 
 
+def test_a_trial_that_ends_before_the_last_flow_begins_is_made_with_all_flows(monkeypatch: pytest.MonkeyPatch):
+    """What a packet takes while few flows and queues are in use is too little for a large tree of subscribers."""
+    text = EXPERIMENT.replace("0..100 ms", "1 s..10 s").replace('"4 s"', '"20 s"')
+    spec = _core.Plan.read_text(text, "later", [])[0]
+    tried: list[tuple[str, float]] = []
+
+    def reached(at_s: float):
+        def trial(one: _core.RunSpec, each_s: float) -> tuple[float, None, float]:
+            tried.append((json.loads(one.document)["experiment"]["traffic"][0]["start"], each_s))
+            return 6.0, None, at_s
+
+        return trial
+
+    monkeypatch.setattr(costs, "_tried", reached(9.9))
+    (of_run_s, _) = costs._cpu_s(spec, 0.4)
+    assert tried == [("1 s..10 s", 0.4), ("1 s", pytest.approx(1.2))]
+    together = _core.Plan.read_text(text.replace("1 s..10 s", "1 s"), "together", [])[0]
+    assert of_run_s == pytest.approx(6.0 * spec.effort / together.effort)
+    monkeypatch.setattr(costs, "_tried", reached(10.0))
+    assert costs._cpu_s(spec, 0.4) == (6.0, None) and len(tried) == 3
+
+
 def test_the_disk_space_of_a_long_capture_is_told():
     text = EXPERIMENT.replace('"4 s"', '"100000 s"').replace('"10 Mbit/s"', '"1 Gbit/s"') + "[record]\npcap = true\n"
     spec = _core.Plan.read_text(text, "long", [])[0]

@@ -42,6 +42,8 @@ TABLES_BYTES = 10_000.0
 """Histograms and the ends of tables, on disk."""
 LEAST_SHARE = 1e-6
 """Least part of a run that a trial is taken to have made, and its first step."""
+LONGER = 3.0
+"""How much longer the trial of a run takes whose flows have not all begun in its time: it is a large one."""
 LOOK_S = 0.005
 """Least processor time between two looks at how far a trial is."""
 
@@ -180,28 +182,55 @@ def is_python(spec: _core.RunSpec) -> bool:
 
 def _cpu_s(spec: _core.RunSpec, each_s: float) -> tuple[float, float | None]:
     """The processor time of a whole run, from that of its part; the size of its summary if it has ended."""
+    needed_s, kilobytes, reached_s = _tried(spec, each_s)
+    together, last_s = _begun_together(spec)
+    if kilobytes is None and reached_s < last_s:
+        # A packet takes more the more flows and queues there are in the processor's caches: all are needed.
+        needed_s = _tried(together, LONGER * each_s)[0] * spec.effort / together.effort
+    return needed_s, kilobytes
+
+
+def _begun_together(spec: _core.RunSpec) -> tuple[_core.RunSpec, float]:
+    """The run with all flows of a group beginning when its first does, and when the last flow of all begins."""
+    document = json.loads(spec.document)
+    last_s = 0.0
+    for traffic in document["experiment"]["traffic"]:
+        first, _, last = traffic["start"].partition("..")
+        if last:
+            traffic["start"] = first
+            last_s = max(last_s, number_of(last) / 1000.0)
+    return _core.RunSpec.read(json.dumps(document)), last_s
+
+
+def _tried(spec: _core.RunSpec, each_s: float) -> tuple[float, float | None, float]:
+    """As ``_cpu_s``, of this run as it is, and how far it has come, in simulated seconds."""
     start_s = time.thread_time()
     session = _core.Session(spec)
     span_s = spec.duration_s * LEAST_SHARE
     session.step(span_s)
-    begun = time.thread_time(), session.now_s
+    looks = [(time.thread_time(), session.now_s)]
     until_s = time.monotonic() + each_s
     while not session.finished and time.monotonic() < until_s:
         looked_s = time.thread_time()
         session.step(span_s)
         if time.thread_time() - looked_s < LOOK_S:
             span_s *= 2.0
+        looks.append((time.thread_time(), session.now_s))
+    ended_s, reached_s = looks[-1]
     if session.finished:
         summary = session.finish().summary_json
-        return time.thread_time() - start_s, len(summary) / 1000
-    shares = [spec.progress(at_s) for at_s in (begun[1], session.now_s)]
-    return whole_s(start_s, (begun[0], shares[0]), (time.thread_time(), shares[1])), None
+        return time.thread_time() - start_s, len(summary) / 1000, reached_s
+    # The second half of the trial: connections are there, and queues.
+    half_s = (looks[0][0] + ended_s) / 2.0
+    begun = max(look for look in looks[:-1] if look[0] <= half_s)
+    shares = [spec.progress(at_s) for at_s in (begun[1], reached_s)]
+    return whole_s(start_s, (begun[0], shares[0]), (ended_s, shares[1])), None, reached_s
 
 
 def whole_s(start_s: float, begun: tuple[float, float], now: tuple[float, float]) -> float:
     """The processor time of a run, given that at two moments, and the part of the run's packets that was sent by then.
 
-    What it needs before the first, as with very many flows, is counted once, and what it needs then for all of it.
+    What it needs before the first, as with very many flows, is counted once, and what then for all that is left.
     """
     made = max(now[1] - begun[1], LEAST_SHARE)
     return begun[0] - start_s + (now[0] - begun[0]) * (1.0 - begun[1]) / made
