@@ -343,3 +343,31 @@ def test_latex_has_the_columns_that_are_asked_for(sojourn: Cli, experiment: Path
 def test_options_of_other_formats_are_refused(sojourn: Cli, experiment: Path, options, says):
     assert sojourn("run", experiment, "--out", "out", "--figures", "none").returncode == 0
     wrong(sojourn("export", "out", *options), says)
+
+
+def test_latex_of_a_network_has_a_row_per_queue_only_for_metrics_of_queues(sojourn: Cli, tmp_path: Path):
+    text = """
+        experiment = { name = "cell", duration = "2 s" }
+        link = [
+            { name = "core", from = "a", to = "b", rate = "50 Mbit/s", queue.aqm = "pfifo" },
+            { name = "cell", from = "b", to = "c", rate = "5 Mbit/s" },
+        ]
+        queue = [{ aqm = "pfifo" }, { aqm = "codel" }]
+        traffic = [{ kind = "bulk", name = "file", from = "a", to = "c", rtt = "20 ms" }]
+    """
+    (tmp_path / "cell.toml").write_text(text, encoding="utf-8")
+    assert sojourn("run", "cell.toml", "--out", "out", "--figures", "none").returncode == 0
+
+    def rows(metrics: str) -> list[str]:
+        done = sojourn("export", "out", "--format", "latex", "--metrics", metrics)
+        assert done.returncode == 0, done.stderr
+        lines = (tmp_path / "out" / "latex" / "queues.tex").read_text(encoding="utf-8").splitlines()
+        return [line.rpartition(" & ")[0] for line in lines if line.endswith(r" \\")][1:]
+
+    assert rows("file.rtt_p95_ms") == ["pfifo", "codel"]
+    assert rows("sojourn_p95_ms") == [f"{name} & {link}/down" for name, link in (
+        ("pfifo", "core"), ("pfifo", "cell"), ("pfifo (with codel)", "core"), ("codel", "cell")
+    )]  # fmt: skip
+    must = 'got "goodput_bps" with several links; must be that of a group: file.goodput_bps'
+    for metrics, told in (("sojourn_p95_ms,goodput_bps", must), ("mos", 'got "mos"; must be one of ')):
+        wrong(sojourn("export", "out", "--format", "latex", "--metrics", metrics), f"--metrics: {told}")

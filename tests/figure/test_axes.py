@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import sojourn as sj
+from sojourn.figure import style
 from sojourn.figure.panels import color_scale
 
 IDLE = """
@@ -53,3 +57,23 @@ def test_an_axis_with_a_zero_among_others_begins_at_it():
     values = [value for line in axes.lines for value in line.get_ydata()]
     assert min(values) == 0.0 < max(values)
     assert axes.get_ylim()[0] == 0.0
+
+
+@pytest.mark.parametrize(("ends", "few"), [((9.5, 2000.0), 300.0), ((250.0, 1900.0), 300.0), ((0.01, 5e6), 300.0)])
+@pytest.mark.parametrize("inches", [0.4, 0.8, 4.0])
+def test_numbers_of_a_logarithmic_axis_have_room_and_are_there(ends: tuple[float, float], few: float, inches: float):
+    with style.applied():
+        for name, size in (("x", (inches + 1.0, 2.0)), ("y", (4.0, inches))):
+            drawn = Figure(figsize=size, layout="none")
+            axes = drawn.add_axes((0.2, 0.0, 0.8, 1.0))
+            axes.set(**{f"{name}lim": ends})
+            style.log_axis(axes, name, few)
+            drawn.draw_without_rendering()
+            axis = axes.xaxis if name == "x" else axes.yaxis
+            labels = axis.get_ticklabels()
+            assert len(labels) > 1
+            boxes = [label.get_window_extent() for label in labels]
+            if inches > 0.4:
+                assert not any(one.overlaps(other) for one, other in pairwise(boxes)), [
+                    label.get_text() for label in labels
+                ]

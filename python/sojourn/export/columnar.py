@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sojourn._core import ExperimentError
 from sojourn.files.storage import Staging
 from sojourn.frame.arrow import for_csv, table_of
 from sojourn.frame.later import pa, pq
-from sojourn.frame.metrics import metric_called
+from sojourn.frame.metrics import Metric, group_metrics, metric_called
 from sojourn.frame.results import Results
 from sojourn.page.pairs import paired_groups_sheet, paired_sheet
 from sojourn.page.sheet import tabular
@@ -44,7 +45,7 @@ def stage_latex(
 
     With ``metrics``, one of each, which has them as columns.
     """
-    chosen = None if metrics is None else [metric_called(name, results) for name in metrics]
+    chosen = None if metrics is None else [_chosen(name, results) for name in metrics]
     sheets = {"queues": results_sheet(results, chosen)}
     if chosen is None:
         makes = {"groups": groups_sheet, "stations": stations_sheet, "inner_queues": inner_sheet}
@@ -54,6 +55,18 @@ def stage_latex(
         if chosen is None and (of_groups := paired_groups_sheet(results, baseline)) is not None:
             sheets["group_differences"] = of_groups
     return [staging.add_text(f"{name}.tex", tabular(sheet)) for name, sheet in sheets.items()]
+
+
+def _chosen(name: str, results: Results) -> Metric:
+    """A column of ``--metrics``."""
+    if name == "goodput_bps" and results.has_several_links:
+        # A row is about one link, and goodput about flows, which may cross several.
+        own = [metric.name for metric in group_metrics(results) if metric.declared.name == name]
+        raise ExperimentError(f'--metrics: got "{name}" with several links; must be that of a group: {", ".join(own)}')
+    try:
+        return metric_called(name, results)
+    except ExperimentError as error:
+        raise ExperimentError(f"--metrics{str(error).removeprefix('metric')}") from None
 
 
 def flows_table(results: Results) -> pa.Table:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from itertools import cycle, islice
+from itertools import cycle, islice, pairwise
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal, NamedTuple
@@ -413,6 +413,37 @@ class _WithinEnds(LogLocator):
         return [tick for tick in super().tick_values(vmin, vmax) if 0.999 * low <= tick <= 1.001 * high]
 
 
+class _Roomy(LogLocator):
+    """Ticks whose numbers have room: 1, 2, 5, 10 …, if they are dense, or powers of ten, or some; at least two."""
+
+    def __init__(self, *, dense: bool) -> None:
+        super().__init__()
+        self._steps = ((1.0, 2.0, 5.0), (1.0,)) if dense else ((1.0,),)
+
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+        low, high = sorted((vmin, vmax))
+        if not 0.0 < low < high:
+            return super().tick_values(vmin, vmax)
+        first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+        # Ends that are ticks count in spite of rounding.
+        low, high = 0.999 * low, 1.001 * high
+        sets = [[sub * 10.0**power for power in range(first, last + 1) for sub in subs] for subs in self._steps]
+        sets += [[10.0**power for power in range(first, last + 1) if power % every == 0] for every in range(2, 10)]
+        sets = [[tick for tick in ticks if low <= tick <= high] for ticks in sets]
+        dense = sets[0]
+        found = next((ticks for ticks in sets if self._has_room(ticks, low, high)), [])
+        return found if len(found) > 1 or len(dense) < 2 else [dense[0], dense[-1]]
+
+    def _has_room(self, ticks: Sequence[float], low: float, high: float) -> bool:
+        is_x = self.axis.axis_name == "x"  # type: ignore[union-attr]
+        axes: Axes = self.axis.axes  # type: ignore[union-attr]
+        pixels = axes.bbox.width if is_x else axes.bbox.height
+        decade_pt = pixels * 72.0 / axes.get_figure(root=True).dpi / math.log10(high / low)  # type: ignore[union-attr]
+        letters = max((len(plain_number(tick)) for tick in ticks), default=0)
+        needed_pt = 5.6 * letters + 3.0 if is_x else 11.0
+        return all(math.log10(after / tick) * decade_pt >= needed_pt for tick, after in pairwise(ticks))
+
+
 def log_axis(axes: Axes, name: Literal["x", "y"], few: float = 300.0) -> None:
     """A logarithmic axis with plain numbers: 1, 2, 5, 10 …, or powers of ten if its ends differ by ``few`` or more."""
     if name == "x":
@@ -421,8 +452,7 @@ def log_axis(axes: Axes, name: Literal["x", "y"], few: float = 300.0) -> None:
         axes.set_yscale("log")
     axis = axes.xaxis if name == "x" else axes.yaxis
     low, high = sorted(axis.get_view_interval())
-    subs = (1.0, 2.0, 5.0) if low > 0.0 and high / low < few else (1.0,)
-    axis.set_major_locator(_WithinEnds(subs=subs))
+    axis.set_major_locator(_Roomy(dense=low > 0.0 and high / low < few))
     axis.set_minor_locator(_WithinEnds(subs="auto"))
     axis.set_major_formatter(FuncFormatter(plain_number))
     axis.set_minor_formatter(NullFormatter())

@@ -55,6 +55,9 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
     if results.partial:
         title += f", stopped early: {len(results.runs)} of {summary['planned_runs']} runs"
     links, which = links_of(results), queue_heading(results)
+    # What applications see is the same at each queue.
+    is_of_arms = metrics is not None and all(metric.group for metric in metrics)
+    which = [] if is_of_arms else which
     return sheet_of(
         results,
         title,
@@ -63,13 +66,13 @@ def results_sheet(results: Results, metrics: Sequence[Metric] | None = None) -> 
         (metric.heading for metric in shown),
         (
             (
-                _discipline(links, arm, queue),
+                arm.label if is_of_arms else _discipline(links, arm, queue),
                 arm,
                 [*([queue] if which else []), *(_cell(metric, arm, queue) for metric in shown)],
             )
             for arm in results.arms
-            for queue in results.queues
-            if has_queue(arm.runs[0].summary, queue)
+            for queue in (results.queues[:1] if is_of_arms else results.queues)
+            if is_of_arms or has_queue(arm.runs[0].summary, queue)
         ),
     )
 
