@@ -314,8 +314,9 @@ impl<P: Packet> Medium<P> {
         let priority = priority_of(self.cell.priorities, &packet);
         let Member { queues, env, .. } = &mut self.members[member];
         let left = |packet: &P| observer.on_dequeue(sender, packet, now);
-        queues.enqueue(packet, (peer, priority), now, env, left);
-        self.settle(member, now, observer);
+        if queues.enqueue(packet, (peer, priority), now, env, left) {
+            self.settle(member, now, observer);
+        }
     }
 
     /// Handles all events that are due by `now`. The caller calls it at [`Medium::next_event`]; afterwards [`Medium::poll`]

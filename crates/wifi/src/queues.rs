@@ -42,6 +42,18 @@ pub enum Queueing<P> {
 /// station.
 pub(crate) type Peer = (usize, UserPriority);
 
+/// A frame that has left the queues.
+pub(crate) struct Taken<P> {
+    /// Its first packet.
+    pub packet: P,
+    /// The further ones of an A-MSDU.
+    pub more: alloc::vec::Vec<P>,
+    /// Of an A-MSDU, the bytes of a packet whose frame would be as long.
+    pub bytes: u32,
+    /// AQL's estimate of its airtime, in µs.
+    pub estimate: u32,
+}
+
 /// User priorities.
 pub(crate) const PRIORITIES: usize = UserPriority::ALL.len();
 
@@ -88,7 +100,8 @@ impl<P: Packet> Queues<P> {
         Self::Mac80211(Box::new(Mac80211::new(settings, make, peers)))
     }
 
-    /// Queues a packet. `left` is called with each packet that leaves the discipline.
+    /// Queues a packet. `left` is called with each packet that leaves the discipline. False if the packet has joined a frame
+    /// that waits already, so that nothing else changes.
     pub(crate) fn enqueue(
         &mut self,
         packet: P,
@@ -96,9 +109,12 @@ impl<P: Packet> Queues<P> {
         now: Time,
         env: &mut Environment<P>,
         left: impl FnMut(&P),
-    ) {
+    ) -> bool {
         match self {
-            Self::Ring(ring) => ring.enqueue(packet, now, env, left),
+            Self::Ring(ring) => {
+                ring.enqueue(packet, now, env, left);
+                true
+            }
             Self::Mac80211(queues) => queues.enqueue(packet, peer, now, env),
         }
     }
@@ -126,8 +142,7 @@ impl<P: Packet> Queues<P> {
         }
     }
 
-    /// The next packet for a peer, if `fits` accepts its bytes. With it comes AQL's estimate of its airtime in this
-    /// mode, in µs.
+    /// The next frame for a peer, if `fits` accepts its bytes; `mode` is for AQL's estimate.
     pub(crate) fn dequeue(
         &mut self,
         peer: Peer,
@@ -136,11 +151,17 @@ impl<P: Packet> Queues<P> {
         now: Time,
         env: &mut Environment<P>,
         left: impl FnMut(&P),
-    ) -> Option<(P, u32)> {
+    ) -> Option<Taken<P>> {
         match self {
             Self::Ring(ring) => {
                 fits(ring.peek(peer)?).then_some(())?;
-                Some((ring.dequeue(peer, now, env, left)?, 0))
+                let packet = ring.dequeue(peer, now, env, left)?;
+                Some(Taken {
+                    bytes: packet.bytes(),
+                    packet,
+                    more: alloc::vec::Vec::new(),
+                    estimate: 0,
+                })
             }
             Self::Mac80211(queues) => queues.dequeue(peer, mode, fits, now, env, left),
         }
@@ -185,6 +206,14 @@ impl<P: Packet> Queues<P> {
     pub(crate) fn note_rate(&mut self, peer: usize, expected_bps: u64) {
         if let Self::Mac80211(queues) = self {
             queues.note_rate(peer, expected_bps);
+        }
+    }
+
+    /// Whether A-MSDUs form as packets enter, so that none form as they leave.
+    pub(crate) const fn forms_amsdus(&self) -> bool {
+        match self {
+            Self::Ring(_) => false,
+            Self::Mac80211(queues) => queues.forms_amsdus(),
         }
     }
 

@@ -5,7 +5,7 @@ mod cell;
 use cell::{FULL, Packet, Seen, goodput, mode, packet, ring, saturate, station, wide_mode};
 use sojourn_units::{Duration, Time, Way};
 use sojourn_wifi::phy::{Band, Guard, Mode, Standard, Width};
-use sojourn_wifi::queues::mac80211::Settings;
+use sojourn_wifi::queues::mac80211::{Amsdu, FqSettings, Settings};
 use sojourn_wifi::{
     Aggregation, Cell, Framing, Medium, PriorityMap, Queueing, RateControl, Station, modes,
 };
@@ -112,6 +112,53 @@ fn an_amsdu_saves_headers() {
     // MCS 7: 24608 + 22 bits are 95 symbols: 36 + 380; ACK 28. Two packets in 43 + 67.5 + 416 + 16 + 28 = 570.5 µs.
     let (mbps, _) = alone(&cell, mode(&cell, 65_000), 10);
     assert!((mbps / (24_000.0 / 570.5) - 1.0).abs() < 0.003, "{mbps}");
+}
+
+/// The downlink goodput of a single station below mac80211's queues with A-MSDU, in Mbit/s, and the packets of a frame.
+fn amsdu_alone(cell: &Cell, kbps: u64, amsdu: Option<Amsdu>, bytes: u32) -> (f64, f64) {
+    let mut settings = Settings::of_kernel(7, 3);
+    settings.fq = FqSettings {
+        amsdu,
+        // CoDel leaves the load alone.
+        codel: (Duration::from_secs(100), Duration::from_secs(100)),
+        ..settings.fq
+    };
+    let queueing = Queueing::Mac80211(settings);
+    let station = station(mode(cell, kbps));
+    let mut medium = Medium::new(cell.clone(), queueing, vec![station]);
+    let mut seen = Seen::default();
+    let until = Time::from_secs(5);
+    let load = [(0, Way::Down, 1000, bytes, 0)];
+    let received = saturate(&mut medium, &load, until, &mut seen);
+    (
+        goodput(&received, until) / 1e6,
+        received.len() as f64 / seen.frames as f64,
+    )
+}
+
+#[test]
+fn an_amsdu_of_mac80211_has_the_goodput_of_the_closed_form() {
+    let one = Aggregation {
+        frames: 1,
+        ..Aggregation::most(Standard::N)
+    };
+    let limit = |bytes| Some(Amsdu { bytes, packets: 64 });
+    // As above: two packets of 1514 bytes.
+    let (mbps, packets) = amsdu_alone(&plain(Standard::N, one), 65_000, limit(3839), FULL);
+    assert!((mbps / (24_000.0 / 570.5) - 1.0).abs() < 0.003, "{mbps}");
+    assert!((packets - 2.0).abs() < 0.01, "{packets}");
+    // 214 bytes: subframes of 14 + 208, padded to 224; 224 n - 2 + 26 bytes, up to 3839 - 214: 16 and another. 17 have 3836
+    // with the FCS: 30688 + 22 bits, 119 symbols, 36 + 476 µs. 43 + 67.5 + 512 + 16 + 28 = 666.5 µs.
+    let (mbps, packets) = amsdu_alone(&plain(Standard::N, one), 65_000, limit(3839), 214);
+    assert!((packets - 17.0).abs() < 0.05, "{packets}");
+    assert!(
+        (mbps / (17.0 * 1600.0 / 666.5) - 1.0).abs() < 0.005,
+        "{mbps}"
+    );
+    // Alone each takes 36 + 4 · ceil((8 · 238 + 22) / 260) = 68 µs: 1600 bits in 222.5 µs.
+    let (mbps, packets) = amsdu_alone(&plain(Standard::N, one), 65_000, None, 214);
+    assert!((packets - 1.0).abs() < 0.001, "{packets}");
+    assert!((mbps / (1600.0 / 222.5) - 1.0).abs() < 0.003, "{mbps}");
 }
 
 #[test]

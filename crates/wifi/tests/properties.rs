@@ -9,7 +9,7 @@ use cell::{FULL, Packet, Seen, drop_tail, packet, ring, saturate};
 use proptest::prelude::*;
 use sojourn_units::{Duration, Time, Way};
 use sojourn_wifi::phy::{Guard, Standard, Width};
-use sojourn_wifi::queues::mac80211::Settings;
+use sojourn_wifi::queues::mac80211::{Amsdu, Settings};
 use sojourn_wifi::{
     Aggregation, Cell, Departed, Fading, Medium, PriorityMap, Protection, Queueing, RateControl,
     Station, modes,
@@ -23,7 +23,8 @@ struct Shape {
     fading: bool,
     rate_control: u8,
     queueing: u8,
-    amsdu: bool,
+    /// None, as packets leave, or as they enter mac80211's queues.
+    amsdu: u8,
     rts: bool,
     retry_limit: u8,
     beside_b: bool,
@@ -45,13 +46,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
             0_u8..3,
             0_u8..3,
         ),
-        (
-            any::<bool>(),
-            any::<bool>(),
-            1_u8..8,
-            any::<bool>(),
-            any::<u64>(),
-        ),
+        (0_u8..3, any::<bool>(), 1_u8..8, any::<bool>(), any::<u64>()),
         prop::collection::vec(packet, 0..400),
     )
         .prop_map(|(one, other, packets)| Shape {
@@ -70,13 +65,20 @@ fn shapes() -> impl Strategy<Value = Shape> {
         })
 }
 
-fn queueing(kind: u8) -> Queueing<Packet> {
+fn queueing(kind: u8, amsdu: u8) -> Queueing<Packet> {
     match kind {
         0 => Queueing::Ring {
             qdisc: drop_tail(50),
             packets: 8,
         },
-        1 => Queueing::Mac80211(Settings::of_kernel(6, 1)),
+        1 => {
+            let mut settings = Settings::of_kernel(6, 1);
+            settings.fq.amsdu = (amsdu == 2).then_some(Amsdu {
+                bytes: 3839,
+                packets: 5,
+            });
+            Queueing::Mac80211(settings)
+        }
         _ => Queueing::PerStation(Settings::of_kernel(4, 11), Box::new(|| drop_tail(20))),
     }
 }
@@ -94,7 +96,7 @@ fn medium(shape: &Shape) -> Medium<Packet> {
     if shape.rts {
         cell.protection = Protection::RtsAbove(500);
     }
-    if shape.amsdu {
+    if shape.amsdu > 0 {
         cell.aggregation = Aggregation {
             amsdu_bytes: 3839,
             ..cell.aggregation
@@ -114,11 +116,12 @@ fn medium(shape: &Shape) -> Medium<Packet> {
                 coherence: Duration::from_millis(20),
                 k: 1.0,
             }),
-            queueing: queueing(shape.queueing),
+            queueing: queueing(shape.queueing, shape.amsdu),
         }
     });
     let stations = stations.collect();
-    Medium::new(cell, queueing(shape.queueing), stations)
+    let access_point = queueing(shape.queueing, shape.amsdu);
+    Medium::new(cell, access_point, stations)
 }
 
 /// Runs until the cell is empty. Checks after every event that packets are conserved and airtime sums to the elapsed time.
@@ -176,6 +179,16 @@ proptest! {
         if shape.snr_db.is_none() && shape.retry_limit >= 7 {
             prop_assert!(seen.lost <= seen.collided, "only collisions lose frames");
         }
+    }
+
+    #[test]
+    fn frames_of_several_packets_keep_the_order_of_a_flow(shape in shapes()) {
+        let mut shape = Shape { queueing: 1, amsdu: 2, stations: 1, ..shape };
+        for packet in &mut shape.packets {
+            (packet.1, packet.3) = (true, 0);
+        }
+        let (received, _) = run(&shape);
+        prop_assert!(received.is_sorted_by_key(|(_, departed)| departed.packet.payload));
     }
 
     #[test]

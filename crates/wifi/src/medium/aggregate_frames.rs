@@ -241,41 +241,41 @@ impl<P: Packet> Medium<P> {
         queues.note_rate(peer.0, expected);
         let sender = node(member);
         let most = u32::from(limits.frames.max(1));
+        let most_amsdu_bytes = if queues.forms_amsdus() {
+            0
+        } else {
+            limits.amsdu_bytes
+        };
         while !session.has_retransmission()
             && psdu.frames() < most
             && session.originator.has_room(reach)
         {
             let first_fits = |bytes| fits(psdu.with(framing.mpdu(framing.msdu(bytes))));
             let mut left = |packet: &P| observer.on_dequeue(sender, packet, now);
-            let Some((packet, estimate)) =
-                queues.dequeue(peer, mode, first_fits, now, env, &mut left)
-            else {
+            let Some(taken) = queues.dequeue(peer, mode, first_fits, now, env, &mut left) else {
                 break;
             };
+            let mut amsdu = amsdu_bytes(&framing, 0, taken.bytes);
             let mut mpdu = Mpdu {
                 sequence: session.originator.assign(),
-                bytes: framing.mpdu(framing.msdu(packet.bytes())),
-                packet: Some(packet),
-                more: alloc::vec::Vec::new(),
+                bytes: framing.mpdu(framing.msdu(taken.bytes)),
+                packet: Some(taken.packet),
+                more: taken.more,
                 failures: 0,
-                estimate,
+                estimate: taken.estimate,
             };
-            let first = mpdu.packet.as_ref().map_or(0, |packet| packet.bytes());
-            let mut amsdu = amsdu_bytes(&framing, 0, first);
-            while amsdu < limits.amsdu_bytes {
+            while amsdu < most_amsdu_bytes {
                 let another = |bytes| {
                     let longer = amsdu_bytes(&framing, amsdu, bytes);
-                    longer <= limits.amsdu_bytes && fits(psdu.with(framing.mpdu(longer)))
+                    longer <= most_amsdu_bytes && fits(psdu.with(framing.mpdu(longer)))
                 };
-                let Some((packet, estimate)) =
-                    queues.dequeue(peer, mode, another, now, env, &mut left)
-                else {
+                let Some(taken) = queues.dequeue(peer, mode, another, now, env, &mut left) else {
                     break;
                 };
-                amsdu = amsdu_bytes(&framing, amsdu, packet.bytes());
+                amsdu = amsdu_bytes(&framing, amsdu, taken.packet.bytes());
                 mpdu.bytes = framing.mpdu(amsdu);
-                mpdu.estimate += estimate;
-                mpdu.more.push(packet);
+                mpdu.estimate += taken.estimate;
+                mpdu.more.push(taken.packet);
             }
             psdu = psdu.with(mpdu.bytes);
             frames.push(mpdu);

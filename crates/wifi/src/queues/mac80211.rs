@@ -10,6 +10,7 @@ mod fq;
 mod kernel;
 mod schedule;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use sojourn_aqm::Environment;
@@ -19,13 +20,13 @@ use sojourn_units::{Duration, Time};
 use crate::access::Access;
 use crate::packet::Packet;
 use crate::phy::Mode;
-use crate::queues::{MakeQdisc, PRIORITIES, Peer, peer_of, priorities_of, queue_of};
+use crate::queues::{MakeQdisc, PRIORITIES, Peer, Taken, peer_of, priorities_of, queue_of};
 use aql::Aql;
-use fq::Fq;
+use fq::{Fq, Frame};
 use schedule::{Rules, Schedule};
 
 pub use aql::AqlLimits;
-pub use fq::FqSettings;
+pub use fq::{Amsdu, FqSettings};
 
 /// What differs between kernels and drivers. [`Settings::of_kernel`] sets it by the version.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -86,7 +87,7 @@ impl Settings {
 /// The queues that hold the packets.
 enum Store<P> {
     /// mac80211's own flow queues.
-    Fq(Fq<P>),
+    Fq(Box<Fq<P>>),
     /// A discipline per station and user priority.
     Own(Vec<BoxedQdisc<P>>),
 }
@@ -96,8 +97,8 @@ pub(crate) struct Mac80211<P> {
     store: Store<P>,
     schedule: Schedule,
     aql: Option<Aql>,
-    /// A packet that was dequeued and did not fit into the transmission, by queue. It is sent first.
-    put_back: Vec<Option<P>>,
+    /// A frame that was dequeued and did not fit into the transmission, by queue. It is sent first.
+    put_back: Vec<Option<Frame<P>>>,
     stations: usize,
     packets_put_back: u64,
     timer: Time,
@@ -109,7 +110,7 @@ impl<P: Packet> Mac80211<P> {
         let mut new = Self {
             settings,
             store: match make {
-                None => Store::Fq(Fq::new(settings.fq, queues)),
+                None => Store::Fq(Box::new(Fq::new(settings.fq, queues))),
                 Some(mut make) => Store::Own((0..queues).map(|_| make()).collect()),
             },
             schedule: Schedule::new(
@@ -137,16 +138,36 @@ impl<P: Packet> Mac80211<P> {
         }
     }
 
-    pub(crate) fn enqueue(&mut self, packet: P, peer: Peer, now: Time, env: &mut Environment<P>) {
+    /// Sets what limits the A-MSDUs of a queue.
+    #[cfg(test)]
+    fn limit_amsdu(&mut self, at: usize, limits: Amsdu) {
+        if let Store::Fq(fq) = &mut self.store {
+            fq.limit_amsdu(at, limits);
+        }
+    }
+
+    /// Queues a packet. False if it has joined a frame that waits already, of which the kernel does not tell the driver.
+    pub(crate) fn enqueue(
+        &mut self,
+        packet: P,
+        peer: Peer,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> bool {
         let at = queue_of(peer);
         match &mut self.store {
-            Store::Fq(fq) => fq.enqueue(at, packet, now, env),
+            Store::Fq(fq) => {
+                if !fq.enqueue(at, packet, now, env) {
+                    return false;
+                }
+            }
             Store::Own(qdiscs) => qdiscs[at].enqueue(packet, now, env),
         }
         self.note_timer(at);
         if self.has_packets(at) {
             self.schedule.activate(at, now);
         }
+        true
     }
 
     pub(crate) fn next_peer(
@@ -190,34 +211,45 @@ impl<P: Packet> Mac80211<P> {
         now: Time,
         env: &mut Environment<P>,
         mut left: impl FnMut(&P),
-    ) -> Option<(P, u32)> {
+    ) -> Option<Taken<P>> {
         let at = queue_of(peer);
         if self.aql.as_ref().is_some_and(|aql| !aql.allows(at)) {
             return None;
         }
-        let packet = if let Some(packet) = self.put_back[at].take() {
-            self.packets_put_back -= 1;
-            packet
+        let frame = if let Some(frame) = self.put_back[at].take() {
+            self.packets_put_back -= frame.packets();
+            frame
         } else {
-            let packet = match &mut self.store {
+            let frame = match &mut self.store {
                 Store::Fq(fq) => fq.dequeue(at, now, env),
-                Store::Own(qdiscs) => qdiscs[at].dequeue(now, env),
+                Store::Own(qdiscs) => qdiscs[at].dequeue(now, env).map(Frame::of),
             };
             self.note_timer(at);
-            let packet = packet?;
-            left(&packet);
-            packet
+            let frame = frame?;
+            left(&frame.packet);
+            frame.more.iter().for_each(left);
+            frame
         };
-        if !fits(packet.bytes()) {
-            self.put_back[at] = Some(packet);
-            self.packets_put_back += 1;
+        if !fits(frame.bytes) {
+            self.packets_put_back += frame.packets();
+            self.put_back[at] = Some(frame);
             return None;
         }
         let estimate = match &mut self.aql {
-            Some(aql) => aql.take(at, self.settings.fq.frame(packet.bytes()), mode),
+            Some(aql) => aql.take(at, self.settings.fq.frame(frame.bytes), mode),
             None => 0,
         };
-        Some((packet, estimate))
+        let Frame {
+            packet,
+            more,
+            bytes,
+        } = frame;
+        Some(Taken {
+            packet,
+            more,
+            bytes,
+            estimate,
+        })
     }
 
     pub(crate) fn activate(&mut self, peer: Peer, now: Time) {
@@ -252,6 +284,11 @@ impl<P: Packet> Mac80211<P> {
         for at in peer * PRIORITIES..(peer + 1) * PRIORITIES {
             fq.set_slow(at, slow);
         }
+    }
+
+    /// Whether A-MSDUs form as packets enter.
+    pub(crate) const fn forms_amsdus(&self) -> bool {
+        self.settings.fq.amsdu.is_some() && matches!(self.store, Store::Fq(_))
     }
 
     pub(crate) fn ready_ahead(&self) -> usize {

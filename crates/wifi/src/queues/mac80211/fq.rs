@@ -4,7 +4,11 @@
 //! If a flow's queue is in use by another station or user priority, the flow goes to the default queue of its own one, so that no
 //! queue holds packets of two stations. Once the first queue is free again, packets of the flow may be reordered. If there
 //! are more packets or more memory than the limits, the queue with the most bytes loses packets from its head.
+//!
+//! With [`Amsdu`] a packet joins the last frame of its queue, which then is an A-MSDU (`ieee80211_amsdu_aggregate`). A queue holds
+//! *frames*: what counts packets counts frames, and CoDel drops or marks a frame by the time since its first packet came.
 
+use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -15,7 +19,26 @@ use sojourn_aqm::pool::{Pool, Queue, Scope};
 use sojourn_aqm::{DropReason, Environment};
 use sojourn_units::{Duration, Time};
 
+use crate::frames;
 use crate::packet::Packet;
+
+/// What limits A-MSDUs that form as packets enter the queues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Amsdu {
+    /// A packet joins a frame if the bytes of both, as Ethernet and as 802.11 without check sequence, are at most these
+    /// (`max_amsdu_len`, `max_rc_amsdu_len`, `max_tid_amsdu_len`). The frame may be longer by what A-MSDU adds: up to 25 bytes.
+    pub bytes: u32,
+    /// The most packets of a frame (`max_amsdu_subframes`, `max_tx_fragments`).
+    pub packets: u32,
+}
+
+impl Amsdu {
+    /// None is formed.
+    const NONE: Self = Self {
+        bytes: 0,
+        packets: 1,
+    };
+}
 
 /// The parameters. [`FqSettings::LINUX`] are the kernel's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +59,8 @@ pub struct FqSettings {
     pub slow_codel: (Duration, Duration),
     /// Whether CoDel marks ECN-capable packets, except those to slow stations.
     pub ecn: bool,
+    /// A-MSDUs; `None` with drivers without `IEEE80211_HW_TX_AMSDU`, as ath9k.
+    pub amsdu: Option<Amsdu>,
 }
 
 impl FqSettings {
@@ -49,6 +74,7 @@ impl FqSettings {
         codel: (Duration::from_millis(20), Duration::from_millis(100)),
         slow_codel: (Duration::from_millis(50), Duration::from_millis(300)),
         ecn: true,
+        amsdu: None,
     };
 
     /// The same for radios without 802.11ac: 4 MiB.
@@ -93,6 +119,8 @@ struct Flow {
     slow: bool,
     /// The tin that it belongs to, while it is in a list.
     tin: u32,
+    /// Bytes that its frames have beyond their first packets.
+    joined_bytes: u64,
 }
 
 impl Linked for Flow {
@@ -108,7 +136,49 @@ struct Tin {
     old: List,
     packets: u64,
     slow: bool,
+    amsdu: Amsdu,
 }
+
+/// What a queued frame has beyond its first packet.
+struct Joined<P> {
+    packets: Vec<P>,
+    bytes: u32,
+}
+
+impl<P> Joined<P> {
+    const NOTHING: Self = Self {
+        packets: Vec::new(),
+        bytes: 0,
+    };
+}
+
+/// A frame that leaves the queues.
+pub(super) struct Frame<P> {
+    /// Its first packet.
+    pub packet: P,
+    /// The further ones of an A-MSDU.
+    pub more: Vec<P>,
+    /// Of an A-MSDU, the bytes of a packet whose frame would be as long.
+    pub bytes: u32,
+}
+
+impl<P: Packet> Frame<P> {
+    /// A frame with a single packet.
+    pub(super) fn of(packet: P) -> Self {
+        Self {
+            bytes: packet.bytes(),
+            packet,
+            more: Vec::new(),
+        }
+    }
+
+    pub(super) fn packets(&self) -> u64 {
+        1 + self.more.len() as u64
+    }
+}
+
+/// Bytes of a frame before its body: header with QoS.
+const BEFORE_BODY: u32 = 26;
 
 /// Bytes of memory that the kernel counts for a frame that it has made itself: `struct sk_buff`, and a buffer for the frame, for
 /// headers before it (94 fits what Linux 7.3 counts) and for `struct skb_shared_info`, of the size of an allocation.
@@ -134,6 +204,10 @@ pub(super) struct Fq<P> {
     /// The shared queues, then a default queue per tin.
     flows: Vec<Flow>,
     tins: Vec<Tin>,
+    /// By queue, for each of its frames; empty without A-MSDU.
+    joined: Vec<VecDeque<Joined<P>>>,
+    /// Packets that are not the first of their frame.
+    joined_packets: u64,
     memory: u64,
     salt: Option<u64>,
     /// Hashes of flows by their source, in place of ours.
@@ -152,18 +226,27 @@ impl<P: Packet> Fq<P> {
             codel: CoDel::new(settings.codel(false)),
             slow: false,
             tin: 0,
+            joined_bytes: 0,
+        };
+        let queues = if settings.amsdu.is_some() {
+            shared as usize + tins
+        } else {
+            0
         };
         let tin = Tin {
             new: List::EMPTY,
             old: List::EMPTY,
             packets: 0,
             slow: false,
+            amsdu: settings.amsdu.unwrap_or(Amsdu::NONE),
         };
         Self {
             settings,
             pool: Pool::new(),
             flows: (0..shared as usize + tins).map(|_| flow()).collect(),
             tins: vec![tin; tins],
+            joined: (0..queues).map(|_| VecDeque::new()).collect(),
+            joined_packets: 0,
             memory: 0,
             salt: None,
             #[cfg(test)]
@@ -176,11 +259,17 @@ impl<P: Packet> Fq<P> {
     }
 
     pub(super) const fn packets(&self) -> u64 {
-        self.pool.packets()
+        self.pool.packets() + self.joined_packets
     }
 
     pub(super) fn set_slow(&mut self, tin: usize, slow: bool) {
         self.tins[tin].slow = slow;
+    }
+
+    /// Sets what limits the A-MSDUs of a tin, if there are any.
+    #[cfg(test)]
+    pub(super) fn limit_amsdu(&mut self, tin: usize, limits: Amsdu) {
+        self.tins[tin].amsdu = limits;
     }
 
     fn shared(&self) -> u32 {
@@ -204,16 +293,25 @@ impl<P: Packet> Fq<P> {
         }
     }
 
+    /// Queues a packet. False if it has joined a frame that is queued already: then no limit applies, and the kernel
+    /// does not tell the driver.
     pub(super) fn enqueue(
         &mut self,
         tin: usize,
         mut packet: P,
         now: Time,
         env: &mut Environment<P>,
-    ) {
+    ) -> bool {
         packet.set_enqueued(now);
-        self.memory += memory(self.settings.frame(packet.bytes()));
         let at = self.flow_of(tin, &packet, env);
+        if self.settings.amsdu.is_some() {
+            match self.join(tin, at, packet) {
+                None => return false,
+                Some(alone) => packet = alone,
+            }
+            self.joined[at as usize].push_back(Joined::NOTHING);
+        }
+        self.memory += memory(self.settings.frame(packet.bytes()));
         let flow = &mut self.flows[at as usize];
         self.pool.push_back(&mut flow.queue, packet);
         self.tins[tin].packets += 1;
@@ -227,14 +325,68 @@ impl<P: Packet> Fq<P> {
             || self.memory > self.settings.memory)
             && self.drop_from_longest(env).is_some()
         {}
+        true
+    }
+
+    /// Adds a packet to the last frame of a queue; returns it if there is none or the frame has no room. Padding goes before a
+    /// subframe, and only the memory of the first packet counts (`ieee80211_amsdu_aggregate`).
+    fn join(&mut self, tin: usize, at: u32, packet: P) -> Option<P> {
+        let limits = self.tins[tin].amsdu;
+        let flow = &mut self.flows[at as usize];
+        let (Some(last), Some(joined)) = (flow.queue.back(), self.joined[at as usize].back_mut())
+        else {
+            return Some(packet);
+        };
+        let first = self.pool.get(last).map_or(0, |first| first.bytes());
+        let frame = self.settings.frame(first).saturating_add(joined.bytes);
+        let fits = frame.saturating_add(packet.bytes()) <= limits.bytes;
+        if !fits || joined.packets.len() as u64 + 2 > u64::from(limits.packets) {
+            return Some(packet);
+        }
+        let header = if joined.packets.is_empty() {
+            frames::AMSDU_SUBFRAME
+        } else {
+            0
+        };
+        let body = (frame + header).saturating_sub(BEFORE_BODY);
+        let padding = frames::padded(body) - body;
+        let more = header + padding + frames::LLC + packet.bytes();
+        joined.bytes += more;
+        joined.packets.push(packet);
+        flow.joined_bytes += u64::from(more);
+        self.joined_packets += 1;
+        None
+    }
+
+    /// What the first frame of a queue had beyond its first packet, which has left.
+    fn take_joined(&mut self, at: u32) -> Joined<P> {
+        let queue = self.joined.get_mut(at as usize);
+        let Some(joined) = queue.and_then(VecDeque::pop_front) else {
+            return Joined::NOTHING;
+        };
+        self.flows[at as usize].joined_bytes -= u64::from(joined.bytes);
+        self.joined_packets -= joined.packets.len() as u64;
+        joined
+    }
+
+    /// Drops what the first frames of a queue had beyond their first packets, which were dropped.
+    fn drop_joined(&mut self, at: u32, frames: u32, why: DropReason, env: &mut Environment<P>) {
+        for _ in 0..frames {
+            for packet in self.take_joined(at).packets {
+                env.drop(packet, why);
+            }
+        }
     }
 
     /// Drops from the queue with the most bytes; of several with as many, from the first.
     fn drop_from_longest(&mut self, env: &mut Environment<P>) -> Option<()> {
         let header = u64::from(self.settings.header);
-        let bytes = |flow: &Flow| flow.queue.bytes() + header * u64::from(flow.queue.packets());
-        let active = self.flows.iter_mut().filter(|flow| !flow.queue.is_empty());
-        let flow = active.rev().max_by_key(|flow| bytes(flow))?;
+        let bytes = |flow: &Flow| {
+            flow.queue.bytes() + flow.joined_bytes + header * u64::from(flow.queue.packets())
+        };
+        let flows = self.flows.iter_mut().enumerate();
+        let active = flows.filter(|(_, flow)| !flow.queue.is_empty());
+        let (at, flow) = active.rev().max_by_key(|(_, flow)| bytes(flow))?;
         let most = BATCH.min(flow.queue.packets() / 2).max(1);
         for _ in 0..most {
             if let Some(packet) = self.pool.pop_front(&mut flow.queue) {
@@ -243,10 +395,16 @@ impl<P: Packet> Fq<P> {
                 env.drop(packet, DropReason::Overflow);
             }
         }
+        self.drop_joined(at as u32, most, DropReason::Overflow, env);
         Some(())
     }
 
-    pub(super) fn dequeue(&mut self, tin: usize, now: Time, env: &mut Environment<P>) -> Option<P> {
+    pub(super) fn dequeue(
+        &mut self,
+        tin: usize,
+        now: Time,
+        env: &mut Environment<P>,
+    ) -> Option<Frame<P>> {
         loop {
             let lists = &self.tins[tin];
             let at = lists.new.front().or_else(|| lists.old.front())?;
@@ -273,13 +431,24 @@ impl<P: Packet> Fq<P> {
                 |packet| freed.set(freed.get() + memory(settings.frame(packet.bytes()))),
             );
             self.memory -= freed.get();
-            self.tins[tin].packets -= u64::from(before - flow.queue.packets());
+            let taken = before - flow.queue.packets();
+            self.tins[tin].packets -= u64::from(taken);
+            let dropped = taken - u32::from(served.is_some());
+            if dropped > 0 {
+                self.drop_joined(at, dropped, DropReason::Aqm, env);
+            }
             let Some(packet) = served else {
                 self.retire(tin, at);
                 continue;
             };
-            flow.deficit -= i64::from(self.settings.frame(packet.bytes()));
-            return Some(packet);
+            let mut frame = Frame::of(packet);
+            if self.settings.amsdu.is_some() {
+                let joined = self.take_joined(at);
+                frame.more = joined.packets;
+                frame.bytes += joined.bytes;
+            }
+            self.flows[at as usize].deficit -= i64::from(self.settings.frame(frame.bytes));
+            return Some(frame);
         }
     }
 
@@ -332,8 +501,8 @@ mod tests {
         env: &mut Environment<Datagram<u32>>,
     ) -> Vec<u32> {
         let mut flows = Vec::new();
-        while let Some(packet) = fq.dequeue(tin, Time::from_millis(1), env) {
-            flows.push(packet.payload);
+        while let Some(frame) = fq.dequeue(tin, Time::from_millis(1), env) {
+            flows.push(frame.packet.payload);
         }
         flows
     }
@@ -345,7 +514,7 @@ mod tests {
             fq.enqueue(0, packet(1, 1500), Time::ZERO, &mut env);
         }
         let first = fq.dequeue(0, Time::ZERO, &mut env).expect("a packet");
-        assert_eq!(first.payload, 1);
+        assert_eq!(first.packet.payload, 1);
         fq.enqueue(0, packet(2, 100), Time::ZERO, &mut env);
         assert_eq!(packets(&mut fq, 0, &mut env), [2, 1, 1]);
     }
@@ -451,6 +620,202 @@ mod tests {
             .map(|(packet, _)| packet.payload)
             .collect();
         assert_eq!(dropped, [2, 2]);
+    }
+
+    fn with_amsdu(bytes: u32, packets: u32) -> FqSettings {
+        FqSettings {
+            amsdu: Some(Amsdu { bytes, packets }),
+            ..FqSettings::LINUX
+        }
+    }
+
+    /// What the frames of a tin have: the numbers of their packets, and the bytes of each as 802.11's without check sequence.
+    fn frames(
+        fq: &mut Fq<Datagram<u32>>,
+        tin: usize,
+        env: &mut Environment<Datagram<u32>>,
+    ) -> Vec<(Vec<u32>, u32)> {
+        let mut frames = Vec::new();
+        while let Some(frame) = fq.dequeue(tin, Time::from_millis(1), env) {
+            let mut packets = vec![frame.packet.payload];
+            packets.extend(frame.more.iter().map(|packet| packet.payload));
+            frames.push((packets, fq.settings.frame(frame.bytes)));
+        }
+        frames
+    }
+
+    /// A packet of flow 1 with a number of its own.
+    fn numbered(number: u32, bytes: u32) -> Datagram<u32> {
+        let mut packet = packet(1, bytes);
+        packet.payload = number;
+        packet
+    }
+
+    #[test]
+    fn a_packet_joins_the_last_frame_of_its_flow() {
+        // `ieee80211_amsdu_aggregate`: 1534 bytes get a subframe's header of 14, and padding of 2 since 1522 are no multiple of
+        // four; the next has 1514 - 14 and its own of 14 + 8.
+        let (mut fq, mut env) = fq(with_amsdu(3839, u32::MAX));
+        let is_new: Vec<_> = (0..5)
+            .map(|number| fq.enqueue(0, numbered(number, 1514), Time::ZERO, &mut env))
+            .collect();
+        assert_eq!(is_new, [true, false, true, false, true]);
+        assert_eq!((fq.packets(), fq.packets_of(0)), (5, 3), "frames");
+        let expected = [
+            (vec![0, 1], 1548 + 2 + 1522),
+            (vec![2, 3], 3072),
+            (vec![4], 1534),
+        ];
+        assert_eq!(frames(&mut fq, 0, &mut env), expected);
+        assert_eq!((fq.packets(), fq.memory), (0, 0));
+    }
+
+    #[test]
+    fn another_flow_or_station_has_frames_of_its_own() {
+        // `fq_flow_classify`: the second station's flows share its default queue, and so a frame.
+        let (mut fq, mut env) = fq(FqSettings {
+            flows: 1,
+            ..with_amsdu(3839, u32::MAX)
+        });
+        for (tin, flow) in [(0, 1), (4, 2), (4, 3), (0, 1)] {
+            fq.enqueue(tin, packet(flow, 100), Time::ZERO, &mut env);
+        }
+        assert_eq!(frames(&mut fq, 4, &mut env)[0].0, [2, 3]);
+        assert_eq!(frames(&mut fq, 0, &mut env)[0].0, [1, 1]);
+        fq.enqueue(0, packet(1, 100), Time::ZERO, &mut env);
+        assert_eq!(frames(&mut fq, 0, &mut env)[0].0, [1], "no frame waits");
+    }
+
+    #[test]
+    fn what_a_frame_gets_besides_the_packet_is_beyond_the_limit_of_bytes() {
+        // `skb->len + head->len > max_amsdu_len`, the former as Ethernet, the latter as 802.11: 1514 + 1534.
+        for (limit, count) in [(3047, 1), (3048, 2)] {
+            let (mut fq, mut env) = fq(with_amsdu(limit, u32::MAX));
+            for number in 0..2 {
+                fq.enqueue(0, numbered(number, 1514), Time::ZERO, &mut env);
+            }
+            assert_eq!(frames(&mut fq, 0, &mut env)[0].0.len(), count);
+        }
+        // 7935 bytes: 3072 + 3 · 1524 are 7644.
+        let (mut fq, mut env) = fq(with_amsdu(7935, u32::MAX));
+        for number in 0..6 {
+            fq.enqueue(0, numbered(number, 1514), Time::ZERO, &mut env);
+        }
+        assert_eq!(frames(&mut fq, 0, &mut env)[0], (vec![0, 1, 2, 3, 4], 7644));
+    }
+
+    #[test]
+    fn a_frame_has_no_more_packets_than_the_receiver_takes() {
+        // `max_amsdu_subframes`: `n` counts the packet that would join.
+        let (mut fq, mut env) = fq(with_amsdu(3839, 3));
+        for number in 0..7 {
+            fq.enqueue(0, numbered(number, 61), Time::ZERO, &mut env);
+        }
+        let packets = frames(&mut fq, 0, &mut env);
+        assert_eq!(
+            packets.iter().map(|(of, _)| of.len()).collect::<Vec<_>>(),
+            [3, 3, 1]
+        );
+        // 81 + 14, then twice 3 of padding and 61 + 8.
+        assert_eq!(packets[0].1, 95 + 2 * 72);
+    }
+
+    #[test]
+    fn limits_count_frames_and_the_memory_of_their_first_packets() {
+        // `fq_tin_enqueue` and its limits see the frame alone; `ieee80211_amsdu_aggregate` adds no memory but what its header
+        // takes. Half of the frames go, `fq_flow_drop`.
+        let (mut fq, mut env) = fq(FqSettings {
+            packets: 4,
+            ..with_amsdu(3839, u32::MAX)
+        });
+        for number in 0..8 {
+            fq.enqueue(0, numbered(number, 1514), Time::ZERO, &mut env);
+        }
+        assert!(!env.has_dropped());
+        assert_eq!((fq.packets(), fq.memory), (8, 4 * 2304));
+        fq.enqueue(0, numbered(8, 1514), Time::ZERO, &mut env);
+        let mut dropped: Vec<_> = env.take_dropped().map(|(of, _)| of.payload).collect();
+        dropped.sort_unstable();
+        assert_eq!(dropped, [0, 1, 2, 3]);
+        assert_eq!((fq.packets(), fq.memory), (5, 3 * 2304));
+        assert_eq!(
+            fq.flows.iter().map(|flow| flow.joined_bytes).sum::<u64>(),
+            2 * 1538
+        );
+    }
+
+    #[test]
+    fn the_longest_queue_has_the_most_bytes_of_frames() {
+        // `flow->backlog` has what A-MSDU adds: ten frames of 300 bytes are less than one frame with ten.
+        let (mut fq, mut env) = fq(FqSettings {
+            packets: 3,
+            ..with_amsdu(3839, u32::MAX)
+        });
+        fq.hashes = [(1, 0), (2, 1 << 31), (3, 3 << 30)].into();
+        for _ in 0..10 {
+            fq.enqueue(0, packet(1, 200), Time::ZERO, &mut env);
+        }
+        fq.enqueue(0, packet(2, 1514), Time::ZERO, &mut env);
+        fq.enqueue(0, packet(3, 60), Time::ZERO, &mut env);
+        fq.enqueue(4, packet(4, 60), Time::ZERO, &mut env);
+        let dropped: Vec<_> = env.take_dropped().map(|(of, _)| of.payload).collect();
+        assert_eq!(dropped, [1; 10]);
+    }
+
+    #[test]
+    fn a_flow_is_charged_the_bytes_of_the_frame() {
+        // `fq_tin_dequeue`: after a frame of 3072 bytes, the other flow has 11 quanta of 300.
+        let (mut fq, mut env) = fq(with_amsdu(3839, 2));
+        for number in 0..4 {
+            fq.enqueue(0, numbered(number, 1514), Time::ZERO, &mut env);
+        }
+        for _ in 0..40 {
+            fq.enqueue(0, packet(7, 280), Time::ZERO, &mut env);
+        }
+        let order: Vec<_> = frames(&mut fq, 0, &mut env)
+            .into_iter()
+            .map(|(packets, _)| packets[0] == 7)
+            .collect();
+        // A frame of two has 300 + 14 + 2 + 288 bytes.
+        assert_eq!(
+            order.iter().take(8).filter(|is_small| **is_small).count(),
+            6
+        );
+    }
+
+    #[test]
+    fn codel_takes_a_frame_for_a_packet() {
+        // `codel_skb_time_func`: the time since the first packet came, 101 ms and more above the target. `INET_ECN_set_ce` marks
+        // the first packet; without ECN all are dropped (`ieee80211_free_txskb`).
+        use sojourn_aqm::Ecn;
+        for ecn in [Ecn::NotEct, Ecn::Ect0] {
+            let (mut fq, mut env) = fq(with_amsdu(3839, 2));
+            let mut sent = Vec::new();
+            for step in 0..400 {
+                let now = Time::from_millis(step);
+                for number in [2 * step, 2 * step + 1] {
+                    let packet = numbered(number as u32, 700).with_ecn(ecn);
+                    fq.enqueue(0, packet, now, &mut env);
+                }
+                if step >= 40 {
+                    sent.extend(fq.dequeue(0, now, &mut env));
+                }
+            }
+            let dropped: Vec<_> = env.take_dropped().map(|(of, _)| of.payload).collect();
+            let marked = |packet: &Datagram<u32>| packet.ecn == Ecn::Ce;
+            let first = sent.iter().filter(|frame| marked(&frame.packet)).count();
+            let further = sent.iter().flat_map(|frame| &frame.more);
+            assert_eq!(further.filter(|packet| marked(packet)).count(), 0);
+            assert_eq!(
+                (dropped.is_empty(), first > 2),
+                (ecn != Ecn::NotEct, ecn != Ecn::NotEct)
+            );
+            assert!(
+                dropped.chunks(2).all(|frame| frame[0] + 1 == frame[1]),
+                "{dropped:?}"
+            );
+            assert!(sent.iter().all(|frame| frame.more.len() == 1));
+        }
     }
 
     #[test]

@@ -2,14 +2,15 @@
 //! queue of the same station, and give the same frame of it.
 //!
 //! `validation/wifi_kernel.py` records them (`docs/results/wifi-kernel.md`). A trace has lines of a name and its values
-//! (`kernel`, `stations`, `limit`, `memory`, `aql`, `fairness`, and `flow` with a port and its hash), an empty line,
-//! and the events. An event is a letter, the nanoseconds since the one before, and:
+//! (`kernel`, `stations`, `limit`, `memory`, `aql`, `fairness`, and `flow` with a port and its hash; with A-MSDU `amsdu`, by station
+//! the most bytes and packets, and `amsdu-tid`, by user priority the most bytes, 0 for no limit), an empty line, and the events. An event is a letter, the nanoseconds since the one before, and:
 //!
 //! | letter | event | values |
 //! | --- | --- | --- |
 //! | A | a packet enters mac80211 | station, port, number, bytes as Ethernet, DS field |
 //! | P | the driver asks for a queue of a category | its station, or 0 for none; its user priority, or one of the category |
 //! | F | the driver gets a frame of it | port, number, ECN field, bytes, estimate of its airtime in µs |
+//! | M | a further packet of this frame, an A-MSDU | port, number, ECN field |
 //! | E | it gets no further frame of it | |
 //! | R | the queue's turn is over | |
 //! | D | a transmission has left the air | station, frames, airtime in µs, user priority |
@@ -25,7 +26,7 @@ use std::io::Read;
 use sojourn_aqm::{Datagram, Ecn, Environment, FlowKey};
 use sojourn_units::{Duration, Time};
 
-use super::{FqSettings, Mac80211, PRIORITIES, Peer, Settings, queue_of};
+use super::{Amsdu, FqSettings, Mac80211, PRIORITIES, Peer, Settings, Taken, queue_of};
 use crate::access::{PriorityMap, UserPriority};
 use crate::phy::{Dsss, Guard, Ht, Mode, Ofdm, Preamble, Width};
 
@@ -35,6 +36,11 @@ const UNKNOWN: u32 = 0;
 
 /// A packet with its port and number.
 type Packet = Datagram<(u32, u32)>;
+
+fn named(packet: &Packet) -> String {
+    let (port, number) = packet.payload;
+    format!("{port}/{number} with ECN {}", packet.ecn.bits())
+}
 
 /// A rate as a trace names it.
 fn mode(name: &str) -> Mode {
@@ -58,6 +64,22 @@ fn mode(name: &str) -> Mode {
     }
 }
 
+/// A-MSDUs without a limit.
+const ANY: Amsdu = Amsdu {
+    bytes: u32::MAX,
+    packets: u32::MAX,
+};
+
+/// The limits of a station's A-MSDUs as a trace has them.
+fn limits(text: &str) -> Amsdu {
+    let (bytes, packets) = text.split_once(',').expect("bytes and packets");
+    let number = |text: &str| text.parse().expect("a number");
+    Amsdu {
+        bytes: number(bytes),
+        packets: number(packets),
+    }
+}
+
 /// How a replay went.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
@@ -70,6 +92,8 @@ struct Outcome {
     /// Frames that the kernel has marked, and packets that it has dropped.
     marked: usize,
     dropped: usize,
+    /// Packets that are not the first of their frame.
+    joined: usize,
     first: Option<String>,
 }
 
@@ -85,6 +109,8 @@ struct Replay {
     priorities: PriorityMap,
     /// The queue whose turn it is.
     chosen: Option<Peer>,
+    /// The further packets of the last frame, of which the kernel's are not known yet.
+    more: VecDeque<Packet>,
     outcome: Outcome,
 }
 
@@ -99,6 +125,11 @@ impl Replay {
     }
 
     fn event(&mut self, line: usize, kind: &str, values: &[u32], now: Time) {
+        if kind != "M" && !self.more.is_empty() {
+            let ours = format!("has {} more packets in the frame", self.more.len());
+            self.more.clear();
+            self.check(line, "has no more".into(), ours);
+        }
         match (kind, values) {
             ("A", &[station, port, number, bytes, field]) => {
                 self.outcome.arrivals += 1;
@@ -118,32 +149,41 @@ impl Replay {
                 let access = priority.access();
                 let ours = self.queues.next_peer(access, |_| true, |_| false);
                 let kernels = (station as usize).checked_sub(1).map(|at| (at, priority));
-                let named = |chosen: Option<Peer>| match chosen {
+                let choice = |chosen: Option<Peer>| match chosen {
                     Some((at, priority)) => format!("chooses {}/{}", at + 1, priority.number()),
                     None => format!("chooses none in {access:?}"),
                 };
-                self.check(line, named(kernels), named(ours));
+                self.check(line, choice(kernels), choice(ours));
                 self.chosen = kernels;
             }
             ("F", &[port, number, field, bytes, estimate]) => {
                 let kernel = format!("sends {port}/{number} with ECN {field}, {bytes} B");
                 self.outcome.marked += usize::from(field == 3);
                 let ours = match self.dequeue(now) {
-                    Some((packet, ours)) => {
+                    Some(taken) => {
                         self.outcome.estimates += 1;
-                        self.outcome.wrong_estimates += usize::from(ours != estimate);
-                        let field = packet.ecn.bits();
-                        let (port, number) = packet.payload;
-                        let bytes = self.frame.frame(packet.bytes);
-                        format!("sends {port}/{number} with ECN {field}, {bytes} B")
+                        self.outcome.wrong_estimates += usize::from(taken.estimate != estimate);
+                        let bytes = self.frame.frame(taken.bytes);
+                        self.more = taken.more.into();
+                        format!("sends {}, {bytes} B", named(&taken.packet))
                     }
                     None => "sends nothing".into(),
                 };
                 self.check(line, kernel, ours);
             }
+            ("M", &[port, number, field]) => {
+                self.outcome.joined += 1;
+                self.outcome.marked += usize::from(field == 3);
+                let kernel = format!("with {port}/{number} with ECN {field}");
+                let ours = match self.more.pop_front() {
+                    Some(packet) => format!("with {}", named(&packet)),
+                    None => "has no more".into(),
+                };
+                self.check(line, kernel, ours);
+            }
             ("E", []) => {
                 let ours = match self.dequeue(now) {
-                    Some((packet, _)) => format!("sends {}/{}", packet.payload.0, packet.payload.1),
+                    Some(taken) => format!("sends {}", named(&taken.packet)),
                     None => "sends nothing".into(),
                 };
                 self.check(line, "sends nothing".into(), ours);
@@ -170,19 +210,19 @@ impl Replay {
         }
     }
 
-    fn dequeue(&mut self, now: Time) -> Option<(Packet, u32)> {
+    fn dequeue(&mut self, now: Time) -> Option<Taken<Packet>> {
         let peer = self.chosen.expect("a queue was chosen");
         let mode = self.modes[peer.0];
-        let (packet, mut estimate) =
-            self.queues
-                .dequeue(peer, mode, |_| true, now, &mut self.env, |_| {})?;
+        let mut taken = self
+            .queues
+            .dequeue(peer, mode, |_| true, now, &mut self.env, |_| {})?;
         if let Some(aql) = self.queues.aql.as_mut().filter(|_| !self.knows[peer.0]) {
-            aql.release(queue_of(peer), estimate);
-            estimate = UNKNOWN;
-            aql.hold(queue_of(peer), estimate);
+            aql.release(queue_of(peer), taken.estimate);
+            taken.estimate = UNKNOWN;
+            aql.hold(queue_of(peer), taken.estimate);
         }
-        self.held[queue_of(peer)].push_back(estimate);
-        Some((packet, estimate))
+        self.held[queue_of(peer)].push_back(taken.estimate);
+        Some(taken)
     }
 }
 
@@ -196,6 +236,7 @@ fn replay(trace: &[u8], kernel: (u32, u32)) -> Outcome {
     let mut settings = Settings::of_kernel(kernel.0, kernel.1);
     let mut modes = Vec::new();
     let mut hashes = BTreeMap::new();
+    let (mut amsdu, mut most_of_priority) = (Vec::new(), [u32::MAX; PRIORITIES]);
     for (_, line) in lines.by_ref().take_while(|(_, line)| !line.is_empty()) {
         let (name, values) = line.split_once(' ').expect("a name and values");
         let numbers = || values.split(' ').map(|value| value.parse::<u64>());
@@ -205,6 +246,17 @@ fn replay(trace: &[u8], kernel: (u32, u32)) -> Outcome {
             "memory" => settings.fq.memory = values.parse().expect("bytes"),
             "aql" if values == "0" => settings.aql = None,
             "fairness" if values == "0" => settings.airtime_quantum = None,
+            "amsdu" => {
+                settings.fq.amsdu = Some(ANY);
+                amsdu.extend(values.split(' ').map(limits));
+            }
+            "amsdu-tid" => {
+                for (number, bytes) in (0..).zip(numbers()) {
+                    let most = bytes.expect("bytes").checked_sub(1);
+                    most_of_priority[UserPriority::new(number).index()] =
+                        most.map_or(u32::MAX, |less| less as u32 + 1);
+                }
+            }
             "flow" => {
                 let numbers: Vec<u64> = numbers().collect::<Result<_, _>>().expect("numbers");
                 hashes.insert(numbers[0] as u32, numbers[1] as u32);
@@ -215,6 +267,12 @@ fn replay(trace: &[u8], kernel: (u32, u32)) -> Outcome {
     let stations = modes.len();
     let mut queues = Mac80211::new(settings, None, stations);
     queues.hash_as(hashes);
+    for (station, limits) in amsdu.into_iter().enumerate() {
+        for priority in UserPriority::ALL {
+            let bytes = limits.bytes.min(most_of_priority[priority.index()]);
+            queues.limit_amsdu(queue_of((station, priority)), Amsdu { bytes, ..limits });
+        }
+    }
     let mut replay = Replay {
         queues,
         frame: settings.fq,
@@ -224,6 +282,7 @@ fn replay(trace: &[u8], kernel: (u32, u32)) -> Outcome {
         priorities: PriorityMap::of_kernel(kernel.0, kernel.1),
         modes,
         chosen: None,
+        more: VecDeque::new(),
         outcome: Outcome::default(),
     };
     let mut now = Time::ZERO;
