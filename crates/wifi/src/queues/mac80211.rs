@@ -115,7 +115,11 @@ impl<P: Packet> Mac80211<P> {
             },
             schedule: Schedule::new(
                 Rules {
-                    quantum: settings.airtime_quantum,
+                    quantum: settings.airtime_quantum.or(settings
+                        .aql
+                        .is_some_and(|aql| aql.orders)
+                        .then_some(Duration::from_micros(256))),
+                    is_fair: settings.airtime_quantum.is_some(),
                     active: settings.active_for,
                 },
                 queues,

@@ -18,8 +18,11 @@ const TICK: Duration = Duration::from_millis(4);
 /// What differs between kernels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
-    /// The quantum of airtime that a station gets per round; `None`: stations take turns.
+    /// The quantum of airtime that a station gets per round if it has used what it had; `None`: that is not looked at.
     pub quantum: Option<Duration>,
+    /// Whether stations are charged airtime. If not, they take turns, and airtime `pending` in the device is all that they use: a
+    /// station that has had as many quanta as it ever has pending does not wait any more (`ieee80211_next_txq` since 6.0).
+    pub is_fair: bool,
     /// How long after it was last put on the list a station is charged, and kept on the list without packets while its
     /// deficit is negative. `None`: charged always, kept never.
     pub active: Option<Duration>,
@@ -38,6 +41,7 @@ pub(super) const fn account(at: usize) -> usize {
 #[derive(Debug)]
 pub(super) struct Schedule {
     quantum: Option<i64>,
+    is_fair: bool,
     active_for: Option<Duration>,
     /// Queues with packets, and those that are kept, per category.
     active: [VecDeque<u32>; 4],
@@ -59,6 +63,7 @@ impl Schedule {
         let quantum = rules.quantum.map(|span| span.as_nanos().max(1) as i64);
         Self {
             quantum,
+            is_fair: rules.is_fair,
             active_for: rules.active,
             active: Default::default(),
             is_listed: vec![false; queues],
@@ -81,7 +86,7 @@ impl Schedule {
         if !core::mem::replace(&mut self.is_listed[at], true) {
             self.listed[account(at)] = now;
             let list = &mut self.active[category(at)];
-            if self.quantum.is_some() {
+            if self.is_fair {
                 list.push_front(at as u32);
             } else {
                 list.push_back(at as u32);
@@ -152,7 +157,7 @@ impl Schedule {
         if has_packets {
             self.listed[account(at)] = now;
         }
-        if has_packets && self.quantum.is_some() {
+        if has_packets && self.is_fair {
             return;
         }
         list.remove(index);
@@ -164,7 +169,7 @@ impl Schedule {
 
     /// Charges the airtime of a queue to its station.
     pub(super) fn charge(&mut self, at: usize, airtime: Duration, now: Time) {
-        if self.quantum.is_some() && self.is_active(at, now) {
+        if self.is_fair && self.is_active(at, now) {
             self.deficit[account(at)] -= airtime.as_nanos() as i64;
         }
     }
@@ -183,10 +188,12 @@ mod tests {
     const QUANTUM: Duration = Duration::from_micros(256);
     const FAIR: Rules = Rules {
         quantum: Some(QUANTUM),
+        is_fair: true,
         active: Some(Duration::from_millis(100)),
     };
     const TURNS: Rules = Rules {
         quantum: None,
+        is_fair: false,
         active: None,
     };
     /// Queues of best effort of three stations.
@@ -242,6 +249,25 @@ mod tests {
         schedule.charge(2, Duration::from_micros(100), Time::ZERO);
         schedule.activate(10, Time::ZERO);
         assert_eq!(next(&mut schedule), Some(10));
+    }
+
+    #[test]
+    fn without_airtime_fairness_stations_with_airtime_in_the_device_wait_at_first() {
+        let mut schedule = all_active(Rules {
+            is_fair: false,
+            ..FAIR
+        });
+        // 256 µs less 700 µs: two quanta, once and for all.
+        let pending = |at: usize| Duration::from_micros(if at == 2 { 700 } else { 0 });
+        let mut turns = Vec::new();
+        for _ in 0..6 {
+            let at = schedule.next(Access::BestEffort, |_| true, pending);
+            let at = at.expect("all are active");
+            turns.push(at);
+            schedule.charge(at, Duration::from_millis(9), Time::ZERO);
+            schedule.end_turn(at, true, pending(at), Time::ZERO);
+        }
+        assert_eq!(turns, [10, 18, 10, 18, 2, 10]);
     }
 
     #[test]
