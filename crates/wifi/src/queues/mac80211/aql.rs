@@ -172,7 +172,9 @@ fn parts(bytes: u64, streams: u8, symbol: Symbol) -> (u64, u64, u32) {
         71.. => 4,
         _ => 5,
     };
-    (average * bytes / AVERAGE, overhead, share)
+    // The kernel multiplies in 32 bits: of a frame of more than 4.1 ms, as many are missing (`duration *= len`).
+    let data = u64::from((average * bytes) as u32) / AVERAGE;
+    (data, overhead, share)
 }
 
 #[cfg(test)]
@@ -191,6 +193,9 @@ mod tests {
         // MCS 7, 65 Mbit/s: 1024 bytes take 126 µs, so 1/16 of 40 µs is added to 1538 · 8 / 65 = 189.29.
         let ht = Ht::new(7, 1, Width::Mhz20, Guard::Long).expect("exists");
         assert_eq!(estimate(1500, Mode::Ht(ht)), 188);
+        // MCS 0, 6.5 Mbit/s: 1024 bytes take 1260.3 µs, so 40/2 are added to 3682 · 8 / 6.5 = 4531.7, without 4096.
+        let slow = Ht::new(0, 1, Width::Mhz20, Guard::Long).expect("exists");
+        assert_eq!(estimate(3644, Mode::Ht(slow)), 452);
         // The most that ten bits hold.
         assert_eq!(estimate(20_000, Mode::Ht(ht)), 2468);
         assert_eq!(estimate(20_000, Mode::Ofdm(Ofdm::R6)), 4092);
