@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "wifi-kernel.md"
 TRACES = ROOT / "crates" / "wifi" / "tests" / "data"
 RECORD = struct.Struct("=QBBBBHHIIII")
-ARRIVAL, PICK, FRAME, EMPTY, RETURN, DONE, ANSWER, HEARD, DONE_UP = range(1, 10)
+ARRIVAL, PICK, FRAME, EMPTY, RETURN, DONE, ANSWER, HEARD, DONE_UP, SUBFRAME = range(1, 11)
 NOBODY = 255
 TID_OF_CATEGORY = (6, 4, 0, 1)
 """A user priority of each of the kernel's access categories, voice first (IEEE 802.11-2020, table 10-1)."""
@@ -75,6 +75,50 @@ class Record(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Amsdu:
+    """What limits A-MSDUs in the kernel; 0, or nothing: as mac80211 has it."""
+
+    lengths: Sequence[int] = ()
+    """By station: the longest that it takes. mac80211 has 3839 bytes of one with 802.11n."""
+    by_rate: Sequence[int] = ()
+    """By station: the longest by rate control. mac80211 has 4095 bytes, the most of an aggregate's frames."""
+    packets: Sequence[int] = ()
+    """By station: the most packets."""
+    by_tid: Sequence[int] = ()
+    """By user priority: the longest."""
+    fragments: int = 0
+    """The most packets of any, as each is one piece of memory."""
+
+    def options(self) -> list[str]:
+        """Parameters of the radio."""
+        lists = {
+            "amsdu_len": self.lengths,
+            "amsdu_rate_len": self.by_rate,
+            "amsdu_subframes": self.packets,
+            "amsdu_tid_len": self.by_tid,
+        }
+        given = [f"sojourn_wifi.{name}={','.join(map(str, values))}" for name, values in lists.items() if values]
+        return ["sojourn_wifi.amsdu=1", f"sojourn_wifi.fragments={self.fragments}", *given]
+
+    def lines(self, stations: Sequence[dict[str, int]]) -> Iterator[str]:
+        """What the head of a trace says of it."""
+
+        def of(values: Sequence[int], station: int) -> int:
+            return values[station] if station < len(values) else 0
+
+        def limits(station: int) -> tuple[int, int]:
+            if "mcs" not in stations[station]:
+                return 0, 1
+            longest = min(of(self.lengths, station) or 3839, of(self.by_rate, station) or 4095)
+            most = [count for count in (of(self.packets, station), self.fragments) if count]
+            return longest, min(most, default=1 << 16)
+
+        yield "amsdu " + " ".join("{},{}".format(*limits(station)) for station in range(len(stations)))
+        if self.by_tid:
+            yield "amsdu-tid " + " ".join(str(of(self.by_tid, tid)) for tid in range(8))
+
+
+@dataclass(frozen=True)
 class Scenario:
     """A cell and its load. ``options``: parameters of the radio."""
 
@@ -86,6 +130,7 @@ class Scenario:
     options: Sequence[str] = ()
     limit: int | None = None
     memory_limit: int | None = None
+    amsdu: Amsdu | None = None
 
     def job(self) -> str:
         """What the agent is told."""
@@ -124,6 +169,9 @@ def scenarios() -> Iterator[Scenario]:
     yield Scenario("three", "two fast stations and a slow one, 25 Mbit/s to each", three, overload, S)
     turns = ["sojourn_wifi.fairness=0", "sojourn_wifi.aql=0"]
     yield Scenario("three-turns", "the same without airtime fairness and without AQL", three, overload, S, turns)
+    deep = ["sojourn_wifi.fairness=0", "sojourn_wifi.ready=5", "sojourn_wifi.frames=16"]
+    about = "the same without airtime fairness, with AQL and five transmissions in the device"
+    yield Scenario("three-deep", about, three, [load(station, 25, S // 2) for station in range(3)], S // 2, deep)
     yield Scenario("three-no-aql", "the same without AQL", three, overload, S, ["sojourn_wifi.aql=0"])
     yield Scenario(
         "three-frames",
@@ -208,6 +256,7 @@ def scenarios() -> Iterator[Scenario]:
         S,
     )
     yield from of_user_priorities()
+    yield from of_amsdus()
 
 
 def of_user_priorities() -> Iterator[Scenario]:
@@ -275,6 +324,110 @@ def of_user_priorities() -> Iterator[Scenario]:
     )
 
 
+def of_amsdus() -> Iterator[Scenario]:
+    """Those in which the kernel merges packets into A-MSDUs as they enter."""
+    fast, slow = {"mcs": 7}, {"mcs": 0}
+    three = [fast, fast, slow]
+    yield Scenario(
+        "amsdu",
+        "A-MSDUs of up to 3839 bytes, the kernel's default of 802.11n: overload of three stations",
+        three,
+        [load(station, 25, S // 2) for station in range(3)],
+        S // 2,
+        amsdu=Amsdu(),
+    )
+    yield Scenario(
+        "amsdu-sizes",
+        "stations that take up to 7935 bytes, five packets, and 11454 bytes; "
+        "300 flows of all sizes to the first, some in one queue",
+        three,
+        [
+            *(load(0, 0.15, S // 4, size=60 + 37 * flow % 1441, start_ns=1_013 * flow) for flow in range(300)),
+            *(load(station, 1, S // 4, size=size) for station in (1, 2) for size in (60, 61, 62, 63, 200)),
+        ],
+        S // 4,
+        amsdu=Amsdu(lengths=(7935, 0, 11454), by_rate=(65535, 4095, 65535), packets=(0, 5, 0)),
+    )
+    yield Scenario(
+        "amsdu-codel",
+        "moderate overload; half of the flows are ECN-capable",
+        three,
+        [load(station, mbps, 2 * S, ecn=ecn) for station, mbps in enumerate((11, 11, 1.3)) for ecn in (False, True)],
+        2 * S,
+        amsdu=Amsdu(),
+    )
+    yield Scenario(
+        "amsdu-limit",
+        "room for 150 frames in all queues, four flows per station",
+        three,
+        [load(station, 6, S // 2, size=700, start_ns=7_000 * flow) for station in range(3) for flow in range(4)],
+        S // 2,
+        limit=150,
+        amsdu=Amsdu(),
+    )
+    yield Scenario(
+        "amsdu-memory",
+        "1 MiB of memory in all queues",
+        three,
+        [load(station, 40, S // 2) for station in range(3)],
+        S // 2,
+        memory_limit=1 << 20,
+        amsdu=Amsdu(),
+    )
+    yield Scenario(
+        "amsdu-priorities",
+        "all eight user priorities of three stations, each with another limit",
+        three,
+        [
+            load(station, share * mbps, S // 2, size=size, dscp=dscp, ecn=second == (station == 1))
+            for station, mbps in enumerate((15, 15, 2))
+            for dscps, size, share in zip(DSCP.values(), (1500, 700, 1200, 200), (0.5, 0.6, 0.3, 0.05), strict=True)
+            for second, dscp in enumerate(dscps)
+        ],
+        S // 2,
+        amsdu=Amsdu(by_tid=(0, 2000, 3048, 1600, 1, 3047, 600, 0), fragments=4),
+    )
+    yield Scenario(
+        "amsdu-collisions",
+        "240 flows to 24 stations: some flows of two stations have the same queue",
+        [fast] * 24,
+        [
+            load(station, 0.3, S // 4, size=300, start_ns=991 * (10 * station + flow))
+            for station in range(24)
+            for flow in range(10)
+        ],
+        S // 4,
+        amsdu=Amsdu(),
+    )
+    yield Scenario(
+        "amsdu-bursts",
+        "bursts at light load, without AQL and airtime fairness; a station without 802.11n gets none",
+        [*three[:2], {"legacy": 108}],
+        [load(station, mbps, S, burst=burst) for station, (mbps, burst) in enumerate(((9, 20), (4, 7), (1.1, 5)))]
+        + [load(station, 0.1, S, size=200, burst=3) for station in range(3)],
+        S,
+        ["sojourn_wifi.fairness=0", "sojourn_wifi.aql=0"],
+        amsdu=Amsdu(),
+    )
+
+
+def amsdu_at_random(draw: random.Random, stations: int) -> Amsdu | None:
+    """A-MSDU in a third of the scenarios, at times with limits of stations and user priorities."""
+    if draw.random() >= 1 / 3:
+        return None
+
+    def some(values: Sequence[int], count: int) -> list[int]:
+        return [draw.choice(values) for _ in range(count)] if draw.random() < 0.5 else []
+
+    return Amsdu(
+        some((0, 3839, 7935, 11454), stations),
+        some((0, 1, 500, 1600, 3200, 65535), stations),
+        some((0, 4, 8, 32), stations),
+        some((0, 1, 1000, 4000), 8),
+        draw.choice((0, 0, 3, 16)),
+    )
+
+
 def at_random(seed: int) -> Scenario:
     """A scenario drawn from a seed: 1 to 60 stations at any rates and load, at times with other limits."""
     draw = random.Random(seed)
@@ -297,6 +450,7 @@ def at_random(seed: int) -> Scenario:
         f"sojourn_wifi.frames={draw.choice((1, 4, 16, 64))}": 0.3,
         f"sojourn_wifi.ready={draw.choice((1, 3, 4))}": 0.3,
         "sojourn_wifi.aql=0": 0.15,
+        "sojourn_wifi.fairness=0": 0.15,
     }
     return Scenario(
         f"random-{seed}",
@@ -307,6 +461,7 @@ def at_random(seed: int) -> Scenario:
         [option for option, share in options.items() if draw.random() < share],
         draw.choice((None, None, 200, 1000)),
         draw.choice((None, None, 1 << 20)),
+        amsdu_at_random(draw, len(stations)),
     )
 
 
@@ -327,7 +482,8 @@ class Result:
 
 def run(scenario: Scenario, kernel: kernels.Kernel) -> Result:
     """Runs a scenario in the kernel."""
-    figures, log = in_kernel(scenario.job(), ["mac80211_hwsim.radios=0", *scenario.options], kernel)
+    amsdu = scenario.amsdu.options() if scenario.amsdu else []
+    figures, log = in_kernel(scenario.job(), ["mac80211_hwsim.radios=0", *scenario.options, *amsdu], kernel)
     if figures["lost"] or figures["refused"]:
         raise SystemExit(f"{scenario.name}: {figures['lost']} records lost, {figures['refused']} datagrams refused")
     counters = {name: int(value) for name, value in re.findall(r"fq_(\w+) (\d+)", figures["radio"])}
@@ -366,6 +522,7 @@ def trace(result: Result) -> str:
         f"aql {int('sojourn_wifi.aql=0' not in scenario.options)}",
         f"fairness {int('sojourn_wifi.fairness=0' not in scenario.options)}",
     ]
+    lines += scenario.amsdu.lines(scenario.stations) if scenario.amsdu else []
     hashes = {record.port: record.hash for record in result.records if record.kind in (ARRIVAL, FRAME)}
     lines += [f"flow {port} {hash_}" for port, hash_ in sorted(hashes.items())]
     lines.append("")
@@ -384,6 +541,8 @@ def trace(result: Result) -> str:
                 letter, values = "E", ()
             case 5:
                 letter, values = "R", ()
+            case 10:
+                letter, values = "M", (record.port, record.number, record.ds & 3)
             case _:
                 letter, values = "D", (record.station, record.bytes, record.value, record.tid)
         lines.append(" ".join([letter, str(record.ns - before), *map(str, values)]))
@@ -429,13 +588,19 @@ def decisions_table(results: Sequence[Result], outcomes: Mapping[str, Mapping[st
     """A row per scenario."""
     for result in results:
         outcome, name = outcomes[result.scenario.name], result.scenario.name
-        lost = result.count(ARRIVAL) - result.count(FRAME) - result.radio["backlog"]
-        codel = result.radio["drops"]
+        # The kernel counts frames, where ours has their packets, too.
+        backlog, ours = result.radio["backlog"], outcome["waiting_frames"]
+        if backlog != ours:
+            raise SystemExit(f"{name}: the kernel holds {backlog} frames, ours {ours}")
+        lost = result.count(ARRIVAL) - result.count(FRAME) - result.count(SUBFRAME) - outcome["waiting"]
+        codel = outcome["dropped_by_codel"]
+        if result.scenario.amsdu is None and codel != result.radio["drops"]:
+            raise SystemExit(f"{name}: CoDel dropped {result.radio['drops']} packets, ours {codel}")
         if lost != outcome["dropped"]:
             raise SystemExit(f"{name}: the kernel dropped {lost} packets, ours {outcome['dropped']}")
         cells = (
             outcome["arrivals"], outcome["decisions"], outcome["wrong"], outcome["wrong_estimates"],
-            result.radio["marks"], codel, lost - codel,
+            outcome["joined"], result.radio["marks"], codel, lost - codel,
         )  # fmt: skip
         yield f"| {name} | " + " | ".join(map(str, cells)) + " |"
 

@@ -8,6 +8,8 @@
  * station's rate plus `overhead` ns. Then the station's airtime is reported and its frames are acknowledged. There is
  * no contention, no loss, no rate control: a station's rate is the highest that it announces.
  *
+ * With `amsdu`, mac80211 forms A-MSDUs as packets enter its queues (TX_AMSDU). A frame is then an MPDU of several packets.
+ *
  * With `peers`, stations answer. Each is an Ethernet interface, air1, air2, …, to be moved to a namespace of its own. All
  * frames of a transmission arrive there at its end, as one poll of a device. What a station sends waits in a FIFO, and is on
  * the air when its turn comes: whoever has something to send, the access point included, has a turn after the other.
@@ -30,6 +32,8 @@
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
 #define ieee80211_tx_status_skb ieee80211_tx_status
 #endif
+
+#define MOST_PEERS 250
 
 static bool aql = true;
 module_param(aql, bool, 0444);
@@ -58,6 +62,24 @@ MODULE_PARM_DESC(peers, "stations that answer: the first ones, each with an inte
 static bool gro = true;
 module_param(gro, bool, 0444);
 MODULE_PARM_DESC(gro, "stations merge what arrives together (generic receive offload)");
+static bool amsdu;
+module_param(amsdu, bool, 0444);
+MODULE_PARM_DESC(amsdu, "announce A-MSDU, for stations with HT rates; not with stations that answer");
+static unsigned int amsdu_len[MOST_PEERS];
+module_param_array(amsdu_len, uint, NULL, 0444);
+MODULE_PARM_DESC(amsdu_len, "by station: longest A-MSDU that it takes in bytes; 0: as its capabilities say");
+static unsigned int amsdu_rate_len[MOST_PEERS];
+module_param_array(amsdu_rate_len, uint, NULL, 0444);
+MODULE_PARM_DESC(amsdu_rate_len, "by station: longest A-MSDU by rate control; 0: as mac80211 has it");
+static unsigned int amsdu_subframes[MOST_PEERS];
+module_param_array(amsdu_subframes, uint, NULL, 0444);
+MODULE_PARM_DESC(amsdu_subframes, "by station: most packets of an A-MSDU; 0: any number");
+static unsigned int amsdu_tid_len[IEEE80211_NUM_TIDS];
+module_param_array(amsdu_tid_len, uint, NULL, 0444);
+MODULE_PARM_DESC(amsdu_tid_len, "by TID: longest A-MSDU in bytes; 0: no limit of its own");
+static unsigned int fragments;
+module_param(fragments, uint, 0444);
+MODULE_PARM_DESC(fragments, "most fragments of memory of a frame; 0: any number");
 
 enum kind {
 	/* A packet is about to enter mac80211's queues. */
@@ -78,6 +100,8 @@ enum kind {
 	HEARD,
 	/* As DONE, after HEARD of each frame. */
 	DONE_UP,
+	/* A further packet of the frame before, which is an A-MSDU. `len`: with its header, and padding before that. */
+	SUBFRAME,
 };
 
 #define NOBODY 255
@@ -119,6 +143,8 @@ struct station {
 	/* Index of a legacy rate; or of an HT rate. */
 	u8 rate;
 	bool ht;
+	/* The longest A-MSDU for it; 0: none. */
+	u16 amsdu_len;
 };
 
 /* A station that answers: the private part of its interface. */
@@ -133,7 +159,6 @@ struct peer {
 	struct sk_buff_head to_send;
 };
 
-#define MOST_PEERS 250
 /* The most that a station holds: an interface's queue (tx_queue_len). */
 #define MOST_TO_SEND 1000
 
@@ -275,6 +300,31 @@ static unsigned int psdu_bytes(const struct station *to, unsigned int len)
 
 #define LONGEST_FRAME 1600
 
+/* Behind the header of a frame or of a subframe is the one of LLC and SNAP. */
+#define LLC_SNAP 8
+
+/* Notes a frame and the packets in it. */
+static void note_frame(struct radio *radio, u8 number, const struct ieee80211_txq *txq, struct sk_buff *skb)
+{
+	struct ieee80211_hdr *hdr = (void *)skb->data;
+	unsigned int head = ieee80211_hdrlen(hdr->frame_control), length = skb_headlen(skb) - head;
+	bool is_amsdu = ieee80211_is_data_qos(hdr->frame_control) &&
+			*ieee80211_get_qos_ctl(hdr) & IEEE80211_QOS_CTL_A_MSDU_PRESENT;
+	struct record *record = note(radio, FRAME, number);
+	const struct sk_buff *each;
+
+	note_packet(record, skb, head + (is_amsdu ? ETH_HLEN : 0) + LLC_SNAP);
+	record->tid = txq->tid;
+	record->value = ieee80211_info_get_tx_time_est(IEEE80211_SKB_CB(skb));
+	record->hash = skb->hash;
+	skb_walk_frags(skb, each) {
+		record = note(radio, SUBFRAME, number);
+		note_packet(record, each, ALIGN(length, 4) - length + ETH_HLEN + LLC_SNAP);
+		record->tid = txq->tid;
+		length += each->len;
+	}
+}
+
 /* Pulls frames of one queue for a transmission; NULL if the queue gives none. */
 static struct transmission *fill(struct radio *radio, struct ieee80211_txq *txq)
 {
@@ -289,11 +339,9 @@ static struct transmission *fill(struct radio *radio, struct ieee80211_txq *txq)
 		return NULL;
 	__skb_queue_head_init(&new->frames);
 	while (skb_queue_len(&new->frames) < most) {
-		const struct ieee80211_hdr *hdr;
-		struct record *record;
 		struct sk_buff *skb;
 
-		if (bytes && psdu_ns(to, bytes + LONGEST_FRAME) > longest)
+		if (bytes && psdu_ns(to, bytes + max_t(unsigned int, LONGEST_FRAME, to->amsdu_len)) > longest)
 			break;
 		skb = ieee80211_tx_dequeue(radio->hw, txq);
 		if (!skb) {
@@ -301,13 +349,7 @@ static struct transmission *fill(struct radio *radio, struct ieee80211_txq *txq)
 			break;
 		}
 		bytes += psdu_bytes(to, skb->len);
-		hdr = (void *)skb->data;
-		record = note(radio, FRAME, number);
-		/* Behind the header is the one of LLC and SNAP, eight bytes. */
-		note_packet(record, skb, ieee80211_hdrlen(hdr->frame_control) + 8);
-		record->tid = txq->tid;
-		record->value = ieee80211_info_get_tx_time_est(IEEE80211_SKB_CB(skb));
-		record->hash = skb->hash;
+		note_frame(radio, number, txq, skb);
 		__skb_queue_tail(&new->frames, skb);
 	}
 	if (skb_queue_empty(&new->frames)) {
@@ -622,6 +664,25 @@ static void radio_remove_interface(struct ieee80211_hw *hw, struct ieee80211_vif
 	radio->tap.dev = NULL;
 }
 
+/* Sets what limits a station's A-MSDUs. */
+static void limit_amsdu(struct ieee80211_sta *sta, struct station *station, unsigned int number)
+{
+	struct ieee80211_sta_aggregates *to = &sta->deflink.agg;
+	unsigned int tid;
+
+	if (!amsdu || !station->ht || !number || number > MOST_PEERS)
+		return;
+	if (amsdu_len[number - 1])
+		to->max_amsdu_len = amsdu_len[number - 1];
+	if (amsdu_rate_len[number - 1])
+		to->max_rc_amsdu_len = amsdu_rate_len[number - 1];
+	for (tid = 0; tid < IEEE80211_NUM_TIDS; tid++)
+		to->max_tid_amsdu_len[tid] = amsdu_tid_len[tid];
+	sta->max_amsdu_subframes = amsdu_subframes[number - 1];
+	ieee80211_sta_recalc_aggregates(sta);
+	station->amsdu_len = to->max_amsdu_len;
+}
+
 /* A station's rate is the highest of those that it announces. */
 static int radio_sta_state(struct ieee80211_hw *hw, struct ieee80211_vif *vif, struct ieee80211_sta *sta,
 			   enum ieee80211_sta_state from, enum ieee80211_sta_state to)
@@ -638,6 +699,7 @@ static int radio_sta_state(struct ieee80211_hw *hw, struct ieee80211_vif *vif, s
 		station->rate = fls(mcs[0] | mcs[1] << 8) - 1;
 	else
 		station->rate = fls(sta->deflink.supp_rates[NL80211_BAND_2GHZ] | 1) - 1;
+	limit_amsdu(sta, station, number);
 	spin_lock_bh(&radio->lock);
 	if (number && number <= peers)
 		((struct peer *)netdev_priv(radio->air[number]))->sta = to == IEEE80211_STA_NOTEXIST ? NULL : sta;
@@ -782,7 +844,7 @@ static int __init sojourn_wifi_init(void)
 	struct radio *radio;
 	int ac, error = -ENOMEM;
 
-	if (peers > MOST_PEERS)
+	if (peers > MOST_PEERS || (amsdu && peers))
 		return -EINVAL;
 	hw = ieee80211_alloc_hw(sizeof(radio), &operations);
 	if (!hw)
@@ -810,6 +872,11 @@ static int __init sojourn_wifi_init(void)
 	ieee80211_hw_set(hw, AP_LINK_PS);
 	ieee80211_hw_set(hw, SIGNAL_DBM);
 	ieee80211_hw_set(hw, NO_AUTO_VIF);
+	if (amsdu) {
+		ieee80211_hw_set(hw, TX_AMSDU);
+		ieee80211_hw_set(hw, TX_FRAG_LIST);
+		hw->max_tx_fragments = fragments;
+	}
 	hw->queues = IEEE80211_NUM_ACS;
 	hw->max_rates = 1;
 	hw->max_report_rates = 1;

@@ -142,6 +142,15 @@ impl<P: Packet> Mac80211<P> {
         }
     }
 
+    /// Queued frames.
+    #[cfg(test)]
+    fn frames(&self) -> u64 {
+        match &self.store {
+            Store::Fq(fq) => fq.frames(),
+            Store::Own(_) => self.packets(),
+        }
+    }
+
     /// Sets what limits the A-MSDUs of a queue.
     #[cfg(test)]
     fn limit_amsdu(&mut self, at: usize, limits: Amsdu) {

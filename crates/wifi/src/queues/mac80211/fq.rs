@@ -262,6 +262,11 @@ impl<P: Packet> Fq<P> {
         self.pool.packets() + self.joined_packets
     }
 
+    #[cfg(test)]
+    pub(super) const fn frames(&self) -> u64 {
+        self.pool.packets()
+    }
+
     pub(super) fn set_slow(&mut self, tin: usize, slow: bool) {
         self.tins[tin].slow = slow;
     }

@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 use std::io::Read;
 
-use sojourn_aqm::{Datagram, Ecn, Environment, FlowKey};
+use sojourn_aqm::{Datagram, DropReason, Ecn, Environment, FlowKey};
 use sojourn_units::{Duration, Time};
 
 use super::{Amsdu, FqSettings, Mac80211, PRIORITIES, Peer, Settings, Taken, queue_of};
@@ -92,6 +92,10 @@ struct Outcome {
     /// Frames that the kernel has marked, and packets that it has dropped.
     marked: usize,
     dropped: usize,
+    dropped_by_codel: usize,
+    /// What is queued at the end: packets, and frames.
+    waiting: usize,
+    waiting_frames: usize,
     /// Packets that are not the first of their frame.
     joined: usize,
     first: Option<String>,
@@ -295,7 +299,13 @@ fn replay(trace: &[u8], kernel: (u32, u32)) -> Outcome {
         let values: Vec<u32> = values[1..].iter().map(|&value| value as u32).collect();
         replay.event(number, kind, &values, now);
     }
-    replay.outcome.dropped = replay.env.take_dropped().count();
+    let outcome = &mut replay.outcome;
+    for (_, why) in replay.env.take_dropped() {
+        outcome.dropped += 1;
+        outcome.dropped_by_codel += usize::from(why == DropReason::Aqm);
+    }
+    outcome.waiting = replay.queues.packets() as usize;
+    outcome.waiting_frames = replay.queues.frames() as usize;
     replay.outcome
 }
 
@@ -309,9 +319,10 @@ macro_rules! trace {
     };
 }
 
-const TRACES: [(&str, &[u8]); 16] = [
+const TRACES: [(&str, &[u8]); 25] = [
     trace!("three"),
     trace!("three-turns"),
+    trace!("three-deep"),
     trace!("three-no-aql"),
     trace!("three-frames"),
     trace!("codel"),
@@ -326,6 +337,14 @@ const TRACES: [(&str, &[u8]); 16] = [
     trace!("priorities-all"),
     trace!("priorities-frames"),
     trace!("priorities-collisions"),
+    trace!("amsdu"),
+    trace!("amsdu-sizes"),
+    trace!("amsdu-codel"),
+    trace!("amsdu-limit"),
+    trace!("amsdu-memory"),
+    trace!("amsdu-priorities"),
+    trace!("amsdu-collisions"),
+    trace!("amsdu-bursts"),
 ];
 
 #[test]
@@ -340,12 +359,13 @@ fn every_decision_is_the_kernels() {
         assert_eq!(wrong, (0, 0), "{name}: {outcome:?}");
     }
     let sum = |of: fn(&Outcome) -> usize| outcomes.iter().map(|(_, outcome)| of(outcome)).sum();
-    let (decisions, dropped, marked): (usize, usize, usize) = (
+    let (decisions, dropped, marked, joined): (usize, usize, usize, usize) = (
         sum(|outcome| outcome.decisions),
         sum(|outcome| outcome.dropped),
         sum(|outcome| outcome.marked),
+        sum(|outcome| outcome.joined),
     );
-    assert!(decisions > 50_000 && dropped > 5_000 && marked > 500);
+    assert!(decisions > 50_000 && dropped > 5_000 && marked > 500 && joined > 10_000);
 }
 
 #[test]
