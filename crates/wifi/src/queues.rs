@@ -209,6 +209,13 @@ impl<P: Packet> Queues<P> {
         }
     }
 
+    /// Notes the most bytes of an A-MSDU to a peer by the rate control.
+    pub(crate) fn limit_amsdu(&mut self, peer: usize, most_bytes: u32) {
+        if let Self::Mac80211(queues) = self {
+            queues.limit_amsdu(peer, most_bytes);
+        }
+    }
+
     /// Whether A-MSDUs form as packets enter, so that none form as they leave.
     pub(crate) const fn forms_amsdus(&self) -> bool {
         match self {

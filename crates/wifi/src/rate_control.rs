@@ -179,6 +179,16 @@ impl Controller {
         }
     }
 
+    /// The most bytes of an A-MSDU; none to a station without 802.11n.
+    pub(crate) fn most_amsdu_bytes(&self) -> u32 {
+        match self {
+            Self::Minstrel(_) => 0,
+            Self::Fixed(_) | Self::Ideal(_) if !self.estimate().can_aggregate() => 0,
+            Self::Fixed(_) | Self::Ideal(_) => u32::MAX,
+            Self::MinstrelHt(minstrel) => minstrel.most_amsdu_bytes(),
+        }
+    }
+
     /// Learns from the outcome of a transmission.
     pub(crate) fn report(&mut self, chain: &Chain, outcome: Outcome) {
         match self {

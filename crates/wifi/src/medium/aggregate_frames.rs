@@ -242,6 +242,7 @@ impl<P: Packet> Medium<P> {
         let sender = node(member);
         let most = u32::from(limits.frames.max(1));
         let most_amsdu_bytes = if queues.forms_amsdus() {
+            queues.limit_amsdu(peer.0, self.controllers[link].most_amsdu_bytes());
             0
         } else {
             limits.amsdu_bytes

@@ -153,7 +153,7 @@ impl<P: Packet> Mac80211<P> {
 
     /// Sets what limits the A-MSDUs of a queue.
     #[cfg(test)]
-    fn limit_amsdu(&mut self, at: usize, limits: Amsdu) {
+    fn limit_amsdu_of(&mut self, at: usize, limits: Amsdu) {
         if let Store::Fq(fq) = &mut self.store {
             fq.limit_amsdu(at, limits);
         }
@@ -296,6 +296,16 @@ impl<P: Packet> Mac80211<P> {
         let slow = expected_bps > 0 && expected_bps < each * self.stations as u64;
         for at in peer * PRIORITIES..(peer + 1) * PRIORITIES {
             fq.set_slow(at, slow);
+        }
+    }
+
+    pub(crate) fn limit_amsdu(&mut self, peer: usize, most_bytes: u32) {
+        let (Some(limits), Store::Fq(fq)) = (self.settings.fq.amsdu, &mut self.store) else {
+            return;
+        };
+        let bytes = limits.bytes.min(most_bytes);
+        for at in peer * PRIORITIES..(peer + 1) * PRIORITIES {
+            fq.limit_amsdu(at, Amsdu { bytes, ..limits });
         }
     }
 

@@ -131,6 +131,22 @@ impl MinstrelHt {
         bits(self.throughput(&self.rates[self.best]))
     }
 
+    /// The most bytes of an A-MSDU (`minstrel_ht_get_max_amsdu_len`): less at rates below one stream's MCS 1, 3 and 7 over 20 MHz, and
+    /// none if not even the safest rate works.
+    pub(crate) fn most_amsdu_bytes(&self) -> u32 {
+        let safest = &self.rates[self.safest];
+        match safest.mode.rate().as_bps() {
+            _ if safest.probability < 0.5 => 1,
+            ..13_000_000 => 500,
+            13_000_000..26_000_000 => 1_600,
+            26_000_000..65_000_000 => 3_200,
+            _ if self.rates[self.best].probability < SAFE => 3_200,
+            // The longest frame of an 802.11n aggregate (`IEEE80211_MAX_MPDU_LEN_HT_BA`).
+            _ if matches!(safest.mode, Mode::Ht(_)) => 4_095,
+            _ => u32::MAX,
+        }
+    }
+
     pub(crate) fn chain(&mut self, now: Time) -> Chain {
         if now >= self.updated + UPDATE {
             self.update(now);
@@ -289,6 +305,23 @@ mod tests {
         drive(&mut minstrel, 60_000, 6_000, 3_000);
         // 58.5 Mbit/s on one stream is the fastest rate that the channel still carries.
         assert_eq!(minstrel.best().rate().as_bps(), 58_500_000);
+    }
+
+    #[test]
+    fn packets_are_merged_less_at_slow_rates() {
+        for (carries_kbps, most) in [
+            (130_000, 4_095),
+            (60_000, 3_200),
+            (26_000, 3_200),
+            (20_000, 1_600),
+            (7_000, 500),
+            (0, 1),
+        ] {
+            let mut minstrel = minstrel();
+            assert_eq!(minstrel.most_amsdu_bytes(), 1, "nothing is known");
+            drive(&mut minstrel, carries_kbps, 0, 3_000);
+            assert_eq!(minstrel.most_amsdu_bytes(), most, "{carries_kbps}");
+        }
     }
 
     #[test]

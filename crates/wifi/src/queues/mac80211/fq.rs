@@ -272,7 +272,6 @@ impl<P: Packet> Fq<P> {
     }
 
     /// Sets what limits the A-MSDUs of a tin, if there are any.
-    #[cfg(test)]
     pub(super) fn limit_amsdu(&mut self, tin: usize, limits: Amsdu) {
         self.tins[tin].amsdu = limits;
     }

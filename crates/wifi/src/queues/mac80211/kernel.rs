@@ -274,7 +274,7 @@ fn replay(trace: &[u8], kernel: (u32, u32)) -> Outcome {
     for (station, limits) in amsdu.into_iter().enumerate() {
         for priority in UserPriority::ALL {
             let bytes = limits.bytes.min(most_of_priority[priority.index()]);
-            queues.limit_amsdu(queue_of((station, priority)), Amsdu { bytes, ..limits });
+            queues.limit_amsdu_of(queue_of((station, priority)), Amsdu { bytes, ..limits });
         }
     }
     let mut replay = Replay {
