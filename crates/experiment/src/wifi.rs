@@ -1,6 +1,7 @@
 //! The settings of a link that is a Wi-Fi cell, besides those of all links.
 
 pub use sojourn_wifi::phy::{Guard, Standard, Width};
+pub use sojourn_wifi::queues::mac80211::Amsdu;
 pub use sojourn_wifi::{Fading, RateControl};
 
 /// A cell. The link leads from the access point to the stations.
@@ -22,6 +23,8 @@ pub struct Wifi {
     pub kernel: (u32, u32),
     /// Whether stations share airtime, where the kernel can; otherwise they take turns.
     pub airtime_fairness: bool,
+    /// What limits the frames into which mac80211's queues merge packets; `None`: each frame has one packet.
+    pub amsdu: Option<Amsdu>,
     /// The stations, in the order of [`crate::model::Nodes::to`].
     pub stations: Vec<Station>,
 }

@@ -81,6 +81,7 @@ fn a_cell_is_read_with_its_defaults() {
     );
     assert_eq!((wifi.queueing, wifi.kernel), (Queueing::Mac80211, (6, 12)));
     assert_eq!((wifi.rts_above, link.device_queue), (None, 64));
+    assert_eq!(wifi.amsdu, None);
     let [laptop, phone] = wifi.stations.as_slice() else {
         panic!("two stations");
     };
@@ -154,7 +155,10 @@ fn a_run_reads_back_from_its_document() {
     );
     let plan = read_text(&text).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(plan.cells.len(), 24);
-    for spec in plan.specs() {
+    let amsdu = "\n[sweep]\n\"link.wifi.amsdu\" = ['1 B', '3839 B']\n\"link.wifi.amsdu_packets\" = [2, 1000]\n";
+    let amsdus = read_text(&format!("{CELL}{amsdu}")).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(amsdus.cells.len(), 4);
+    for spec in plan.specs().chain(amsdus.specs()) {
         let document = spec.document(&InUse::default());
         let again = RunSpec::read(&document.to_string(), &names());
         let again = again.unwrap_or_else(|error| panic!("{error}"));
@@ -330,6 +334,41 @@ fn invalid_cells_are_refused() {
         ),
         (
             "streams = 2",
+            "amsdu = \"0 B\"",
+            "link.1.amsdu: got \"0 B\"; must be from \"1 B\" to \"11454 B\"",
+        ),
+        (
+            "streams = 2",
+            "amsdu = \"7935 B\"",
+            "link.1.amsdu: got \"7935 B\"; must be at most \"4095 B\" with 802.11n",
+        ),
+        (
+            "\"802.11n\"\nstreams = 2",
+            "\"802.11ac\"\namsdu = \"11455 B\"",
+            "link.1.amsdu: got \"11455 B\"; must be from \"1 B\" to \"11454 B\"",
+        ),
+        (
+            "\"802.11n\"\nstreams = 2",
+            "\"802.11g\"\namsdu = \"3839 B\"",
+            "link.1.amsdu: got \"3839 B\"; must be left out with 802.11g, which has no A-MSDU",
+        ),
+        (
+            "streams = 2",
+            "queueing = \"qdisc\"\namsdu = \"3839 B\"",
+            "link.1.amsdu: got \"3839 B\"; must be left out with queueing = \"qdisc\"",
+        ),
+        (
+            "streams = 2",
+            "amsdu_packets = 4",
+            "link.1.amsdu_packets: got 4; must be left out, unless amsdu is given",
+        ),
+        (
+            "streams = 2",
+            "amsdu = \"3839 B\"\namsdu_packets = 1",
+            "link.1.amsdu_packets: got 1; must be a whole number from 2 to 1000",
+        ),
+        (
+            "streams = 2",
             "kernel = \"4.9\"",
             "link.1.kernel: got \"4.9\"; must be a version of Linux like \"6.12\", from \"4.10\" to \"7.3\"",
         ),
@@ -373,7 +412,7 @@ proptest! {
     fn any_value_at_any_key(
         key in prop::sample::select(&[
             "kind", "to", "from", "standard", "width", "streams", "guard", "station", "station.phone", "station.phone.rate",
-            "station.phone.snr", "station.phone.fading", "queueing", "device_queue", "kernel", "rts_above", "buffer", "queue", "up",
+            "station.phone.snr", "station.phone.fading", "queueing", "device_queue", "kernel", "amsdu", "amsdu_packets", "rts_above", "buffer", "queue", "up",
         ][..]),
         value in prop_oneof![
             "\\PC{0,20}",

@@ -178,6 +178,87 @@ fn without_airtime_fairness_stations_take_turns() {
     assert!(far > 1.5 * near, "{near} {far}");
 }
 
+/// Packets of 200 bytes to one station, more than it takes. In A-MSDUs of up to 3839 bytes they leave out the overhead of a frame.
+#[test]
+fn merged_packets_have_the_goodput_of_the_arithmetic() {
+    let traffic = cbr("near", "60 Mbit/s")
+        .replace("1472 B", "172 B")
+        .replace("stop = '3500 ms'", "");
+    let goodput = |key: &str| {
+        let link = format!("{SLOW}\nkernel = '7.2'\n{key}");
+        let run = text(&cell(&link, "{ aqm = 'fq_codel' }", &traffic)).remove(0);
+        assert!((shares(&run) - 1.0).abs() < 1e-9, "{}", shares(&run));
+        let near = &station(&run, "near").down;
+        (near.goodput_bps / 1e6, near.aggregate_frames.expect("sent"))
+    };
+    // At 2.4 GHz: AIFS 10 + 3 · 9, 7.5 slots of 9 µs, preamble 36, Block Ack of 32 bytes at 24 Mbit/s after SIFS of 10, and 6 µs
+    // of signal extension for each.
+    let mbps = |frames: f64, packets: f64, mpdu: f64| {
+        let bytes = frames * (4.0 * ((mpdu + 4.0) / 4.0).ceil());
+        let data = 4.0 * ((8.0 * bytes + 22.0) / 260.0).ceil();
+        frames * packets * 1600.0 / (37.0 + 67.5 + 36.0 + data + 6.0 + 10.0 + 32.0 + 6.0)
+    };
+    // Alone: 200 + 8 of LLC, 26 + 4 of 802.11, 16 of CCMP; the most frames of ath9k.
+    let (alone, frames) = goodput("");
+    assert!((frames - 32.0).abs() < 0.1, "{frames}");
+    let expected = mbps(32.0, 1.0, 254.0);
+    assert!((alone / expected - 1.0).abs() < 0.02, "{alone} {expected}");
+    // 17 subframes of 14 + 208, padded to 224: 8 frames in 4 ms.
+    let (merged, frames) = goodput("amsdu = '3839 B'");
+    assert!((frames - 8.0).abs() < 0.1, "{frames}");
+    let expected = mbps(8.0, 17.0, 17.0 * 224.0 - 2.0 + 46.0);
+    assert!(
+        (merged / expected - 1.0).abs() < 0.02,
+        "{merged} {expected}"
+    );
+    let (four, _) = goodput("amsdu = '3839 B'\namsdu_packets = 4");
+    let expected = mbps(32.0, 4.0, 4.0 * 224.0 - 2.0 + 46.0);
+    assert!((four / expected - 1.0).abs() < 0.02, "{four} {expected}");
+    assert!(alone < four && four < merged);
+}
+
+/// Without a backlog there is nothing to join; with one, a slow station's frames may not take its share of the airtime.
+#[test]
+fn merged_packets_share_the_airtime() {
+    let run_of = |key: &str, rate: &str| {
+        let link = format!("{SLOW}\nkernel = '7.2'\n{key}");
+        let traffic = cbr("near", rate) + &cbr("far", rate);
+        let traffic = traffic.replace("stop = '3500 ms'", "");
+        text(&cell(&link, "{ aqm = 'fq_codel' }", &traffic)).remove(0)
+    };
+    let loaded = run_of("amsdu = '3839 B'", "60 Mbit/s");
+    let [near, far] = ["near", "far"].map(|name| station(&loaded, name).down.airtime_share);
+    assert!((near / far - 1.0).abs() < 0.05, "{near} {far}");
+    let light = ["", "amsdu = '3839 B'"].map(|key| {
+        let run = run_of(key, "1 Mbit/s");
+        let near = station(&run, "near");
+        (near.down.goodput_bps, near.down.lost_packets)
+    });
+    assert_eq!(light[0], light[1]);
+}
+
+/// Only mac80211's own queues merge packets.
+#[test]
+fn another_discipline_has_no_amsdu() {
+    let file = cell(
+        &format!("{SLOW}\namsdu = '3839 B'"),
+        "{ aqm = 'pie' }",
+        &cbr("near", "1 Mbit/s"),
+    );
+    let source = Source {
+        name: "test.toml",
+        text: &file,
+    };
+    let plan = read(source, &[], &names()).unwrap_or_else(|error| panic!("{error}"));
+    let spec = plan.specs().next().expect("a run");
+    let error = check(&spec.experiment, 0, &catalogue()).expect_err("refused");
+    let error = error.to_string();
+    assert!(
+        error.contains("queue.0.aqm: must be fq_codel with link.wifi.amsdu"),
+        "{error}"
+    );
+}
+
 /// 1472 bytes in IP packets of 1500 at 2 Mbit/s of payload: 169.8 a second.
 #[test]
 fn goodput_counts_the_packets_that_stations_receive() {
@@ -455,7 +536,9 @@ proptest! {
         more in select(&[
             "", "device_queue = '1 packet'", "rts_above = '0 B'", "kernel = '4.10'", "kernel = '5.5'", "kernel = '999.999'",
             "buffer = '1 packet'", "buffer = '1 bdp'", "buffer = '1 B'", "up = { queue = { aqm = 'cake' } }",
-            "queue = { aqm = 'fq_codel', flows = 1, limit = '1 packet' }",
+            "queue = { aqm = 'fq_codel', flows = 1, limit = '1 packet' }", "amsdu = '3839 B'",
+            "amsdu = '4095 B'\nqueue = { aqm = 'fq_codel', flows = 1, limit = '2 packets' }",
+            "amsdu = '11454 B'\namsdu_packets = 2\nqueue = { aqm = 'fq_codel' }",
         ][..]),
         queueing in select(&["mac80211", "qdisc"][..]),
         aqm in select(&["pfifo", "fq_codel", "cake", "dualpi2", "red"][..]),

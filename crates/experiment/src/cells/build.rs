@@ -186,6 +186,15 @@ fn check(queue: usize, egress: &Egress<'_>, wifi: &Wifi) -> Result<(), RunError>
             .settings
             .iter()
             .any(|(key, _)| key == "bandwidth");
+    if wifi.amsdu.is_some() && !has_own(wifi, egress) {
+        return Err(RunError::Settings {
+            key: egress.key_of(queue, "aqm"),
+            message: format!(
+                "must be {OWN} with link.{}.amsdu: packets join frames in mac80211's own queues",
+                egress.link.name
+            ),
+        });
+    }
     if shapes && wifi.queueing == Queueing::Mac80211 {
         return Err(RunError::Settings {
             key: egress.key_of(queue, "bandwidth"),
@@ -227,7 +236,8 @@ impl<P: Packet + Send + 'static> Maker<'_, P> {
             self.inner = &[];
             let settings = settings(self.experiment, self.egress);
             let fq = flow_queueing(&settings, self.wifi.standard);
-            let fq = fq.map_err(|(key, message)| self.refusal(&key, message))?;
+            let mut fq = fq.map_err(|(key, message)| self.refusal(&key, message))?;
+            fq.amsdu = self.wifi.amsdu;
             return Ok(sojourn_wifi::Queueing::Mac80211(mac80211::Settings {
                 fq,
                 ..rules

@@ -17,7 +17,7 @@ use crate::model::{Buffer, Impaired, Link, Nodes, Queue, UpLink};
 use crate::names::Names;
 use crate::section::Section;
 use crate::unknown::suggestion;
-use crate::wifi::{Fading, Guard, Queueing, RateControl, Standard, Station, Width, Wifi};
+use crate::wifi::{Amsdu, Fading, Guard, Queueing, RateControl, Standard, Station, Width, Wifi};
 
 /// Packets of a device ring unless the file says otherwise.
 const RING_PACKETS: u64 = 64;
@@ -57,6 +57,13 @@ keys! {
         /// With queueing = "mac80211": false gives stations turns, a transmission each, instead of shares of the airtime. Kernels before
         /// 4.11 always do.
         airtime_fairness: bool = Flag, Is("true");
+        /// A packet joins the last queued frame of its flow, an A-MSDU, if both are at most so long, as with Linux's drivers iwlwifi, mt76,
+        /// rtw88 and rtw89; up to 4095 B with 802.11n, 11454 B with 802.11ac. Linux has 3839 B unless a station takes more, and minstrel less
+        /// at slow rates: 500 B below 13 Mbit/s, 1600 B below 26, 3200 B below 65. CoDel, limits of packets and fairness of flows take a
+        /// frame for a packet. Needs queueing = "mac80211" and arms of fq_codel.
+        amsdu: Option<u32> = Maybe(Bytes { from: 1, to: MOST_AMSDU }), Words("a frame has one packet");
+        /// The most packets of a frame; 16 with mt76. Needs amsdu.
+        amsdu_packets: Option<u32> = Maybe(Whole { from: 2, to: 1000 }), Words("any number");
         /// RTS and CTS go before frames longer than this.
         rts_above: Option<u32> = Maybe(Bytes { from: 0, to: 65_535 }), Words("never");
         /// The limit of each discipline: packets, bytes, or multiples of the fastest rate × largest base RTT.
@@ -123,6 +130,11 @@ const STATION: TableOf<StationKeys> = TableOf::new(
 /// The most stations of a cell.
 const MOST_STATIONS: usize = 100;
 
+/// Bytes of the longest frame of 802.11ac (IEEE 802.11-2020, table 9-25), and of 802.11n in an aggregate (§10.12.2). mac80211
+/// has the same limits (`IEEE80211_MAX_MPDU_LEN_VHT_11454`, `IEEE80211_MAX_MPDU_LEN_HT_BA`).
+const MOST_AMSDU: u32 = 11_454;
+const MOST_AMSDU_OF_N: u32 = 4_095;
+
 /// Bytes of the Ethernet header that hosts count, which Wi-Fi replaces by its own.
 const OVERHEAD: u32 = 14;
 
@@ -157,6 +169,25 @@ fn check(cell: &WifiKeys, section: &Section<'_>) -> Result<(), ReadError> {
             "left out, unless queueing = \"qdisc\": mac80211's queues have no ring below them"
                 .into(),
         )?;
+    }
+    let needless = match (cell.queueing, cell.standard.has_qos()) {
+        (Queueing::Qdisc, _) => {
+            Some("with queueing = \"qdisc\": only mac80211's queues merge packets".to_string())
+        }
+        (_, false) => Some(format!("{of_standard}, which has no A-MSDU")),
+        _ => None,
+    };
+    if let Some(why) = needless {
+        refuse("amsdu", format!("left out {why}"))?;
+    }
+    if cell.standard == Standard::N && cell.amsdu.is_some_and(|bytes| bytes > MOST_AMSDU_OF_N) {
+        refuse(
+            "amsdu",
+            format!("at most \"{MOST_AMSDU_OF_N} B\" {of_standard}"),
+        )?;
+    }
+    if cell.amsdu.is_none() && cell.amsdu_packets.is_some() {
+        refuse("amsdu_packets", "left out, unless amsdu is given".into())?;
     }
     if cell.to.contains(&cell.from) {
         refuse("to", "other nodes than from".into())?;
@@ -258,6 +289,10 @@ impl Form for CellForm {
                 queueing: cell.queueing,
                 kernel: cell.kernel,
                 airtime_fairness: cell.airtime_fairness,
+                amsdu: cell.amsdu.map(|bytes| Amsdu {
+                    bytes,
+                    packets: cell.amsdu_packets.unwrap_or(u32::MAX),
+                }),
                 stations,
             }),
         })
@@ -299,6 +334,11 @@ impl Form for CellForm {
             device_queue: link.device_queue,
             kernel: wifi.kernel,
             airtime_fairness: wifi.airtime_fairness,
+            amsdu: wifi.amsdu.map(|amsdu| amsdu.bytes),
+            amsdu_packets: wifi
+                .amsdu
+                .map(|amsdu| amsdu.packets)
+                .filter(|&packets| packets < u32::MAX),
             rts_above: wifi.rts_above,
             buffer: link.buffer,
             queue: link.queue.clone(),
