@@ -113,6 +113,7 @@ const LINUX_ONE: u32 = 0xffff;
 const REENTRY_INTERVALS: i64 = 16;
 
 /// CoDel's state, with the names of RFC 8289 §5. Times are in ticks: 1 ns or 1024 ns.
+#[derive(Clone)]
 pub struct CoDel {
     config: Config,
     target: i64,
@@ -131,7 +132,7 @@ pub struct CoDel {
 }
 
 /// The bytes sent so far, and their number at the arrival of each queued packet.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct MarkedService {
     sent: Sent,
     at_arrival: VecDeque<Sent>,

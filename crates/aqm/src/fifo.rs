@@ -20,6 +20,7 @@ use crate::settings::Settings;
 use crate::single::Single;
 
 /// The absence of active queue management.
+#[derive(Clone)]
 pub struct DropTail;
 
 impl Algorithm for DropTail {

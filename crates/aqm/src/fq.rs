@@ -148,6 +148,7 @@ pub struct Fair<P, A> {
     config: Config,
     classifier: Classifier,
     pool: Pool<P>,
+    /// Before the first packet one stands for all: their AQMs have seen the same.
     flows: Vec<Flow<A>>,
     new: List,
     old: List,
@@ -155,29 +156,42 @@ pub struct Fair<P, A> {
     next_timer: Option<Time>,
 }
 
-impl<P: Packet, A: Aqm<P>> Fair<P, A> {
-    /// A scheduler with empty queues. Calls `aqm` for the AQM of each queue.
-    pub fn new(config: Config, mut aqm: impl FnMut() -> A) -> Self {
-        let flows: Vec<Flow<A>> = (0..config.flows.max(1))
-            .map(|_| Flow {
-                link: Link::ALONE,
-                state: State::Idle,
-                deficit: 0,
-                queue: Queue::EMPTY,
-                aqm: aqm(),
-            })
-            .collect();
+impl<A> Flow<A> {
+    const fn new(aqm: A) -> Self {
+        Self {
+            link: Link::ALONE,
+            state: State::Idle,
+            deficit: 0,
+            queue: Queue::EMPTY,
+            aqm,
+        }
+    }
+}
+
+impl<P: Packet, A: Aqm<P> + Clone> Fair<P, A> {
+    /// A scheduler with empty queues, each with a copy of the AQM that `aqm` makes.
+    pub fn new(config: Config, aqm: impl FnOnce() -> A) -> Self {
         let mut fair = Self {
             config,
-            classifier: Classifier::new(config.hash, flows.len() as u32),
+            classifier: Classifier::new(config.hash, config.flows.max(1) as u32),
             pool: Pool::new(),
-            flows,
+            flows: Vec::from([Flow::new(aqm())]),
             new: List::EMPTY,
             old: List::EMPTY,
             next_timer: None,
         };
         fair.find_next_timer();
         fair
+    }
+
+    /// Makes its queues, before its first packet: most of a Wi-Fi station's user priorities never see one.
+    #[cold]
+    #[inline(never)]
+    fn furnish(&mut self) {
+        let of_all = self.flows.swap_remove(0).aqm;
+        self.flows = (0..self.config.flows)
+            .map(|_| Flow::new(of_all.clone()))
+            .collect();
     }
 
     fn find_next_timer(&mut self) {
@@ -284,8 +298,11 @@ impl<P: Packet, A: Aqm<P>> Fair<P, A> {
     }
 }
 
-impl<P: Packet, A: Aqm<P>> Qdisc<P> for Fair<P, A> {
+impl<P: Packet, A: Aqm<P> + Clone> Qdisc<P> for Fair<P, A> {
     fn enqueue(&mut self, mut packet: P, now: Time, env: &mut Environment<P>) {
+        if (self.flows.len() as u64) < self.config.flows {
+            self.furnish();
+        }
         packet.set_enqueued(now);
         let at = self.queue_of(&packet, env);
         let has_room = self.config.overflow != Overflow::Arrival || self.has_room(&packet);

@@ -166,12 +166,14 @@ impl Config {
 }
 
 /// PIE for one queue.
+#[derive(Clone)]
 pub struct Pie {
     config: Config,
     next_update: Time,
     control: Control,
 }
 
+#[derive(Clone)]
 enum Control {
     Float(Float),
     Linux(Linux),

@@ -6,9 +6,11 @@ use sojourn_units::Duration;
 
 use super::*;
 use crate::Datagram;
+use crate::aqm::Algorithm;
 use crate::codel::{self, CoDel};
 use crate::fifo::DropTail;
 use crate::packet::Ecn;
+use crate::pie::{self, Pie};
 use crate::single::Single;
 use crate::testing::{Driven, packet};
 
@@ -428,4 +430,23 @@ proptest! {
             prop_assert_eq!(fair.dropped(), single.dropped());
         }
     }
+}
+
+#[test]
+fn queues_are_made_with_the_first_packet_as_if_they_had_been_there() {
+    let pie = pie::Config::rfc8033(1514);
+    let mut queue = Driven::new(Fair::new(CONFIG, || Pie::new(pie)));
+    // Updates of the empty queues for a second.
+    let arrival = Time::from_millis(1000);
+    while let Some(timer) = queue.qdisc.next_timer().filter(|&timer| timer <= arrival) {
+        queue.qdisc.on_timer(timer, &mut queue.env);
+    }
+    assert_eq!(queue.qdisc.flows.len(), 1);
+    queue.now = arrival;
+    queue.enqueue(packet(1, 0));
+    assert_eq!(queue.qdisc.flows.len() as u64, CONFIG.flows);
+    let next = queue.qdisc.next_timer();
+    assert!(next > Some(arrival));
+    let mut flows = queue.qdisc.flows.iter();
+    assert!(flows.all(|flow| Algorithm::next_timer(&flow.aqm) == next));
 }

@@ -36,6 +36,7 @@ pub(crate) fn divisor(steps: &[(f64, f64)], p: f64) -> f64 {
 }
 
 /// The state of PIE, with the RFC's names.
+#[derive(Clone)]
 pub struct Float {
     config: Config,
     drop_prob: f64,

@@ -27,6 +27,7 @@ const RATE_SCALE: u32 = 8;
 const SMALLEST_BOUND: u64 = 1_000_000;
 
 /// The state of Linux's PIE.
+#[derive(Clone)]
 pub struct Linux {
     target: u64,
     alpha: u64,
