@@ -164,14 +164,16 @@ def test_figures_that_fail_do_not_cost_the_results(sojourn: Cli, experiment: Pat
 def test_a_state_may_not_be_called_like_a_column_of_ours(sojourn: Cli, tmp_path: Path, name: str):
     result = with_own(sojourn, tmp_path, state=f'{{"{name}": 1.0}}')
     assert result.returncode == 1
-    assert f'state: "{name}" is a column of the series already' in result.stderr
+    what = f'Mine.state returned "{name}"; must be another name: the series has this column already (mine.py:'
+    assert what in result.stderr
     assert "Traceback" not in result.stderr
 
 
 def test_a_state_that_is_no_number_is_named(sojourn: Cli, tmp_path: Path):
     result = with_own(sojourn, tmp_path, state='{"mood": "good"}')
     assert result.returncode == 1
-    assert 'state: "mood" must be a number' in result.stderr
+    what = 'Mine.state returned {"mood": "good"}; must be a dict of numbers by name, as {"probability": 0.1} (mine.py:'
+    assert what in result.stderr.replace("'", '"')
 
 
 def test_results_go_where_they_were_to_go_whatever_a_discipline_does(sojourn: Cli, tmp_path: Path):

@@ -12,7 +12,7 @@ import pytest
 
 import sojourn as sj
 from conftest import EXPERIMENT, Cli, visible, wrong
-from sojourn.frame.arrow import without_formulas
+from sojourn.frame.arrow import for_csv
 from sojourn.runs import user_aqm
 from sojourn.runs.plan import read_plan
 from sojourn.store.saving import files_of
@@ -140,7 +140,7 @@ def test_no_cell_is_a_formula_to_a_spreadsheet():
     import pyarrow as pa
 
     labels = ["=1+1", "+1", "-1", "@x", "codel", None]
-    table = without_formulas(pa.table({"label": labels, "n": [1, 2, 3, 4, 5, -6]}))
+    table = for_csv(pa.table({"label": labels, "n": [1, 2, 3, 4, 5, -6]}))
     assert table["label"].to_pylist() == ["'=1+1", "'+1", "'-1", "'@x", "codel", None]
     assert table["n"].to_pylist() == [1, 2, 3, 4, 5, -6]
 

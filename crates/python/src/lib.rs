@@ -32,7 +32,7 @@ mod sweep;
 mod vector;
 
 /// Asks the kernel for huge pages: runs with thousands of flows are spread over many small ones, and finding these takes
-/// up to half of the time where the kernel gives huge pages only on request.
+/// up to a third of the time where the kernel gives huge pages only on request.
 #[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
