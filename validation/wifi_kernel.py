@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "wifi-kernel.md"
 TRACES = ROOT / "crates" / "wifi" / "tests" / "data"
 RECORD = struct.Struct("=QBBBBHHIIII")
-ARRIVAL, PICK, FRAME, EMPTY, RETURN, DONE, ANSWER, HEARD, DONE_UP, SUBFRAME = range(1, 11)
+ARRIVAL, PICK, FRAME, EMPTY, RETURN, DONE, ANSWER, HEARD, DONE_UP, SUBFRAME, TRY = range(1, 12)
 NOBODY = 255
 TID_OF_CATEGORY = (6, 4, 0, 1)
 """A user priority of each of the kernel's access categories, voice first (IEEE 802.11-2020, table 10-1)."""

@@ -1,7 +1,8 @@
 """TCP over the kernel's own Wi-Fi queues, beside the simulator: the section "TCP" of docs/results/wifi-kernel.md.
 
 ``python validation/wifi_tcp.py [FOLDER]`` takes the newest kernel that ``wifi_radio/build.py`` made (FOLDER: another
-place of one). Its stations answer: the radio hands them what was on the air, and puts on the air what they send.
+place of one). Its stations answer: the radio hands them what was on the air, and puts on the air what they send. All
+contend for the medium by EDCA, here as there.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import wifi_kernel
-from wifi_kernel import MS, PAGE, RECORD, Record, S, in_kernel, section
+from wifi_kernel import MS, PAGE, RECORD, TRY, Record, S, in_kernel, section
 
 import sojourn as sj
 from sojourn.linux import kernel as kernels
 
-SEEDS = range(1, 6)
+SEEDS = range(1, 16)
 LONG_S, WARMUP_S = 14, 4
 WIRE_MS = 10
 """One-way delay of the wire between the server and the access point."""
 RATES = {7: "65 Mbit/s", 0: "6.5 Mbit/s"}
 ALONE, THREE = (7,), (7, 7, 0)
 CONTROLS = {"cubic": "CUBIC", "reno": "Reno"}
-QUEUES = "7.3"
-"""Whose rules the simulator's queues follow. Linux 6.12.117 has no laxer CoDel for slow stations, as 6.16 and later."""
+TCP_OF = {"7.2": "7.3"}
+"""The simulator's version of TCP for a kernel, where it has none of its own: 7.2.13 has the TCP of 7.3.0-rc7."""
 LONGEST_ACK, ON_AIR, ETHERNET = 100, 34, 14
 """Bytes of an acknowledgement with blocks of SACK, rounded up; those before a packet of IP on the air, on Ethernet."""
 
@@ -49,7 +50,9 @@ class Figures(NamedTuple):
     p95_ms: float
     """From a packet's arrival at its queue to the end of its transmission."""
     airtime: float
-    """Its share of the time on the air, both ways."""
+    """Its share of the time on the air with an answer, both ways."""
+    collided: float
+    """Of what was sent to it and from it, the share that collided."""
 
 
 class Case(NamedTuple):
@@ -96,23 +99,29 @@ def job(case: Case, seed: int) -> str:
 
 def kernels_figures(case: Case, seed: int, kernel: kernels.Kernel, gro: bool) -> tuple[str, list[Figures]]:
     """The kernel's release and the figures of each station."""
-    options = ["mac80211_hwsim.radios=0", f"sojourn_wifi.peers={len(case.cell)}", f"sojourn_wifi.gro={int(gro)}"]
+    release, records = kernels_log(case, seed, kernel, gro)
+    return release, of_log(records, case.up)
+
+
+def kernels_log(case: Case, seed: int, kernel: kernels.Kernel, gro: bool = False) -> tuple[str, list[Record]]:
+    """The kernel's release and the radio's log."""
+    radio = {"edca": 1, "seed": seed, "peers": len(case.cell), "gro": int(gro)}
+    options = ["mac80211_hwsim.radios=0", *(f"sojourn_wifi.{name}={value}" for name, value in radio.items())]
     figures, log = in_kernel(job(case, seed), options, kernel)
     if figures["lost"]:
         raise SystemExit(f"{figures['lost']} records lost")
-    return figures["kernel"], of_log([Record(*values) for values in RECORD.iter_unpack(log)], case.up)
+    return figures["kernel"], [Record(*values) for values in RECORD.iter_unpack(log)]
 
 
 class Transmission(NamedTuple):
-    """What was on the air at once."""
+    """Frames that arrived together."""
 
     ns: int
-    """When it ended."""
+    """When."""
     station: int
     up: bool
-    airtime_us: int
     packets: list[tuple[int, float]]
-    """Bytes of IP, and ms from the packet's arrival at its queue to the end of the transmission."""
+    """Bytes of IP, and ms from the packet's arrival at its queue to its end on the air."""
 
 
 def transmissions(records: Sequence[Record]) -> Iterator[Transmission]:
@@ -132,7 +141,73 @@ def transmissions(records: Sequence[Record]) -> Iterator[Transmission]:
             case wifi_kernel.DONE | wifi_kernel.DONE_UP:
                 frames = (on_air[record.station, up].popleft() for _ in range(record.bytes))
                 packets = [(size, (record.ns - entered[segment]) / MS) for size, segment in frames]
-                yield Transmission(record.ns, record.station, up, record.value, packets)
+                yield Transmission(record.ns, record.station, up, packets)
+
+
+class Try(NamedTuple):
+    """What a sender put on the air at once."""
+
+    ns: int
+    """When it began."""
+    station: int
+    """To or from which one, from 1 on."""
+    up: bool
+    air_ns: int
+    """With the answer."""
+    frames: int
+    collided: bool
+
+
+def tries(records: Sequence[Record]) -> Iterator[Try]:
+    """All in the radio's log."""
+    for one in records:
+        if one.kind == TRY:
+            yield Try(one.ns, one.station, bool(one.hash), one.value, one.bytes, one.number > 1)
+
+
+COLLIDED = 2
+"""As an outcome in ``medium.parquet``."""
+
+
+def tries_of_simulator(run: sj.Run) -> Iterator[Try]:
+    """All in a recorded medium."""
+    table = run.medium()
+    assert table is not None
+    columns = ("start_ns", "station", "sender", "end_ns", "frames", "outcome")
+    for start, station, sender, end, frames, outcome in zip(
+        *(table[name].to_pylist() for name in columns), strict=True
+    ):
+        yield Try(start, station, sender > 0, end - start, frames, outcome == COLLIDED)
+
+
+class OnAir(NamedTuple):
+    """A station's use of the medium."""
+
+    frames: float
+    """Of an aggregate in the direction of the data, the mean; without those that collided."""
+    airtime: float
+    collided: float
+
+
+def of_tries(found: Iterator[Try], up: bool, begin: int, end: int) -> list[OnAir]:
+    """By station, between these times."""
+    airtime: Counter[int] = Counter()
+    sent: Counter[int] = Counter()
+    collided: Counter[int] = Counter()
+    frames: dict[int, list[int]] = defaultdict(list)
+    for one in found:
+        if not begin <= one.ns < end:
+            continue
+        sent[one.station] += 1
+        collided[one.station] += one.collided
+        if not one.collided:
+            airtime[one.station] += one.air_ns
+            if one.up == up:
+                frames[one.station].append(one.frames)
+    return [
+        OnAir(statistics.fmean(frames[station]), airtime[station] / airtime.total(), collided[station] / sent[station])
+        for station in sorted(frames)
+    ]
 
 
 def of_log(
@@ -140,27 +215,27 @@ def of_log(
 ) -> list[Figures]:
     """The figures of each station from the radio's log, whose first record begins the run. ``up``: stations send."""
     begin, end = (records[0].ns + round(s * S) for s in (warmup_s, long_s))
-    aggregates: dict[int, list[list[tuple[int, float]]]] = defaultdict(list)
-    airtime: Counter[int] = Counter()
+    received: dict[int, list[tuple[int, float]]] = defaultdict(list)
     acknowledgements: Counter[int] = Counter()
     for one in transmissions(records):
         if not begin <= one.ns < end:
             continue
-        airtime[one.station] += one.airtime_us
         data = [(size, delay) for size, delay in one.packets if size > LONGEST_ACK]
-        if one.up == up and data:
-            aggregates[one.station].append(data)
-        if one.up != up:
+        if one.up == up:
+            received[one.station] += data
+        else:
             acknowledgements[one.station] += len(one.packets) - len(data)
+    on_air = of_tries(tries(records), up, begin, end)
     return [
         Figures(
-            sum(size for data in of_station for size, _ in data) * 8 / (long_s - warmup_s) / 1e6,
-            sum(map(len, of_station)) / acknowledgements[station],
-            statistics.fmean(map(len, of_station)),
-            *percentiles([delay for data in of_station for _, delay in data]),
-            airtime[station] / airtime.total(),
+            sum(size for size, _ in data) * 8 / (long_s - warmup_s) / 1e6,
+            len(data) / acknowledgements[station],
+            on_air[station - 1].frames,
+            *percentiles([delay for _, delay in data]),
+            on_air[station - 1].airtime,
+            on_air[station - 1].collided,
         )
-        for station, of_station in sorted(aggregates.items())
+        for station, data in sorted(received.items())
     ]
 
 
@@ -170,7 +245,7 @@ def percentiles(delays: Sequence[float]) -> tuple[float, float]:
 
 
 def document(case: Case, seed: int, version: str) -> str:
-    """The experiment of the simulator."""
+    """The experiment of the simulator. What a station sends waits in a FIFO, as the radio's stations have it."""
     names = [f"s{at + 1}" for at in range(len(case.cell))]
     stations = ", ".join(f'{name} = {{ rate = "{RATES[rate]}" }}' for name, rate in zip(names, case.cell, strict=True))
     flows = "".join(
@@ -178,13 +253,15 @@ def document(case: Case, seed: int, version: str) -> str:
         f'direction = "{"up" if case.up else "down"}"\nrtt = "{2 * WIRE_MS} ms"\nstart = "{start} ns"\n'
         for name, start in zip(names, starts(case, seed), strict=True)
     )
+    of_tcp = TCP_OF.get(version, version)
     return (
-        f'[experiment]\nduration = "{LONG_S} s"\nwarmup = "{WARMUP_S} s"\nseed = {seed}\nkernel = "{version}"\n'
+        f'[experiment]\nduration = "{LONG_S} s"\nwarmup = "{WARMUP_S} s"\nseed = {seed}\nkernel = "{of_tcp}"\n'
         f'[[link]]\nname = "wire"\nfrom = "server"\nto = "ap"\nrate = "10 Gbit/s"\ndelay = "{WIRE_MS} ms"\n'
         'queue = { aqm = "pfifo", limit = "100000 packets" }\n'
-        f'[[link]]\nname = "wifi"\nkind = "wifi"\nstandard = "802.11n"\nkernel = "{QUEUES}"\nfrom = "ap"\n'
+        f'[[link]]\nname = "wifi"\nkind = "wifi"\nstandard = "802.11n"\nkernel = "{version}"\nfrom = "ap"\n'
+        'up = { queue = { aqm = "pfifo", limit = "1000 packets" } }\n'
         f"to = {json.dumps(names)}\nstation = {{ {stations} }}\n"
-        f'[[queue]]\naqm = "fq_codel"\n{flows}[record]\npackets = true\n'
+        f'[[queue]]\naqm = "fq_codel"\n{flows}[record]\npackets = true\nmedium = true\n'
     )
 
 
@@ -206,39 +283,56 @@ def simulators_figures(case: Case, seed: int, version: str) -> list[Figures]:
             else:
                 data[flow] += 1
     stations: Mapping[str, Any] = run.summary["links"]["wifi"]["stations"]
-    total = sum(one["airtime_share"] for one in stations.values())
     way = "up" if case.up else "down"
+    on_air = of_tries(tries_of_simulator(run), case.up, WARMUP_S * S, LONG_S * S)
     return [
         Figures(
             one[way]["goodput_bps"] / 1e6,
             data[flow] / acknowledgements[flow],
-            one[way]["aggregate_frames"],
+            on_air[flow].frames,
             one[way]["latency_ms"]["p50"],
             one[way]["latency_ms"]["p95"],
-            one["airtime_share"] / total,
+            on_air[flow].airtime,
+            on_air[flow].collided,
         )
         for flow, one in enumerate(stations[f"s{at + 1}"] for at in range(len(case.cell)))
     ]
 
 
-def medians(runs: Sequence[Sequence[Figures]]) -> list[Figures]:
-    """By station, the median of each figure over runs."""
+class Spread(NamedTuple):
+    """A figure of several runs."""
+
+    median: float
+    least: float
+    greatest: float
+
+    def written(self, digits: int) -> str:
+        """As in the table."""
+        median, least, greatest = (f"{value:.{digits}f}" for value in self)
+        return f"{median} ({least}–{greatest})"
+
+
+def spreads(runs: Sequence[Sequence[Figures]]) -> list[list[Spread]]:
+    """By station, each figure over the runs."""
     return [
-        Figures(*(statistics.median(values) for values in zip(*of_station, strict=True)))
+        [Spread(statistics.median(values), min(values), max(values)) for values in zip(*of_station, strict=True)]
         for of_station in zip(*runs, strict=True)
     ]
 
 
-def row(case: Case, station: int, side: str, of: Figures) -> str:
+DIGITS = (2, 2, 1, 1, 1, 3, 3)
+"""Of each figure after the point."""
+
+
+def row(case: Case, station: int, side: str, of: Sequence[Spread]) -> str:
     """A line of the table."""
     where = f"{station + 1} of {len(case.cell)}" if len(case.cell) > 1 else "alone"
-    figures = ("{:.2f}", "{:.2f}", "{:.1f}", "{:.1f}", "{:.1f}", "{:.3f}")
     cells = [f"{CONTROLS[case.control]} {'up' if case.up else 'down'}", f"{where}, {RATES[case.cell[station]]}", side]
-    cells += [one.format(value) for one, value in zip(figures, of, strict=True)]
+    cells += [one.written(digits) for digits, one in zip(DIGITS, of, strict=True)]
     return f"| {' | '.join(cells)} |"
 
 
-def table(sides: Mapping[str, Mapping[Case, Sequence[Figures]]]) -> Iterator[str]:
+def table(sides: Mapping[str, Mapping[Case, Sequence[Sequence[Spread]]]]) -> Iterator[str]:
     """A row per case, station and side."""
     for case in CASES:
         for station in range(len(case.cell)):
@@ -254,21 +348,21 @@ def main() -> None:
         raise SystemExit("no kernel: python validation/wifi_radio/build.py 6.12")
     kernel = kernels.locate(given)
     releases: set[str] = set()
-    sides: dict[str, dict[Case, list[Figures]]] = {}
+    sides: dict[str, dict[Case, list[list[Spread]]]] = {}
     for side, gro in (("kernel, GRO", True), ("kernel, no GRO", False)):
         sides[side] = {}
         for case in CASES:
             runs = [kernels_figures(case, seed, kernel, gro) for seed in SEEDS]
             releases |= {release for release, _ in runs}
-            sides[side][case] = medians([figures for _, figures in runs])
+            sides[side][case] = spreads([figures for _, figures in runs])
     (release,) = releases
     version = ".".join(release.split(".")[:2])
-    sides["simulator"] = {case: medians([simulators_figures(case, seed, version) for seed in SEEDS]) for case in CASES}
+    sides["simulator"] = {case: spreads([simulators_figures(case, seed, version) for seed in SEEDS]) for case in CASES}
     template = Path(__file__).with_name("wifi_tcp.md").read_text(encoding="utf-8")
     parts = {
         "RELEASE": release,
         "VERSION": version,
-        "QUEUES": QUEUES,
+        "TCP": TCP_OF.get(version, version),
         "SEEDS": str(len(SEEDS)),
         "TABLE": "\n".join(table(sides)),
     }

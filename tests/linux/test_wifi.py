@@ -17,8 +17,8 @@ BUILT = [made for made in map(kernel.built_in, FOLDER.glob("[0-9]*")) if made is
 needs_radio = pytest.mark.skipif(
     not BUILT or programs.agent() is None, reason="needs a kernel: python validation/wifi_radio/build.py"
 )
-ARRIVAL, DONE = 1, 6
-"""A packet enters the interface, and a transmission is over, in the radio's log."""
+ARRIVAL, DONE, TRY = 1, 6, 11
+"""A packet enters the interface, a transmission is over, and somebody begins to send, in the radio's log."""
 RECORD = struct.Struct("=QBBBBHHIIII")
 OPTIONS = ["mac80211_hwsim.radios=0"]
 
@@ -85,6 +85,41 @@ def test_airtime_fairness_alone_keeps_a_slow_station_from_the_airtime_of_full_ag
                 sums[record[2]] += record[8]
         shares.append(sums[2] / sum(sums.values()))
     assert shares == pytest.approx([0.5, 0.8], abs=0.02)
+
+
+@needs_radio
+def test_senders_contend_as_the_standard_has_it():
+    """Two stations send bulk data, and the access point acknowledges: EDCA of IEEE 802.11-2020, §10.23.2."""
+    connection = {"congestion_control": "cubic", "up": True, "start_ns": 10**8}
+    told = job(
+        stations=[{"mcs": 7}, {"mcs": 7}],
+        flows=[],
+        connections=[connection | {"station": station} for station in range(2)],
+        wire_ns=10**7,
+        duration_ns=4 * 10**9,
+    )
+    radio = [*OPTIONS, "sojourn_wifi.edca=1", "sojourn_wifi.peers=2"]
+    answers = [
+        machine.run(told, 0, BUILT[0], [], _core.Monitor(), radio=[*radio, f"sojourn_wifi.seed={seed}"])
+        for seed in (1, 1, 2)
+    ]
+    assert answers[0] == answers[1] != answers[2]
+    (length,) = struct.unpack_from("<Q", answers[0])
+    tries = [record for record in RECORD.iter_unpack(answers[0][8 + length :]) if record[1] == TRY]
+    windows: dict[tuple[int, int], int] = {}
+    repeated = 0
+    for at, _, station, _, before, frames, slots, senders, _, up, _ in tries:
+        sender = station if up else 0
+        # The window is 15 at first and twice as large and one after each failure; the access point's is at most 63.
+        assert slots <= min(16 * 2**before - 1, 1023 if up else 63)
+        if before:
+            assert windows.pop((sender, before)) == frames, "what collided is sent again as it was"
+            repeated += 1
+        if senders > 1:
+            windows[sender, before + 1] = frames
+            assert sum(other[0] == at for other in tries) == senders
+    assert repeated > 50
+    assert len({record[6] for record in tries if not record[4]}) == 16, "all slots from 0 to 15 are drawn"
 
 
 @needs_radio

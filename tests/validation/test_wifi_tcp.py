@@ -11,7 +11,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "validation"))
 
 import wifi_tcp
-from wifi_kernel import ANSWER, ARRIVAL, DONE, DONE_UP, FRAME, HEARD, MS, PAGE, Record, section
+from wifi_kernel import ANSWER, ARRIVAL, DONE, DONE_UP, FRAME, HEARD, MS, PAGE, TRY, Record, section
 
 DATA, ACK = 1500, 52
 
@@ -21,13 +21,20 @@ def record(at_ms: float, kind: int, station: int, size: int, number: int = 0, va
     return Record(round(at_ms * MS), kind, station, 0, 0, size, 10000, number, value, 0, 0)
 
 
+def on_air(at_ms: float, station: int, up: bool, air_us: int, senders: int = 1, frames: int = 1) -> Record:
+    """Somebody begins to send."""
+    return Record(round(at_ms * MS), TRY, station, 2, 0, frames, 3, senders, air_us * 1000, int(up), 0)
+
+
 def aggregate(at_ms: float, station: int, numbers: list[int]) -> list[Record]:
     """Segments that arrive, are on the air 2 ms later until 4 ms later, and are acknowledged together."""
     return [
         *(record(at_ms, ARRIVAL, station, 14 + DATA, number) for number in numbers),
         *(record(at_ms + 2, FRAME, station, 34 + DATA, number) for number in numbers),
+        on_air(at_ms + 2, station, False, 2000, frames=len(numbers)),
         record(at_ms + 4, DONE, station, len(numbers), value=2000),
         record(at_ms + 4, ANSWER, station, 14 + ACK),
+        on_air(at_ms + 4, station, True, 400),
         record(at_ms + 5, HEARD, station, 14 + ACK),
         record(at_ms + 5, DONE_UP, station, 1, value=400),
     ]
@@ -45,6 +52,20 @@ def test_a_log_gives_the_figures_of_each_station():
     assert (first.segments_per_ack, first.frames, first.p50_ms) == (2, 2, 4)
     assert first.airtime == pytest.approx(2 / 3)
     assert (second.segments_per_ack, second.frames) == (2, 2)
+    assert (first.collided, second.collided) == (0, 0)
+
+
+def test_what_collides_has_no_share_of_the_airtime():
+    log = [
+        *aggregate(0, 1, [1]),
+        on_air(1000, 1, False, 3000, senders=2, frames=20),
+        on_air(1000, 2, True, 400, senders=2),
+        *aggregate(1010, 1, [2, 3]),
+        *aggregate(1020, 2, [2, 3]),
+    ]
+    first, second = wifi_tcp.of_log(log, warmup_s=1, long_s=2)
+    assert (first.airtime, second.airtime) == (0.5, 0.5)
+    assert (first.frames, first.collided, second.collided) == (2, 1 / 3, 1 / 3)
 
 
 def test_an_acknowledgement_of_the_access_points_side_is_no_data():
@@ -60,6 +81,7 @@ def test_stations_may_send_the_data():
         """Segments of a station that are on the air until 5 ms later, and the acknowledgement."""
         return [
             *(record(at_ms, ANSWER, 1, 14 + DATA, number) for number in numbers),
+            on_air(at_ms + 2, 1, True, 3000, frames=len(numbers)),
             *(record(at_ms + 5, HEARD, 1, 14 + DATA, number) for number in numbers),
             record(at_ms + 5, DONE_UP, 1, len(numbers), value=3000),
             record(at_ms + 6, ARRIVAL, 1, 14 + ACK, 7),
@@ -81,6 +103,7 @@ def test_both_sides_have_the_same_connections(up: bool):
     assert len(figures) == 3
     assert figures[2].goodput_mbps < figures[0].goodput_mbps
     assert all(of.segments_per_ack > 1 for of in figures)
+    assert all(0 < of.collided < 0.5 for of in figures)
 
 
 def test_the_other_sections_are_written_around_it():

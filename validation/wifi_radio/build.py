@@ -23,7 +23,7 @@ def add_radio(tree: Path) -> None:
     drivers = tree / "drivers" / "net" / "wireless"
     target = drivers / "sojourn"
     target.mkdir()
-    for name in ("Kconfig", "Makefile", "sojourn_wifi.c"):
+    for name in ("Kconfig", "Makefile", "contention.h", "sojourn_wifi.c"):
         shutil.copy2(HERE / name, target / name)
     options = drivers / "Kconfig"
     # Before the end of the menu, which is the end of the file.

@@ -14,6 +14,10 @@
  * frames of a transmission arrive there at its end, as one poll of a device. What a station sends waits in a FIFO, and is on
  * the air when its turn comes: whoever has something to send, the access point included, has a turn after the other.
  *
+ * With `edca`, all who have something to send contend for the medium as the standard has it (contention.h), the access point
+ * with each of its access categories. Frames arrive before the answer. Who collides sends the same again. A station then has
+ * a device as the access point's, which prepares `ready` transmissions as packets come.
+ *
  * Every arrival, every choice of mac80211 and the end of every transmission is a record in debugfs: sojourn_wifi/log.
  */
 
@@ -28,6 +32,8 @@
 #include <net/cfg80211.h>
 #include <net/mac80211.h>
 #include <net/sock.h>
+
+#include "contention.h"
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
 #define ieee80211_tx_status_skb ieee80211_tx_status
@@ -52,7 +58,13 @@ module_param(longest, uint, 0444);
 MODULE_PARM_DESC(longest, "longest time of a transmission's frames in ns; a single frame may take longer");
 static unsigned int overhead = 150000;
 module_param(overhead, uint, 0444);
-MODULE_PARM_DESC(overhead, "time of a transmission besides preamble and frames in ns");
+MODULE_PARM_DESC(overhead, "time of a transmission besides preamble and frames in ns; not with edca");
+static bool edca;
+module_param(edca, bool, 0444);
+MODULE_PARM_DESC(edca, "contend for the medium, collide and repeat, as 802.11n at 2.4 GHz, with CCMP");
+static unsigned int seed;
+module_param(seed, uint, 0444);
+MODULE_PARM_DESC(seed, "of the back-offs");
 static unsigned int records = 1 << 20;
 module_param(records, uint, 0444);
 MODULE_PARM_DESC(records, "records that the log can hold");
@@ -102,6 +114,12 @@ enum kind {
 	DONE_UP,
 	/* A further packet of the frame before, which is an A-MSDU. `len`: with its header, and padding before that. */
 	SUBFRAME,
+	/*
+	 * With edca: somebody begins to send. `tid`: the access category; `ds`: tries before; `len`: frames; `port`: slots of the
+	 * back-off; `number`: how many send at once; `value`: time on the air in ns, with the answer if there is one;
+	 * `hash`: whether from the station.
+	 */
+	TRY,
 };
 
 #define NOBODY 255
@@ -137,6 +155,9 @@ struct transmission {
 	u8 tid;
 	u8 ac;
 	u64 ns;
+	/* With edca: of the answer and the SIFS before it; and how often it was sent in vain. */
+	u64 answer_ns;
+	unsigned int tries;
 };
 
 struct station {
@@ -157,10 +178,24 @@ struct peer {
 	/* The rest is under the radio's lock. `sta` is NULL while the station is not associated. */
 	struct ieee80211_sta *sta;
 	struct sk_buff_head to_send;
+	/* With edca: transmissions that are prepared. */
+	struct list_head waiting;
+	unsigned int held;
 };
 
 /* The most that a station holds: an interface's queue (tx_queue_len). */
 #define MOST_TO_SEND 1000
+
+/* The access point's categories, then the stations. */
+#define MOST_CONTENDERS (IEEE80211_NUM_ACS + MOST_PEERS)
+
+struct medium {
+	struct contender contenders[MOST_CONTENDERS];
+	/* Since when somebody sends; NEVER: nobody does. */
+	u64 busy;
+	/* The frames of the only sender arrive when the timer is due next. */
+	bool arriving;
+};
 
 struct radio {
 	struct ieee80211_hw *hw;
@@ -171,6 +206,7 @@ struct radio {
 	struct list_head waiting[IEEE80211_NUM_ACS];
 	unsigned int held[IEEE80211_NUM_ACS];
 	struct transmission *on_air;
+	struct medium medium;
 	/* Who had the last turn: a station, or 0, the access point. */
 	unsigned int turn;
 	struct hrtimer timer;
@@ -441,11 +477,17 @@ static struct transmission *next_up(struct peer *peer)
 	return next;
 }
 
+static void contend_all(struct radio *radio);
+
 /* Puts the next transmission on the air, if that is free. */
 static void transmit(struct radio *radio)
 {
 	unsigned int tried;
 
+	if (edca) {
+		contend_all(radio);
+		return;
+	}
 	for (tried = 0; tried <= peers && !radio->on_air; tried++) {
 		radio->turn = (radio->turn + 1) % (peers + 1);
 		if (radio->turn)
@@ -475,17 +517,28 @@ static void deliver(struct net_device *dev, const struct sk_buff *frame)
 	napi_schedule(&peer->napi);
 }
 
-static void acknowledge(struct radio *radio, struct transmission *done)
+/* The frames of a transmission arrive at its station. */
+static void arrive(struct radio *radio, const struct transmission *done)
 {
-	const struct station *to = done->sta ? (void *)done->sta->drv_priv : NULL;
-	u32 airtime = div_u64(done->ns, 1000);
-	struct record *record;
+	struct record *record = note(radio, DONE, done->station);
 	struct sk_buff *skb;
 
-	record = note(radio, DONE, done->station);
 	record->tid = done->tid;
 	record->len = skb_queue_len(&done->frames);
-	record->value = airtime;
+	record->value = div_u64(done->ns, 1000);
+	if (done->station && done->station <= peers)
+		skb_queue_walk(&done->frames, skb)
+			deliver(radio->air[done->station], skb);
+}
+
+/* Tells mac80211 how a transmission went. */
+static void report(struct radio *radio, struct transmission *done, bool answered)
+{
+	const struct station *to = done->sta ? (void *)done->sta->drv_priv : NULL;
+	/* Of a try that failed as well. */
+	u32 airtime = div_u64(done->ns, 1000) * (done->tries + answered);
+	struct sk_buff *skb;
+
 #ifdef EXPECTS_THROUGHPUT
 	/* What CoDel's parameters of slow stations depend on. */
 	if (to)
@@ -493,9 +546,6 @@ static void acknowledge(struct radio *radio, struct transmission *done)
 #endif
 	if (done->sta && fairness)
 		ieee80211_sta_register_airtime(done->sta, done->tid, airtime, 0);
-	if (done->station && done->station <= peers)
-		skb_queue_walk(&done->frames, skb)
-			deliver(radio->air[done->station], skb);
 	while ((skb = __skb_dequeue(&done->frames))) {
 		struct ieee80211_tx_info *info = IEEE80211_SKB_CB(skb);
 
@@ -504,7 +554,8 @@ static void acknowledge(struct radio *radio, struct transmission *done)
 		info->status.rates[0].count = 1;
 		info->status.rates[0].flags = to && to->ht ? IEEE80211_TX_RC_MCS : 0;
 		info->status.rates[1].idx = -1;
-		info->flags |= IEEE80211_TX_STAT_ACK;
+		if (answered)
+			info->flags |= IEEE80211_TX_STAT_ACK;
 		ieee80211_tx_status_skb(radio->hw, skb);
 	}
 }
@@ -534,6 +585,254 @@ static void hear(struct radio *radio, struct transmission *done)
 	record->value = airtime;
 }
 
+/*
+ * The medium with edca.
+ */
+
+/* Parameters of an access point in hostapd.conf (tx_queue_data0 to 3), voice first, and of a station's best effort. */
+static const struct access of_access_point[] = { { 1, 3, 7 }, { 1, 7, 15 }, { 3, 15, 63 }, { 7, 15, 1023 } };
+static const struct access of_station = { 3, 15, 1023 };
+
+/* The bytes that CCMP adds to a frame (§12.5.3.2). */
+#define CCMP 16
+
+/* The time of an answer, a SIFS before it included, at the highest basic rate of 6, 12 and 24 Mbit/s (§10.6.6.5.2). */
+static u64 answer_ns(const struct station *to, bool is_aggregate)
+{
+	static const u8 bits[] = { 24, 48, 48, 96, 96, 96, 96, 96 };
+	static const u8 legacy_bits[] = { 24, 24, 48, 48, 96, 96, 96, 96 };
+	unsigned int bytes = is_aggregate ? 32 : 14, per_symbol;
+
+	if (!to->ht && to->rate < CCK_RATES)
+		return SIFS_NS + 192000 + (to->rate ? 4000 : 8000) * bytes;
+	per_symbol = to->ht ? bits[to->rate % 8] : legacy_bits[to->rate - CCK_RATES];
+	return SIFS_NS + 20000 + 4000 * DIV_ROUND_UP(22 + 8 * bytes, per_symbol) + EXTENSION_NS;
+}
+
+/* Sets the durations of a transmission. Each frame of an aggregate has a delimiter, all but the last are padded. */
+static void set_durations(struct transmission *of)
+{
+	static const struct station group = { .rate = 0 };
+	const struct station *to = of->sta ? (void *)of->sta->drv_priv : &group;
+	bool is_aggregate = skb_queue_len(&of->frames) > 1;
+	unsigned int bytes = 0;
+	struct sk_buff *skb;
+
+	skb_queue_walk(&of->frames, skb) {
+		unsigned int length = skb->len + (of->up ? LONGER_ON_AIR : 0) + CCMP + FCS_LEN;
+
+		bytes = is_aggregate ? ALIGN(bytes, 4) + 4 + length : length;
+	}
+	of->ns = psdu_ns(to, bytes) + (to->ht || to->rate >= CCK_RATES ? EXTENSION_NS : 0);
+	of->answer_ns = of->sta ? answer_ns(to, is_aggregate) : 0;
+}
+
+static struct peer *peer_of(const struct radio *radio, unsigned int at)
+{
+	return netdev_priv(radio->air[at - IEEE80211_NUM_ACS + 1]);
+}
+
+static unsigned int contenders(void)
+{
+	return IEEE80211_NUM_ACS + peers;
+}
+
+/* A contender's prepared transmissions. */
+static struct list_head *prepared(struct radio *radio, unsigned int at)
+{
+	struct transmission *next;
+	struct peer *peer;
+
+	if (at < IEEE80211_NUM_ACS)
+		return &radio->waiting[at];
+	peer = peer_of(radio, at);
+	while (peer->held < ready && (next = next_up(peer))) {
+		list_add_tail(&next->list, &peer->waiting);
+		peer->held++;
+	}
+	return &peer->waiting;
+}
+
+static struct transmission *first_of(struct radio *radio, unsigned int at)
+{
+	return list_first_entry_or_null(prepared(radio, at), struct transmission, list);
+}
+
+/* Sets the timer to when somebody sends, if nobody does. */
+static void set_timer(struct radio *radio)
+{
+	struct medium *medium = &radio->medium;
+	u64 next = NEVER;
+	unsigned int at;
+
+	if (medium->busy != NEVER)
+		return;
+	for (at = 0; at < contenders(); at++)
+		if (medium->contenders[at].counts && medium->contenders[at].has_frame)
+			next = min(next, medium->contenders[at].due);
+	if (next != NEVER)
+		hrtimer_start(&radio->timer, ns_to_ktime(next), HRTIMER_MODE_ABS_SOFT);
+}
+
+/* Whoever has something to send contends. */
+static void contend_all(struct radio *radio)
+{
+	struct medium *medium = &radio->medium;
+	u64 now = ktime_get_ns();
+	unsigned int at;
+
+	for (at = 0; at < contenders(); at++)
+		if (first_of(radio, at))
+			contend(&medium->contenders[at], now, medium->busy);
+	set_timer(radio);
+}
+
+/* Those whose back-off is over send. */
+static void begin(struct radio *radio, u64 now)
+{
+	struct medium *medium = &radio->medium;
+	unsigned int at, senders = 0;
+	u64 end = 0;
+
+	for (at = 0; at < contenders(); at++) {
+		struct contender *one = &medium->contenders[at];
+
+		if (!one->counts || !one->has_frame || one->due > now)
+			continue;
+		if (at < IEEE80211_NUM_ACS && senders) {
+			/* A category of lower priority, of the same sender (§10.23.2.4). */
+			back_off(one, true, true);
+			continue;
+		}
+		one->counts = false;
+		one->has_frame = false;
+		one->sends = true;
+		senders++;
+	}
+	medium->busy = now;
+	medium->arriving = senders == 1;
+	for (at = 0; at < contenders(); at++) {
+		struct contender *one = &medium->contenders[at];
+		struct transmission *sent;
+		struct record *record;
+
+		if (!one->sends)
+			continue;
+		sent = first_of(radio, at);
+		set_durations(sent);
+		one->end = now + sent->ns;
+		end = max(end, one->end);
+		record = note(radio, TRY, sent->station);
+		record->tid = sent->ac;
+		record->ds = sent->tries;
+		record->len = skb_queue_len(&sent->frames);
+		record->port = one->drawn;
+		record->number = senders;
+		record->value = sent->ns + (senders == 1 ? sent->answer_ns : 0);
+		record->hash = sent->up;
+	}
+	hrtimer_start(&radio->timer, ns_to_ktime(end), HRTIMER_MODE_ABS_SOFT);
+}
+
+/* The frames of the only sender arrive. Those that a station sent leave it. */
+static void deliver_sent(struct radio *radio, u64 now)
+{
+	unsigned int at = 0;
+	struct transmission *sent;
+
+	while (!radio->medium.contenders[at].sends)
+		at++;
+	sent = first_of(radio, at);
+	if (sent->up)
+		hear(radio, sent);
+	else
+		arrive(radio, sent);
+	radio->medium.arriving = false;
+	hrtimer_start(&radio->timer, ns_to_ktime(now + sent->answer_ns), HRTIMER_MODE_ABS_SOFT);
+}
+
+/* A sender has had its answer, or none. */
+static void conclude(struct radio *radio, unsigned int at, bool answered)
+{
+	struct contender *one = &radio->medium.contenders[at];
+	struct transmission *sent = first_of(radio, at);
+
+	if (!answered)
+		sent->tries++;
+	if (answered || sent->tries % TRIES == 0)
+		one->cw = one->access.cw_min;
+	else
+		one->cw = min_t(u32, 2 * one->cw + 1, one->access.cw_max);
+	if (answered || sent->tries >= MOST_TRIES) {
+		list_del(&sent->list);
+		if (!sent->up) {
+			report(radio, sent, answered);
+			radio->held[at]--;
+		} else {
+			__skb_queue_purge(&sent->frames);
+			peer_of(radio, at)->held--;
+		}
+		kfree(sent);
+		if (at < IEEE80211_NUM_ACS)
+			pull(radio, at);
+	}
+	back_off(one, false, first_of(radio, at));
+}
+
+/* The exchange, or the collision, is over. */
+static void conclude_all(struct radio *radio, u64 now)
+{
+	struct medium *medium = &radio->medium;
+	unsigned int at, senders = 0;
+	bool answered;
+
+	for (at = 0; at < contenders(); at++)
+		senders += medium->contenders[at].sends;
+	answered = senders == 1;
+	for (at = 0; at < contenders(); at++)
+		if (medium->contenders[at].sends)
+			conclude(radio, at, answered);
+	for (at = 0; at < contenders(); at++) {
+		struct contender *one = &medium->contenders[at];
+		u64 clear = answered ? now : now + EIFS_NS;
+
+		/* A sender waits for its answer; what it did not hear was no error to it. */
+		if (one->sends && !answered)
+			clear = max(now, one->end + TIMEOUT_NS);
+		one->sends = false;
+		resume(one, medium->busy, clear);
+	}
+	medium->busy = NEVER;
+	contend_all(radio);
+}
+
+/* The timer is due. */
+static void medium_acts(struct radio *radio, u64 now)
+{
+	struct medium *medium = &radio->medium;
+
+	if (medium->busy == NEVER)
+		begin(radio, now);
+	else if (medium->arriving)
+		deliver_sent(radio, now);
+	else
+		conclude_all(radio, now);
+}
+
+static void start_medium(struct medium *medium)
+{
+	unsigned int at;
+
+	medium->busy = NEVER;
+	for (at = 0; at < MOST_CONTENDERS; at++) {
+		struct contender *one = &medium->contenders[at];
+
+		one->access = at < IEEE80211_NUM_ACS ? of_access_point[at] : of_station;
+		one->cw = one->access.cw_min;
+		prandom_seed_state(&one->random, ((u64)seed << 16 | at) * 0x9e3779b97f4a7c15ULL);
+	}
+}
+
 /* The transmission on the air is over. */
 static enum hrtimer_restart over(struct hrtimer *timer)
 {
@@ -541,6 +840,8 @@ static enum hrtimer_restart over(struct hrtimer *timer)
 	struct transmission *done;
 
 	spin_lock_bh(&radio->lock);
+	if (edca)
+		medium_acts(radio, ktime_to_ns(hrtimer_get_expires(timer)));
 	done = radio->on_air;
 	radio->on_air = NULL;
 	if (done) {
@@ -549,7 +850,8 @@ static enum hrtimer_restart over(struct hrtimer *timer)
 		if (done->up) {
 			hear(radio, done);
 		} else {
-			acknowledge(radio, done);
+			arrive(radio, done);
+			report(radio, done, true);
 			radio->held[ac]--;
 		}
 		kfree(done);
@@ -595,6 +897,24 @@ static void discard(struct radio *radio, struct transmission *transmission)
 	kfree(transmission);
 }
 
+/* Nobody contends or sends any longer. */
+static void discard_prepared(struct radio *radio)
+{
+	struct transmission *each, *next;
+	unsigned int number;
+
+	for (number = 1; number <= peers; number++) {
+		struct peer *peer = netdev_priv(radio->air[number]);
+
+		list_for_each_entry_safe(each, next, &peer->waiting, list)
+			discard(radio, each);
+		INIT_LIST_HEAD(&peer->waiting);
+		peer->held = 0;
+	}
+	memset(&radio->medium, 0, sizeof(radio->medium));
+	start_medium(&radio->medium);
+}
+
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 static void radio_stop(struct ieee80211_hw *hw, bool suspend)
 #else
@@ -616,6 +936,7 @@ static void radio_stop(struct ieee80211_hw *hw)
 	if (radio->on_air)
 		discard(radio, radio->on_air);
 	radio->on_air = NULL;
+	discard_prepared(radio);
 	spin_unlock_bh(&radio->lock);
 }
 
@@ -709,6 +1030,9 @@ static int radio_sta_state(struct ieee80211_hw *hw, struct ieee80211_vif *vif, s
 				each->sta = NULL;
 	if (radio->on_air && radio->on_air->sta == sta && to == IEEE80211_STA_NOTEXIST)
 		radio->on_air->sta = NULL;
+	if (number && number <= peers && to == IEEE80211_STA_NOTEXIST)
+		list_for_each_entry(each, &((struct peer *)netdev_priv(radio->air[number]))->waiting, list)
+			each->sta = NULL;
 	spin_unlock_bh(&radio->lock);
 	return 0;
 }
@@ -823,6 +1147,7 @@ static int add_peers(struct radio *radio)
 		peer->number = number;
 		skb_queue_head_init(&peer->arrived);
 		__skb_queue_head_init(&peer->to_send);
+		INIT_LIST_HEAD(&peer->waiting);
 		snprintf(dev->name, IFNAMSIZ, "air%u", number);
 		eth_hw_addr_set(dev, address);
 		dev->netdev_ops = &peer_operations;
@@ -860,6 +1185,7 @@ static int __init sojourn_wifi_init(void)
 	spin_lock_init(&radio->lock);
 	for (ac = 0; ac < IEEE80211_NUM_ACS; ac++)
 		INIT_LIST_HEAD(&radio->waiting[ac]);
+	start_medium(&radio->medium);
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 	hrtimer_setup(&radio->timer, over, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 #else
