@@ -16,7 +16,8 @@
  *
  * With `edca`, all who have something to send contend for the medium as the standard has it (contention.h), the access point
  * with each of its access categories. Frames arrive before the answer. Who collides sends the same again. A station then has
- * a device as the access point's, which prepares `ready` transmissions as packets come.
+ * a device as the access point's, which prepares `ready` transmissions as packets come. As ath9k, the device takes a frame more than fits, and
+ * keeps it for the next one.
  *
  * Every arrival, every choice of mac80211 and the end of every transmission is a record in debugfs: sojourn_wifi/log.
  */
@@ -361,6 +362,67 @@ static void note_frame(struct radio *radio, u8 number, const struct ieee80211_tx
 	}
 }
 
+/* What a packet of Ethernet is longer by on the air: a QoS header, and the one of LLC and SNAP without the type. */
+#define LONGER_ON_AIR (26 + 8 - ETH_HLEN)
+
+/* With edca: the bytes that CCMP adds to a frame (§12.5.3.2), and the most of an A-MPDU of 802.11n (§19.5). */
+#define CCMP 16
+#define MOST_BYTES 65535
+
+/* With edca: a PSDU of `bytes` with another frame. Each of an aggregate has a delimiter, all but the last are padded (§9.7.1). */
+static unsigned int with_frame(unsigned int bytes, const struct sk_buff *skb, bool up)
+{
+	return ALIGN(bytes, 4) + 4 + skb->len + (up ? LONGER_ON_AIR : 0) + CCMP + FCS_LEN;
+}
+
+static unsigned int edca_bytes(const struct sk_buff_head *frames, bool up)
+{
+	unsigned int bytes = 0;
+	struct sk_buff *skb;
+
+	skb_queue_walk(frames, skb)
+		bytes = with_frame(bytes, skb, up);
+	return skb_queue_len(frames) > 1 ? bytes : bytes - 4;
+}
+
+/* With edca: how long a PSDU is on the air. */
+static u64 edca_ns(const struct station *to, unsigned int bytes)
+{
+	return psdu_ns(to, bytes) + (to->ht || to->rate >= CCK_RATES ? EXTENSION_NS : 0);
+}
+
+/* With edca: whether an aggregate may have this frame, too. */
+static bool fits(const struct station *to, const struct sk_buff_head *frames, const struct sk_buff *skb, bool up)
+{
+	unsigned int bytes = skb_queue_empty(frames) ? 0 : edca_bytes(frames, up), more = with_frame(bytes, skb, up);
+
+	return !bytes || (more <= MOST_BYTES && edca_ns(to, more) <= longest);
+}
+
+/* With edca: the frame that did not fit into the last transmission. As ath9k's, it is the first of the next one. */
+static struct sk_buff **kept(struct ieee80211_txq *txq)
+{
+	return (void *)txq->drv_priv;
+}
+
+/* A queue's next frame for these; NULL if it gives none. */
+static struct sk_buff *take(struct radio *radio, struct ieee80211_txq *txq, const struct station *to,
+			    const struct sk_buff_head *frames)
+{
+	struct sk_buff *skb;
+
+	if (!edca)
+		return ieee80211_tx_dequeue(radio->hw, txq);
+	skb = *kept(txq);
+	*kept(txq) = NULL;
+	if (!skb)
+		skb = ieee80211_tx_dequeue(radio->hw, txq);
+	if (!skb || fits(to, frames, skb, false))
+		return skb;
+	*kept(txq) = skb;
+	return NULL;
+}
+
 /* Pulls frames of one queue for a transmission; NULL if the queue gives none. */
 static struct transmission *fill(struct radio *radio, struct ieee80211_txq *txq)
 {
@@ -377,9 +439,9 @@ static struct transmission *fill(struct radio *radio, struct ieee80211_txq *txq)
 	while (skb_queue_len(&new->frames) < most) {
 		struct sk_buff *skb;
 
-		if (bytes && psdu_ns(to, bytes + max_t(unsigned int, LONGEST_FRAME, to->amsdu_len)) > longest)
+		if (!edca && bytes && psdu_ns(to, bytes + max_t(unsigned int, LONGEST_FRAME, to->amsdu_len)) > longest)
 			break;
-		skb = ieee80211_tx_dequeue(radio->hw, txq);
+		skb = take(radio, txq, to, &new->frames);
 		if (!skb) {
 			note(radio, EMPTY, number);
 			break;
@@ -418,7 +480,7 @@ static void pull(struct radio *radio, u8 ac)
 			break;
 		}
 		new = fill(radio, txq);
-		ieee80211_return_txq(radio->hw, txq, false);
+		ieee80211_return_txq(radio->hw, txq, edca && *kept(txq));
 		ieee80211_txq_schedule_end(radio->hw, ac);
 		note(radio, RETURN, txq->sta ? txq->sta->addr[ETH_ALEN - 1] : NOBODY)->tid = txq->tid;
 		if (!new)
@@ -442,9 +504,6 @@ static struct transmission *next_down(struct radio *radio)
 	return next;
 }
 
-/* What a packet of Ethernet is longer by on the air: a QoS header, and the one of LLC and SNAP without the type. */
-#define LONGER_ON_AIR (26 + 8 - ETH_HLEN)
-
 /* A station's next transmission, if it has one. */
 static struct transmission *next_up(struct peer *peer)
 {
@@ -463,7 +522,7 @@ static struct transmission *next_up(struct peer *peer)
 	while (skb_queue_len(&next->frames) < most && (skb = skb_peek(&peer->to_send))) {
 		unsigned int more = psdu_bytes(from, skb->len + LONGER_ON_AIR);
 
-		if (bytes && psdu_ns(from, bytes + more) > longest)
+		if (edca ? !fits(from, &next->frames, skb, true) : bytes && psdu_ns(from, bytes + more) > longest)
 			break;
 		bytes += more;
 		__skb_unlink(skb, &peer->to_send);
@@ -593,9 +652,6 @@ static void hear(struct radio *radio, struct transmission *done)
 static const struct access of_access_point[] = { { 1, 3, 7 }, { 1, 7, 15 }, { 3, 15, 63 }, { 7, 15, 1023 } };
 static const struct access of_station = { 3, 15, 1023 };
 
-/* The bytes that CCMP adds to a frame (§12.5.3.2). */
-#define CCMP 16
-
 /* The time of an answer, a SIFS before it included, at the highest basic rate of 6, 12 and 24 Mbit/s (§10.6.6.5.2). */
 static u64 answer_ns(const struct station *to, bool is_aggregate)
 {
@@ -609,22 +665,13 @@ static u64 answer_ns(const struct station *to, bool is_aggregate)
 	return SIFS_NS + 20000 + 4000 * DIV_ROUND_UP(22 + 8 * bytes, per_symbol) + EXTENSION_NS;
 }
 
-/* Sets the durations of a transmission. Each frame of an aggregate has a delimiter, all but the last are padded. */
 static void set_durations(struct transmission *of)
 {
 	static const struct station group = { .rate = 0 };
 	const struct station *to = of->sta ? (void *)of->sta->drv_priv : &group;
-	bool is_aggregate = skb_queue_len(&of->frames) > 1;
-	unsigned int bytes = 0;
-	struct sk_buff *skb;
 
-	skb_queue_walk(&of->frames, skb) {
-		unsigned int length = skb->len + (of->up ? LONGER_ON_AIR : 0) + CCMP + FCS_LEN;
-
-		bytes = is_aggregate ? ALIGN(bytes, 4) + 4 + length : length;
-	}
-	of->ns = psdu_ns(to, bytes) + (to->ht || to->rate >= CCK_RATES ? EXTENSION_NS : 0);
-	of->answer_ns = of->sta ? answer_ns(to, is_aggregate) : 0;
+	of->ns = edca_ns(to, edca_bytes(&of->frames, of->up));
+	of->answer_ns = of->sta ? answer_ns(to, skb_queue_len(&of->frames) > 1) : 0;
 }
 
 static struct peer *peer_of(const struct radio *radio, unsigned int at)
@@ -1024,6 +1071,11 @@ static int radio_sta_state(struct ieee80211_hw *hw, struct ieee80211_vif *vif, s
 	spin_lock_bh(&radio->lock);
 	if (number && number <= peers)
 		((struct peer *)netdev_priv(radio->air[number]))->sta = to == IEEE80211_STA_NOTEXIST ? NULL : sta;
+	for (ac = 0; edca && ac < ARRAY_SIZE(sta->txq) && to == IEEE80211_STA_NOTEXIST; ac++)
+		if (sta->txq[ac] && *kept(sta->txq[ac])) {
+			ieee80211_free_txskb(hw, *kept(sta->txq[ac]));
+			*kept(sta->txq[ac]) = NULL;
+		}
 	for (ac = 0; ac < IEEE80211_NUM_ACS && to == IEEE80211_STA_NOTEXIST; ac++)
 		list_for_each_entry(each, &radio->waiting[ac], list)
 			if (each->sta == sta)
@@ -1208,6 +1260,7 @@ static int __init sojourn_wifi_init(void)
 	hw->max_report_rates = 1;
 	hw->max_rate_tries = 1;
 	hw->sta_data_size = sizeof(struct station);
+	hw->txq_data_size = sizeof(struct sk_buff *);
 	hw->wiphy->interface_modes = BIT(NL80211_IFTYPE_AP);
 	hw->wiphy->bands[NL80211_BAND_2GHZ] = &band;
 	if (aql)
