@@ -16,8 +16,8 @@
  *
  * With `edca`, all who have something to send contend for the medium as the standard has it (contention.h), the access point
  * with each of its access categories. Frames arrive before the answer. Who collides sends the same again. A station then has
- * a device as the access point's, which prepares `ready` transmissions as packets come. As ath9k, the device takes a frame more than fits, and
- * keeps it for the next one.
+ * a device as the access point's, which prepares `ready` transmissions as packets come. As ath9k, a device takes a frame
+ * more than fits, and keeps it for its next transmission.
  *
  * Every arrival, every choice of mac80211 and the end of every transmission is a record in debugfs: sojourn_wifi/log.
  */
@@ -619,25 +619,26 @@ static void report(struct radio *radio, struct transmission *done, bool answered
 	}
 }
 
-/* Hands what a station has sent to the access point's interface. */
+/* Hands what a station has sent to the access point's interface, in memory of that device as other hosts receive it. */
 static void hear(struct radio *radio, struct transmission *done)
 {
 	u32 airtime = div_u64(done->ns, 1000);
 	unsigned int count = skb_queue_len(&done->frames);
+	struct sk_buff *skb, *copy;
 	struct record *record;
-	struct sk_buff *skb;
 
 	if (done->sta && fairness)
 		ieee80211_sta_register_airtime(done->sta, done->tid, 0, airtime);
 	while ((skb = __skb_dequeue(&done->frames))) {
 		record = note(radio, HEARD, done->station);
 		record->value = note_packet(record, skb, ETH_HLEN);
+		copy = radio->tap.dev ? netdev_alloc_skb_ip_align(radio->tap.dev, skb->len) : NULL;
+		if (copy) {
+			skb_copy_bits(skb, 0, skb_put(copy, skb->len), skb->len);
+			dev_forward_skb(radio->tap.dev, copy);
+		}
 		/* Its sender may send more. */
-		skb_orphan(skb);
-		if (radio->tap.dev)
-			dev_forward_skb(radio->tap.dev, skb);
-		else
-			kfree_skb(skb);
+		consume_skb(skb);
 	}
 	record = note(radio, DONE_UP, done->station);
 	record->len = count;
