@@ -420,6 +420,10 @@ impl<P: Packet> Medium<P> {
     ) {
         let edcaf = edcaf(member, access);
         if self.is_sending(edcaf) {
+            // A device takes what it has room for at any time (ath9k's ath9k_wake_tx_queue).
+            if self.members[member].queues.ready_ahead() > 0 {
+                self.fill_ready(member, access, now, observer);
+            }
             return;
         }
         if !self.fill_ready(member, access, now, observer) || self.contention.has_frame(edcaf) {

@@ -54,6 +54,23 @@ fn a_frame_is_sent_at_once_if_the_medium_is_idle() {
     assert_eq!((only.what, only.received), (Use::Exchange, 1));
 }
 
+/// A device has room for two transmissions. What comes while the first is on the air is taken at once, as ath9k does
+/// (ath9k_wake_tx_queue), although more of it would fit if it waited.
+#[test]
+fn a_device_takes_a_frame_while_it_sends() {
+    let cell = Cell::new(Standard::N);
+    let mode = mode(&cell, 65_000);
+    let queueing = Queueing::Mac80211(Settings::of_kernel(6, 12));
+    let mut medium = Medium::new(cell, queueing, vec![station(mode)]);
+    let mut entries = vec![(1_000, 0, Way::Down)];
+    entries.extend([(1_100, 0, Way::Down); 4]);
+    let frames: Vec<u16> = logged(&mut medium, &entries)
+        .iter()
+        .map(|sent| sent.frames)
+        .collect();
+    assert_eq!(frames, [1, 1, 3]);
+}
+
 #[test]
 fn a_frame_waits_for_difs_and_a_back_off_if_the_medium_is_busy() {
     for seed in 0..20 {
