@@ -21,7 +21,7 @@ use crate::catalogue::Catalogue;
 use crate::network::{ImpairedPackets, Watch};
 use crate::packet::{Packets, SimPacket};
 use crate::simulation::Simulation;
-use crate::traffic::{FlowEndpoints, Identity, Transports};
+use crate::traffic::{FlowEndpoints, Identity, Transports, Waits};
 
 /// Checks that arm number `queue` can be built. It finds what the file reader cannot check.
 ///
@@ -198,6 +198,7 @@ pub(crate) fn build(
     let hosts = derived::hosts(experiment);
     let (mut seen_at, mut sources) = (Vec::new(), Vec::new());
     let mut transports = Transports::default();
+    let mut stations = BTreeMap::new();
     for (flow, measured) in derived::flows(experiment, seed).zip(&scope.flows) {
         let traffic = flow.traffic;
         let algorithm = algorithm(&traffic.kind, catalogue)?;
@@ -215,9 +216,20 @@ pub(crate) fn build(
         let returning = network.stages_back(traffic, flow.way.reversed());
         let routes = [builder.add_route(&forward), builder.add_route(&returning)];
         seen_at.push(interfaces);
+        let station =
+            (there.first()).filter(|hop| hop.way == Way::Up && network.cells.contains(&hop.link));
+        let waits = match (station.and_then(|hop| network.queue(*hop)), traffic.access) {
+            (_, Some(_)) => Waits::AtLink,
+            (Some(queue), None) => {
+                stations.insert(flow.number, queue);
+                Waits::AtStation
+            }
+            (None, None) => Waits::Nowhere,
+        };
         let identity = identity(
             experiment,
             &flow,
+            waits,
             hosts[flow.group],
             routes,
             measured.group.measures,
@@ -234,6 +246,8 @@ pub(crate) fn build(
             .map(|point| Box::new(capture(experiment, point, &network.queues, seen_at))),
         impaired,
         lost: Vec::new(),
+        stations,
+        left: Vec::new(),
         notes_sent: experiment.record.packets || experiment.record.pcap.is_some(),
         sent: 0,
     };
@@ -304,6 +318,7 @@ fn capture(
 fn identity(
     experiment: &Experiment,
     flow: &derived::Flow<'_>,
+    waits: Waits,
     [from, to]: [Host; 2],
     routes: [Route; 2],
     measures: Measures,
@@ -318,7 +333,7 @@ fn identity(
         direction: flow.direction,
         dscp: flow.traffic.dscp,
         overhead: experiment.links[0].overhead,
-        has_access_link: flow.traffic.access.is_some(),
+        waits,
         kernel: experiment.kernel,
         rtt: flow.traffic.rtt,
         start: Time::ZERO + flow.start,

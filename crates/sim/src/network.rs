@@ -1,5 +1,7 @@
 //! The simulator's network: its probes and captures, and how hosts send over it.
 
+use std::collections::BTreeMap;
+
 use sojourn_aqm::{DropReason, Packet};
 use sojourn_experiment::cells::{self, Cell};
 use sojourn_measure::probe::{QueueProbe, Reason};
@@ -24,6 +26,10 @@ pub struct Watch {
     pub impaired: Vec<ImpairedPackets>,
     /// Datagrams and echoes lost for any reason, by flow, as far as a flow has lost one.
     pub lost: Vec<Lost>,
+    /// Flows whose data a station sends, with the number of its queue.
+    pub stations: BTreeMap<u32, usize>,
+    /// What has left these stations: flow and connection of each segment with data.
+    pub left: Vec<(u32, u32)>,
     /// Packets are noted one by one when hosts send them: for the capture, and to number them.
     pub notes_sent: bool,
     /// Packets that were sent, if they are noted; wraps around.
@@ -65,6 +71,14 @@ impl Watch {
         packet.serial = self.sent;
         self.sent = self.sent.wrapping_add(1);
         self.capture(Stage::Sent, packet, now);
+    }
+
+    /// Notes that a packet has left a queue, or is lost.
+    fn note_left(&mut self, queue: usize, packet: &SimPacket) {
+        let is_data = packet.kind == Kind::Segment && packet.segment.len > 0;
+        if is_data && !self.stations.is_empty() && self.stations.get(&packet.flow) == Some(&queue) {
+            self.left.push((packet.flow, packet.connection));
+        }
     }
 
     /// Takes back a packet that was dropped or lost.
@@ -166,6 +180,7 @@ impl cells::Watch<SimPacket> for Watch {
 
     #[inline(always)]
     fn on_departure(&mut self, queue: usize, packet: &SimPacket, now: Time) {
+        self.note_left(queue, packet);
         Observer::on_departure(self, queue, packet, now);
     }
 
@@ -177,10 +192,12 @@ impl cells::Watch<SimPacket> for Watch {
         queued: Duration,
         now: Time,
     ) {
+        self.note_left(queue, &packet);
         Observer::on_drop(self, queue, packet, why, queued, now);
     }
 
     fn on_loss(&mut self, queue: usize, packet: SimPacket, now: Time) {
+        self.note_left(queue, &packet);
         self.probes[queue].on_loss(&packet, now);
         self.discard(packet);
     }

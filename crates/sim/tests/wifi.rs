@@ -75,6 +75,29 @@ fn data_of_a_station_travels_up() {
 
 /// Frames are lost to noise, in queues and after too many retries; every datagram is accounted for. Traffic stops half
 /// a second before the end, and queues are short.
+/// TCP small queues of a sender at a station (tcp_small_queue_check): beside Linux 7.2.13 with the same load the median delay
+/// is 12.4 ms, the 95th percentile 20.4 ms, however large the window is.
+#[test]
+fn a_station_holds_little_of_its_own_data() {
+    let run = |small_queues: bool| {
+        let document = format!(
+            "experiment = {{ duration = '6 s', warmup = '2 s', seed = 3, kernel = '7.3' }}\nqueue = [{{ aqm = 'fq_codel' }}]\n\
+            [[link]]\nkind = 'wifi'\nname = 'wifi'\nfrom = 'ap'\nto = ['near']\nstandard = '802.11n'\n\
+            station = {{ near = {{ rate = '65 Mbit/s' }} }}\n\
+            up = {{ queue = {{ aqm = 'pfifo', limit = '1000 packets' }} }}\n\
+            [[traffic]]\nname = 'near'\nkind = 'bulk'\ntcp = 'cubic'\nfrom = 'ap'\nto = 'near'\ndirection = 'up'\nrtt = '20 ms'\n\
+            small_queues = {small_queues}\n"
+        );
+        let run = text(&document).remove(0);
+        let latency = &station(&run, "near").up.latency_ms;
+        (latency.p50.expect("a median"), latency.p95.expect("a tail"))
+    };
+    let (median, tail) = run(true);
+    assert!((11.0..14.0).contains(&median), "{median}");
+    assert!((18.0..23.0).contains(&tail), "{tail}");
+    assert!(run(false).0 > 50.0);
+}
+
 #[test]
 fn every_packet_arrives_or_is_counted_as_lost() {
     let noisy = "standard = '802.11n'\nstreams = 2\nstation = { near = { snr = '24 dB' }, far = { rate = '13 Mbit/s', snr = '7 dB', fading = '20 ms' } }";

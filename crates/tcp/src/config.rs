@@ -46,6 +46,9 @@ pub struct Config {
     /// Segments leave in bursts of about a millisecond's data, at least two segments, as with segmentation offload.
     /// Default yes.
     pub gso: bool,
+    /// A burst is what the rate sends in a second divided by two to the power of this (Linux's sk_pacing_shift). Default 10;
+    /// mac80211 makes it 7, about eight milliseconds, for what leaves over Wi-Fi.
+    pub pacing_shift: u8,
     /// How timers are rounded. Default: Linux's timer wheel at 250 Hz.
     pub clock: Clock,
     /// The version of Linux that this endpoint follows. Default 6.1.
@@ -73,6 +76,7 @@ impl Default for Config {
             recovery: Recovery::Rack,
             rto_min: Duration::from_millis(200),
             gso: true,
+            pacing_shift: 10,
             clock: Clock::Jiffies,
             kernel: Kernel::V6_1,
             notes_losses: false,

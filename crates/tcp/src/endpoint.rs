@@ -233,6 +233,11 @@ impl Endpoint {
     pub fn small_queue(&self) -> u64 {
         self.half.sender().map_or(u64::MAX, Sender::small_queue)
     }
+    /// As [`Endpoint::small_queue`], in memory of packets as Linux counts it.
+    pub fn small_queue_memory(&self) -> u64 {
+        let sender = self.half.sender();
+        sender.map_or(u64::MAX, Sender::small_queue_memory)
+    }
     /// As [`Endpoint::small_queue`], or less.
     #[inline(always)]
     pub const fn least_small_queue(&self) -> u64 {

@@ -44,8 +44,9 @@ keys! {
         /// Send bursts of about a millisecond, at least two segments, as Linux does (segmentation offload); false: send
         /// each segment as soon as the window allows.
         gso = Flag, Is("true");
-        /// Keep at most a few milliseconds of data in the host's own queue (`access`), as Linux does; without one, at most
-        /// two bursts until all that arrives at an instant is handled; false: only the window limits it.
+        /// Keep at most a few milliseconds of data in the host's own queue (`access`, or that of a station of Wi-Fi), as Linux
+        /// does; without one, at most two bursts until all that arrives at an instant is handled; false: only the window
+        /// limits it.
         small_queues = Flag, Is("true");
         /// Initial window in segments (RFC 6928).
         initial_window = Whole { from: 1, to: 1000 }, Is("10");

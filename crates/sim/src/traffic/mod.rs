@@ -8,14 +8,14 @@ mod tcp;
 use sojourn_experiment::model::{Direction, Kernel, Kind};
 use sojourn_path::Route;
 use sojourn_tcp::cc::Algorithm;
-use sojourn_traffic::Side;
+use sojourn_traffic::{Id, Side};
 use sojourn_units::{Duration, Time, cold_path};
 
 use self::call::Call;
 use self::datagrams::Datagrams;
 use self::ping::Ping;
 use self::tcp::TcpFlow;
-pub use self::tcp::Transports;
+pub use self::tcp::{Transports, Waits};
 use crate::network::Network;
 use crate::packet::{Membership, SimPacket};
 use crate::timers::Timers;
@@ -37,8 +37,8 @@ pub struct Identity {
     pub dscp: u8,
     /// Bytes that the link adds to an IP packet.
     pub overhead: u32,
-    /// Its sending host has an access link, where packets queue.
-    pub has_access_link: bool,
+    /// Where what its sending host sends waits.
+    pub waits: Waits,
     /// The Linux that its hosts behave as.
     pub kernel: Kernel,
     /// The round-trip time of its path.
@@ -172,6 +172,20 @@ impl FlowEndpoints {
             Self::Datagrams(flow) => flow.on_packet(packet, now),
             Self::Call(flow) => flow.on_packet(packet, now),
             Self::Ping(flow) => flow.on_packet(packet, now, network),
+        }
+    }
+
+    /// A packet has left the station that sends it: see [`TcpFlow::on_left`].
+    #[cold]
+    pub fn on_left(
+        &mut self,
+        connection: u32,
+        now: Time,
+        network: &mut Network,
+        timers: &mut Timers,
+    ) {
+        if let Self::Tcp(flow) = self {
+            flow.on_left(Id(connection), now, network, timers);
         }
     }
 

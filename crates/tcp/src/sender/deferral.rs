@@ -5,7 +5,7 @@ use sojourn_units::{Duration, Time};
 
 use super::Sender;
 use super::gso::{AVOIDANCE_PERCENT, LEAST, RATE_UNIT, RECENT, SOON, WINDOW_DIVISOR};
-use super::pacing::{BURST_SHIFT, MAX_BURST_BYTES};
+use super::pacing::MAX_BURST_BYTES;
 use super::recovery::State;
 use crate::rtt::smoothed;
 
@@ -53,7 +53,7 @@ impl Sender {
         let (least, most) = (smoothed(srtt_8.0), smoothed(srtt_8.1));
         // What burst_exceeds and may_defer ask, solved for the room.
         let of_rate = u64::from(self.window.cwnd) * AVOIDANCE_PERCENT * RATE_UNIT
-            / (most.as_nanos() << BURST_SHIFT);
+            / (most.as_nanos() << self.pacer.shift());
         let whole = of_rate.min(MAX_BURST_BYTES / u64::from(self.mss)) as u32;
         self.deferral = Deferral {
             below: (whole.max(LEAST))

@@ -8,11 +8,13 @@ use sojourn_units::{Duration, Time};
 
 use crate::config::Kernel;
 
-use super::pacing::{BURST_SHIFT, MAX_BURST_BYTES};
+use super::pacing::MAX_BURST_BYTES;
 use super::{Fin, Sender, buffers, recovery::State};
 
 /// Fewest segments of a burst (Linux's tcp_min_tso_segs).
 pub(super) const LEAST: u32 = 2;
+/// Memory of a packet besides its payload, in Linux (skb->truesize, 7.2.13).
+pub const PACKET: u64 = 960;
 /// The rate that Linux assumes in slow start, in percent of the window per smoothed RTT (tcp_pacing_ss_ratio).
 const SLOW_START_PERCENT: u64 = 200;
 /// The same in congestion avoidance (tcp_pacing_ca_ratio).
@@ -136,6 +138,13 @@ impl Sender {
         u64::from(2 * self.full_burst()) * u64::from(self.mss)
     }
 
+    /// The same limit as Linux has it, in memory of packets: two bursts, or what the rate sends in the time of one.
+    pub fn small_queue_memory(&self) -> u64 {
+        let burst = u64::from(self.full_burst()) * u64::from(self.mss) + PACKET;
+        let paced = self.pacer.paced_share();
+        (2 * burst).max(paced.unwrap_or_else(|| self.assumed_share()))
+    }
+
     /// What [`Sender::small_queue`] is at least: two bursts of a segment, with which a slow flow is paced.
     #[inline(always)]
     pub(crate) const fn least_small_queue(mss: u32) -> u64 {
@@ -157,13 +166,19 @@ impl Sender {
         if !self.burst_exceeds(LEAST) {
             return LEAST; // the common case needs no division
         }
+        let bytes = self.assumed_share() + self.enlarged_by();
+        (bytes.min(MAX_BURST_BYTES) / u64::from(self.mss)) as u32
+    }
+
+    /// Bytes that the assumed rate sends in the time of a burst.
+    #[inline(always)]
+    fn assumed_share(&self) -> u64 {
         let (window, nanos) = self.assumed_rate();
         let bytes_per_second = match window.checked_mul(RATE_UNIT) {
             Some(scaled) => scaled / nanos,
             None => (u128::from(window) * u128::from(RATE_UNIT) / u128::from(nanos)) as u64,
         };
-        let bytes = (bytes_per_second >> BURST_SHIFT) + self.enlarged_by();
-        (bytes.min(MAX_BURST_BYTES) / u64::from(self.mss)) as u32
+        bytes_per_second >> self.pacer.shift()
     }
 
     /// True if a full burst has more than so many segments, which is found out without a division.
@@ -180,7 +195,7 @@ impl Sender {
             return false;
         }
         let (window, nanos) = self.assumed_rate();
-        let paced = bytes.saturating_sub(self.enlarged_by()) << BURST_SHIFT;
+        let paced = bytes.saturating_sub(self.enlarged_by()) << self.pacer.shift();
         window.saturating_mul(RATE_UNIT) >= paced.saturating_mul(nanos)
     }
 
@@ -275,6 +290,34 @@ mod tests {
         slow_start.window.ssthresh = 5000;
         assert_eq!(slow_start.full_burst(), 19);
         assert_eq!(of(1, 20), 56);
+    }
+
+    /// 1.2 MB/s are 9375 bytes per 128th of a second. Two bursts of nine segments and a packet's own memory are 19,920 bytes; of
+    /// 12 MB/s a burst is 64 KiB, and a 128th of a second is less than two.
+    #[test]
+    fn behind_wifi_a_burst_is_eight_milliseconds_data_and_two_may_wait() {
+        let of = |cwnd| {
+            let mut behind_wifi = sender(Duration::from_millis(100), cwnd);
+            behind_wifi.pacer = super::super::pacing::Pacer::new(7);
+            (behind_wifi.full_burst(), behind_wifi.small_queue_memory())
+        };
+        assert_eq!(of(100), (9, 2 * (9_000 + 960)));
+        assert_eq!(of(1000), (65, 2 * (65_000 + 960)));
+    }
+
+    /// A window that is not filled for an RTO shrinks if the application has no more to send, but not if its writes wait for
+    /// room in the send buffer (SOCK_NOSPACE in tcp_cwnd_application_limited).
+    #[test]
+    fn what_the_host_holds_back_leaves_the_window() {
+        let later = START + Duration::from_secs(2);
+        let of = |unsent| {
+            let mut held = sender(Duration::from_millis(100), 100);
+            held.unsent = unsent;
+            held.filled_at = START;
+            held.shrink_unused(later);
+            held.window.cwnd
+        };
+        assert_eq!((of(UNLIMITED), of(5_000)), (100, 55));
     }
 
     proptest! {

@@ -250,7 +250,7 @@ impl Sender {
             notes_each: control.capabilities().samples || control.capabilities().paces,
             capabilities: control.capabilities(),
             control,
-            pacer: Pacer::default(),
+            pacer: Pacer::new(config.pacing_shift),
             held: false,
             gso: config.gso,
             kernel: config.kernel,

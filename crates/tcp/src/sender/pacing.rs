@@ -3,8 +3,6 @@
 
 use sojourn_units::{Rate, Time, cold_path};
 
-/// A burst is what the rate sends in a 1024th of a second (Linux's sk_pacing_shift).
-pub(super) const BURST_SHIFT: u32 = 10;
 /// Fewest segments of a burst (Linux's tcp_min_tso_segs).
 const MIN_BURST: u64 = 2;
 /// Below this rate a burst may be a single segment (BBR's min_tso_segs).
@@ -15,8 +13,10 @@ pub(super) const MAX_BURST_BYTES: u64 = 65_536;
 const FIRST_PACED: u64 = 10;
 
 /// Decides when segments may leave.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pacer {
+    /// See [`crate::Config::pacing_shift`].
+    shift: u8,
     rate: Option<Rate>,
     /// No new burst leaves before this time. Each transmission advances it.
     release: Time,
@@ -32,6 +32,26 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
+    /// Without a rate.
+    pub(super) const fn new(shift: u8) -> Self {
+        Self {
+            shift,
+            rate: None,
+            release: Time::ZERO,
+            burst_at: Time::ZERO,
+            burst_bytes: 0,
+            is_waited_for: false,
+            segments: 0,
+            queue_short: Time::ZERO,
+        }
+    }
+
+    /// See [`crate::Config::pacing_shift`].
+    #[inline(always)]
+    pub(super) const fn shift(&self) -> u32 {
+        self.shift as u32
+    }
+
     /// Sets the rate; `None` for no pacing. Segments sent before there was a rate do not delay later ones.
     pub(super) fn set_rate(&mut self, rate: Option<Rate>, now: Time) {
         if self.rate.is_none() {
@@ -85,14 +105,14 @@ impl Pacer {
     pub(super) fn burst_segments(&self, mss: u64) -> Option<u32> {
         self.rate.map(|rate| {
             cold_path();
-            Self::segments_at(rate, mss) as u32
+            self.segments_at(rate, mss) as u32
         })
     }
 
     /// How many of `most` segments leave at one instant: a burst, or the first ones of a connection, which do not wait.
     pub(super) fn at_once(&self, most: u32, mss: u64) -> u32 {
         let Some(rate) = self.rate else { return most };
-        let burst = Self::segments_at(rate, mss);
+        let burst = self.segments_at(rate, mss);
         let bursts = FIRST_PACED
             .saturating_sub(self.segments)
             .div_ceil(burst)
@@ -100,19 +120,29 @@ impl Pacer {
         most.min((bursts * burst) as u32)
     }
 
-    fn segments_at(rate: Rate, mss: u64) -> u64 {
+    fn segments_at(&self, rate: Rate, mss: u64) -> u64 {
         let at_least = if rate.as_bps() < SINGLE_BELOW_BPS {
             1
         } else {
             MIN_BURST
         };
-        let bytes = ((rate.as_bps() / 8) >> BURST_SHIFT).min(MAX_BURST_BYTES);
+        let bytes = self.share(rate).min(MAX_BURST_BYTES);
         (bytes / mss.max(1)).max(at_least)
+    }
+
+    /// Bytes that this rate sends in the time of a burst.
+    const fn share(&self, rate: Rate) -> u64 {
+        (rate.as_bps() / 8) >> self.shift()
+    }
+
+    /// The same of the rate; `None` without pacing.
+    pub(super) fn paced_share(&self) -> Option<u64> {
+        self.rate.map(|rate| self.share(rate))
     }
 
     #[inline(never)]
     fn begin_burst(&mut self, rate: Rate, mss: u64, burst: Option<u32>, now: Time) {
-        let segments = burst.map_or_else(|| Self::segments_at(rate, mss), u64::from);
+        let segments = burst.map_or_else(|| self.segments_at(rate, mss), u64::from);
         // A burst that leaves late may make up for half of its own duration (Linux's credit for late timers).
         let late = now.saturating_since(self.release);
         let credit = late.min(rate.tx_time(segments * mss) / 2);
@@ -136,7 +166,7 @@ mod tests {
     fn pacer() -> Pacer {
         let mut pacer = Pacer {
             segments: FIRST_PACED,
-            ..Pacer::default()
+            ..Pacer::new(10)
         };
         pacer.set_rate(Some(Rate::from_mbps(16)), Time::from_millis(10));
         pacer
@@ -160,7 +190,7 @@ mod tests {
     #[test]
     fn the_first_segments_do_not_wait() {
         let start = Time::from_millis(10);
-        let mut pacer = Pacer::default();
+        let mut pacer = Pacer::new(10);
         pacer.set_rate(Some(Rate::from_mbps(16)), start);
         for _ in 0..10 {
             assert!(!pacer.holds(start));
@@ -174,7 +204,7 @@ mod tests {
     /// first send buffer is filled up with as many.
     #[test]
     fn the_first_segments_or_a_burst_leave_at_once() {
-        let mut pacer = Pacer::default();
+        let mut pacer = Pacer::new(10);
         assert_eq!(pacer.at_once(11, u64::from(MSS)), 11);
         pacer.set_rate(Some(Rate::from_mbps(16)), Time::ZERO);
         for (sent, at_once) in [(0, 10), (1, 10), (2, 8), (9, 2), (10, 2)] {
@@ -216,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_long_queue_in_the_host_holds_segments_back() {
-        let mut pacer = Pacer::default();
+        let mut pacer = Pacer::new(10);
         pacer.hold_back(Time::from_millis(12));
         assert!(pacer.holds(Time::from_millis(10)));
         assert_eq!(pacer.release(), Time::from_millis(12));
@@ -225,7 +255,7 @@ mod tests {
 
     #[test]
     fn without_a_rate_nothing_waits() {
-        let mut pacer = Pacer::default();
+        let mut pacer = Pacer::new(10);
         for _ in 0..100 {
             pacer.on_send(MSS, MSS, None, Time::ZERO);
         }

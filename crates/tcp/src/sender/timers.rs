@@ -475,8 +475,11 @@ impl Sender {
         {
             return;
         }
+        // An application whose writes wait for room in the send buffer does not limit the flow (SOCK_NOSPACE in Linux's
+        // tcp_cwnd_application_limited).
+        let waits_for_room = self.is_unlimited();
         let used = self.peak_unfilled.max(self.initial_window);
-        if used < self.window.cwnd {
+        if used < self.window.cwnd && !waits_for_room {
             self.window.ssthresh = self.current_ssthresh();
             self.window.cwnd = u32::midpoint(self.window.cwnd, used);
         }

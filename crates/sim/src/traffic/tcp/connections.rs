@@ -16,7 +16,7 @@ use sojourn_traffic::{Id, Side};
 use sojourn_units::{Duration, Rate, Time, cold_path};
 
 use super::exchange::Exchange;
-use super::local_queue::LocalQueue;
+use super::local_queue::{LocalQueue, Waits};
 use crate::traffic::Identity;
 
 /// What the endpoints of a group's flows have in common. It is shared: there may be hundreds of thousands of flows.
@@ -45,6 +45,9 @@ impl Transports {
 }
 
 /// The configuration of a flow's endpoints.
+/// Of what leaves a host by mac80211 (tx_sk_pacing_shift, Linux 4.16 and later).
+const WIFI_PACING_SHIFT: u8 = 7;
+
 fn config(identity: &Identity, tcp: &model::Tcp) -> Config {
     let window = tcp
         .window
@@ -71,6 +74,10 @@ fn config(identity: &Identity, tcp: &model::Tcp) -> Config {
         quickack: tcp.quickack,
         ack_every: tcp.ack_every,
         gso: tcp.gso,
+        pacing_shift: match identity.waits {
+            Waits::AtStation => WIFI_PACING_SHIFT,
+            Waits::AtLink | Waits::Nowhere => Config::default().pacing_shift,
+        },
         max_window: window,
         kernel: match identity.kernel {
             model::Kernel::V6_1 => Kernel::V6_1,
@@ -100,8 +107,8 @@ pub struct Connections {
     rtt: Duration,
     /// TCP small queues apply.
     small_queues: bool,
-    /// The sending host has a link of its own.
-    has_link: bool,
+    /// Where what the sending host sends waits.
+    waits: Waits,
 }
 
 /// An open connection. What is looked through is kept apart from it.
@@ -288,7 +295,7 @@ impl Connections {
             },
             rtt: identity.rtt,
             small_queues: tcp.small_queues,
-            has_link: identity.has_access_link,
+            waits: identity.waits,
         }
     }
 
@@ -417,7 +424,7 @@ impl Connections {
         let connection = Connection {
             ends,
             opener,
-            local: self.small_queues.then(|| LocalQueue::new(self.has_link)),
+            local: self.small_queues.then(|| LocalQueue::new(self.waits)),
             waits: [false; 2],
             uncounted: 0,
         };

@@ -21,7 +21,8 @@ pub use self::connections::Transports;
 
 use self::acknowledged::Unacknowledged;
 use self::connections::{Connection, Connections, Counts};
-use self::local_queue::{LinkQueue, LocalQueue};
+pub use self::local_queue::Waits;
+use self::local_queue::{LinkQueue, LocalQueue, StationQueue};
 use self::meter_adapter::MeterAdapter;
 use self::qlog::Qlog;
 use super::{Identity, Labels};
@@ -308,6 +309,25 @@ impl TcpFlow {
         timers.set(self.egress.labels.flow, side, due);
     }
 
+    /// A segment with data of a connection has left the station that sends it, which may then send more (Linux's tcp_tsq_write).
+    #[cold]
+    pub fn on_left(&mut self, id: Id, now: Time, network: &mut Network, timers: &mut Timers) {
+        let side = Side::Sending;
+        let Some((connection, due)) = self.connections.at(id) else {
+            return;
+        };
+        let (end, Some(LocalQueue::Station(station))) = connection.sending_end(side) else {
+            return;
+        };
+        let was_long = is_long(end, station);
+        station.leave();
+        if was_long && !is_long(end, station) {
+            self.egress
+                .send(connection, due, (id, side), false, now, network);
+            self.set_timer(side, timers);
+        }
+    }
+
     /// Handles a host timer, which may have expired.
     pub fn on_timer(&mut self, side: Side, now: Time, network: &mut Network) {
         if side == Side::Sending && self.application_due <= now {
@@ -504,6 +524,7 @@ impl Egress {
         loop {
             match &mut local {
                 Some(LocalQueue::Link(link)) => hold_back(end, link, now),
+                Some(LocalQueue::Station(station)) => hold_back_at(end, station, now),
                 Some(local) if in_batch && waits(end, local, now, network) => return true,
                 _ => {}
             }
@@ -524,7 +545,7 @@ impl Egress {
             };
             let leaves = self.launch(packet, bytes, (ecn, alike), of, now, network);
             if let Some(local) = &mut local {
-                local.push(payload * (1 + alike.segments), now, leaves);
+                local.push(payload, 1 + alike.segments, now, leaves);
             }
             if !end.has_to_send() {
                 return false;
@@ -640,6 +661,22 @@ fn codepoint(end: &Endpoint, is_capable: bool) -> Ecn {
 #[cold]
 fn hold_back(end: &mut Endpoint, link: &mut LinkQueue, now: Time) {
     end.hold_back(link.short_at(end.small_queue(), now));
+}
+
+/// The same at a station, which tells when something has left.
+#[cold]
+fn hold_back_at(end: &mut Endpoint, station: &StationQueue, now: Time) {
+    let until = if is_long(end, station) {
+        Time::MAX
+    } else {
+        now
+    };
+    end.hold_back(until);
+}
+
+/// True if a station holds more of a connection than TCP small queues allow.
+fn is_long(end: &Endpoint, station: &StationQueue) -> bool {
+    station.memory() > end.small_queue_memory()
 }
 
 /// True if what follows in a burst may have to wait for what else arrives at this instant. While the window is reduced, that
