@@ -24,7 +24,7 @@ from wifi_kernel import MS, PAGE, RECORD, TRY, Record, S, in_kernel, section
 import sojourn as sj
 from sojourn.linux import kernel as kernels
 
-SEEDS = range(1, 16)
+SEEDS = range(1, 10)
 LONG_S, WARMUP_S = 14, 4
 WIRE_MS = 10
 """One-way delay of the wire between the server and the access point."""
