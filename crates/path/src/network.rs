@@ -134,6 +134,9 @@ pub trait Hosts<P, O, M = NoMedium> {
     /// fetched.
     fn expect(&self, _packet: &P) {}
 
+    /// Is called after a shared medium has acted: hosts that wait for room there may send.
+    fn after_medium(&mut self, _now: Time, _network: &mut Network<P, O, M>) {}
+
     /// As [`Hosts::deliver`], of the first packet of what may be a burst. Returns the rest of that, whose packets are still
     /// queued.
     #[inline(always)]
@@ -505,6 +508,7 @@ impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
         }
         let source = self.lines.len() + self.links.len() + number;
         self.events.set(source, self.media[number].due());
+        hosts.after_medium(now, self);
     }
 
     /// Gives the discipline of a link other parameters; see [`sojourn_aqm::Qdisc::change`].

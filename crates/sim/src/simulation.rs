@@ -60,6 +60,18 @@ impl Hosts<SimPacket, Watch, Cell<SimPacket>> for Endpoints {
         }
     }
 
+    /// Tells stations what has left them.
+    fn after_medium(&mut self, now: Time, network: &mut Network) {
+        let mut left = core::mem::take(&mut network.observer.left);
+        for (flow, connection) in left.drain(..) {
+            let source = &mut self.sources[flow as usize];
+            source.on_left(connection, now, network, &mut self.timers);
+        }
+        // What dropped meanwhile is told later.
+        left.append(&mut network.observer.left);
+        network.observer.left = left;
+    }
+
     #[inline(always)]
     fn deliver_first(
         &mut self,
@@ -92,20 +104,6 @@ impl Endpoints {
         }
         let source = &mut self.sources[packet.flow as usize];
         source.on_packet::<FROM_LINK>(packet, now, network, &mut self.timers);
-    }
-
-    /// Tells stations what has left them.
-    #[cold]
-    #[inline(never)]
-    fn tell_left(&mut self, now: Time, network: &mut Network) {
-        let mut left = core::mem::take(&mut network.observer.left);
-        for (flow, connection) in left.drain(..) {
-            let source = &mut self.sources[flow as usize];
-            source.on_left(connection, now, network, &mut self.timers);
-        }
-        // What dropped meanwhile is told later.
-        left.append(&mut network.observer.left);
-        network.observer.left = left;
     }
 
     /// Runs the host timer that is due, if it was not postponed.
@@ -189,9 +187,6 @@ impl Simulation {
                 return now;
             }
             self.network.act(source, now, &mut self.hosts);
-            if !self.network.observer.left.is_empty() {
-                self.hosts.tell_left(now, &mut self.network);
-            }
             self.events += 1;
         }
         if until == end && self.sampler.due() <= end {
