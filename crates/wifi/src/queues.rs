@@ -42,16 +42,33 @@ pub enum Queueing<P> {
 /// station.
 pub(crate) type Peer = (usize, UserPriority);
 
-/// A frame that has left the queues.
-pub(crate) struct Taken<P> {
+/// A frame that leaves the queues.
+pub(crate) struct Frame<P> {
     /// Its first packet.
     pub packet: P,
     /// The further ones of an A-MSDU.
     pub more: alloc::vec::Vec<P>,
     /// Of an A-MSDU, the bytes of a packet whose frame would be as long.
     pub bytes: u32,
-    /// AQL's estimate of its airtime, in µs.
+    /// AQL's estimate of its airtime, in µs, once there is one.
     pub estimate: u32,
+}
+
+impl<P: Packet> Frame<P> {
+    /// A frame with a single packet.
+    pub(crate) fn of(packet: P) -> Self {
+        Self {
+            bytes: packet.bytes(),
+            packet,
+            more: alloc::vec::Vec::new(),
+            estimate: 0,
+        }
+    }
+
+    /// The number of its packets.
+    pub(crate) fn packets(&self) -> u64 {
+        1 + self.more.len() as u64
+    }
 }
 
 /// User priorities.
@@ -151,17 +168,11 @@ impl<P: Packet> Queues<P> {
         now: Time,
         env: &mut Environment<P>,
         left: impl FnMut(&P),
-    ) -> Option<Taken<P>> {
+    ) -> Option<Frame<P>> {
         match self {
             Self::Ring(ring) => {
                 fits(ring.peek(peer)?).then_some(())?;
-                let packet = ring.dequeue(peer, now, env, left)?;
-                Some(Taken {
-                    bytes: packet.bytes(),
-                    packet,
-                    more: alloc::vec::Vec::new(),
-                    estimate: 0,
-                })
+                ring.dequeue(peer, now, env, left).map(Frame::of)
             }
             Self::Mac80211(queues) => queues.dequeue(peer, mode, fits, now, env, left),
         }

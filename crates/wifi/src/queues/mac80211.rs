@@ -20,9 +20,9 @@ use sojourn_units::{Duration, Time};
 use crate::access::Access;
 use crate::packet::Packet;
 use crate::phy::Mode;
-use crate::queues::{MakeQdisc, PRIORITIES, Peer, Taken, peer_of, priorities_of, queue_of};
+use crate::queues::{Frame, MakeQdisc, PRIORITIES, Peer, peer_of, priorities_of, queue_of};
 use aql::Aql;
-use fq::{Fq, Frame};
+use fq::Fq;
 use schedule::{Rules, Schedule};
 
 pub use aql::AqlLimits;
@@ -224,12 +224,12 @@ impl<P: Packet> Mac80211<P> {
         now: Time,
         env: &mut Environment<P>,
         mut left: impl FnMut(&P),
-    ) -> Option<Taken<P>> {
+    ) -> Option<Frame<P>> {
         let at = queue_of(peer);
         if self.aql.as_ref().is_some_and(|aql| !aql.allows(at)) {
             return None;
         }
-        let frame = if let Some(frame) = self.put_back[at].take() {
+        let mut frame = if let Some(frame) = self.put_back[at].take() {
             self.packets_put_back -= frame.packets();
             frame
         } else {
@@ -248,21 +248,10 @@ impl<P: Packet> Mac80211<P> {
             self.put_back[at] = Some(frame);
             return None;
         }
-        let estimate = match &mut self.aql {
-            Some(aql) => aql.take(at, self.settings.fq.frame(frame.bytes), mode),
-            None => 0,
-        };
-        let Frame {
-            packet,
-            more,
-            bytes,
-        } = frame;
-        Some(Taken {
-            packet,
-            more,
-            bytes,
-            estimate,
-        })
+        if let Some(aql) = &mut self.aql {
+            frame.estimate = aql.take(at, self.settings.fq.frame(frame.bytes), mode);
+        }
+        Some(frame)
     }
 
     pub(crate) fn activate(&mut self, peer: Peer, now: Time) {

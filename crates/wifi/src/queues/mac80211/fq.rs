@@ -21,6 +21,7 @@ use sojourn_units::{Duration, Time};
 
 use crate::frames;
 use crate::packet::Packet;
+use crate::queues::Frame;
 
 /// What limits A-MSDUs that form as packets enter the queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,31 +151,6 @@ impl<P> Joined<P> {
         packets: Vec::new(),
         bytes: 0,
     };
-}
-
-/// A frame that leaves the queues.
-pub(super) struct Frame<P> {
-    /// Its first packet.
-    pub packet: P,
-    /// The further ones of an A-MSDU.
-    pub more: Vec<P>,
-    /// Of an A-MSDU, the bytes of a packet whose frame would be as long.
-    pub bytes: u32,
-}
-
-impl<P: Packet> Frame<P> {
-    /// A frame with a single packet.
-    pub(super) fn of(packet: P) -> Self {
-        Self {
-            bytes: packet.bytes(),
-            packet,
-            more: Vec::new(),
-        }
-    }
-
-    pub(super) fn packets(&self) -> u64 {
-        1 + self.more.len() as u64
-    }
 }
 
 /// Bytes of a frame before its body: header with QoS.

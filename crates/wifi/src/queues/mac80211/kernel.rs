@@ -26,7 +26,7 @@ use std::io::Read;
 use sojourn_aqm::{Datagram, DropReason, Ecn, Environment, FlowKey};
 use sojourn_units::{Duration, Time};
 
-use super::{Amsdu, FqSettings, Mac80211, PRIORITIES, Peer, Settings, Taken, queue_of};
+use super::{Amsdu, FqSettings, Frame, Mac80211, PRIORITIES, Peer, Settings, queue_of};
 use crate::access::{PriorityMap, UserPriority};
 use crate::phy::{Dsss, Guard, Ht, Mode, Ofdm, Preamble, Width};
 
@@ -214,7 +214,7 @@ impl Replay {
         }
     }
 
-    fn dequeue(&mut self, now: Time) -> Option<Taken<Packet>> {
+    fn dequeue(&mut self, now: Time) -> Option<Frame<Packet>> {
         let peer = self.chosen.expect("a queue was chosen");
         let mode = self.modes[peer.0];
         let mut taken = self
