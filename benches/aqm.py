@@ -29,8 +29,8 @@ packets of each of 1000 flows; written by `make bench` (`benches/aqm.py`). Nanos
 - busy: sojourn times above 100 ms, so that every algorithm acts all the time; what it drops is replaced at once, and
   the cost of that counts
 - instructions: by callgrind, calm, the same on every run
-- state: bytes allocated for an empty discipline with its defaults once a packet has passed, and for each queue more where
-  there are several; further packets come on top, each with a link of 8 bytes
+- state: bytes allocated for an empty discipline with its defaults once a packet has passed, and for each queue more
+  where there are several; further packets come on top, each with a link of 8 bytes
 """
 
 
