@@ -54,6 +54,15 @@ def test_built_kernels_are_listed_newest_first(sojourn: Cli, no_kernels: dict[st
     assert built[0]["image"] == str(tmp_path / "cache/sojourn/user-mode/7.3.0/linux")
 
 
+def test_a_kernel_in_a_folder_of_any_name_has_its_release(tmp_path: Path):
+    put(tmp_path, "mine")
+    folder = tmp_path / "sojourn/user-mode/mine"
+    (folder / "config").write_text("#\n# Linux/um 7.2.13 Kernel Configuration\n#\nCONFIG_UML=y\n")
+    built = kernel.built_in(folder)
+    assert built is not None
+    assert (built.release, kernel.simulated(built.release)) == ("7.2.13", "7.3")
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [

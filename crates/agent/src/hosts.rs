@@ -68,7 +68,7 @@ pub struct Role {
 pub struct Options {
     /// Request and accept ECN.
     pub ecn: bool,
-    /// Request and accept AccECN.
+    /// Request and accept AccECN, which Prague needs.
     pub accecn: bool,
     /// A retransmitted SYN does not request ECN.
     pub ecn_fallback: bool,
@@ -82,7 +82,7 @@ impl Options {
     fn of(tcp: &Tcp) -> Self {
         Self {
             ecn: tcp.ecn,
-            accecn: tcp.accecn,
+            accecn: tcp.accecn || tcp.congestion_control == "prague",
             ecn_fallback: tcp.ecn_fallback,
             sack: tcp.sack,
             rack: tcp.recovery == Recovery::Rack,

@@ -17,8 +17,12 @@ pub(crate) fn text(path: &Path, most: u64) -> Result<String, String> {
 /// The text that a file's bytes are.
 ///
 /// # Errors
-/// They are not UTF-8.
+/// They are not UTF-8, or compressed.
 pub(crate) fn as_text(bytes: Vec<u8>) -> Result<String, String> {
+    // RFC 1952 §2.3.1
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        return Err("compressed by gzip; must be unpacked, as text".into());
+    }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         format!("not UTF-8 text (byte {at})")

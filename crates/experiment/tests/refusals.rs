@@ -556,12 +556,21 @@ fn a_file_that_cannot_be_read_is_named() {
     let latin = directory.join(format!("sojourn-latin1-{}.toml", std::process::id()));
     std::fs::write(&latin, b"# na\xefve\n").unwrap();
     let said = message(&latin);
+    std::fs::write(&latin, b"\x1f\x8b\x08\x00").unwrap();
+    let compressed = message(&latin);
     std::fs::write(&latin, EXAMPLE).unwrap();
     let plan = read_file(&latin, &[], &names());
     std::fs::remove_file(&latin).unwrap();
     assert_eq!(
         said,
         format!("{}: not UTF-8 text (byte 4)", latin.display())
+    );
+    assert_eq!(
+        compressed,
+        format!(
+            "{}: compressed by gzip; must be unpacked, as text",
+            latin.display()
+        )
     );
     assert_eq!(plan.unwrap().cells.len(), 6);
 }

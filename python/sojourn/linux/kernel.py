@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import lzma
 import os
@@ -23,6 +24,9 @@ PACKAGE = "linux-image-cloud-amd64"
 """Debian's kernel for virtual machines: small, with every discipline as a module."""
 
 
+_TITLE = re.compile(r"^# Linux/\S+ (\S+) Kernel Configuration$", re.MULTILINE)
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A kernel image and its modules."""
@@ -33,9 +37,13 @@ class Kernel:
     user_mode: bool = False
     """Whether it is User-Mode Linux, a program with everything built in."""
 
-    @property
+    @cached_property
     def release(self) -> str:
-        """The kernel's release, from its modules' directory."""
+        """The kernel's release: of a built one, in a folder of any name, from its configuration's title."""
+        with contextlib.suppress(OSError):
+            title = _TITLE.search((self.modules / "config").read_text(encoding="utf-8"))
+            if self.user_mode and title is not None:
+                return title[1]
         return self.modules.name
 
     @cached_property

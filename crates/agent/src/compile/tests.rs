@@ -250,6 +250,9 @@ fn segments_are_limited_with_their_timestamps_and_ecn_is_a_sysctl() {
     assert_eq!(tcp_ecn(&job).as_deref(), Some("1"));
     let accurate = compiled(&BASE.replace("ecn = true", "ecn = true, accecn = true")).unwrap();
     assert_eq!(tcp_ecn(&accurate).as_deref(), Some("3"));
+    // RFC 9331 §4.2: Prague needs accurate feedback, so that its host's listener accepts AccECN.
+    let prague = compiled(&BASE.replace("reno", "prague")).unwrap();
+    assert_eq!(tcp_ecn(&prague).as_deref(), Some("3"));
     assert_eq!(
         job.modules,
         [

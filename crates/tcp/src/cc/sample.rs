@@ -19,6 +19,9 @@ pub struct Capabilities {
     pub keeps_unused: bool,
     /// Call [`super::CongestionControl::on_lost`] for every segment that is judged lost; needs `samples`.
     pub losses: bool,
+    /// Paced bursts are what the rate sends in 1/4096 s, at least one segment, in place of the usual ones
+    /// (draft-briscoe-iccrg-prague-congestion-control-04 §2.4.3; Linux's tso_segs).
+    pub short_bursts: bool,
 }
 
 impl Capabilities {
@@ -29,6 +32,7 @@ impl Capabilities {
         paces: true,
         keeps_unused: false,
         losses: false,
+        short_bursts: false,
     };
 }
 

@@ -248,9 +248,10 @@ impl Sender {
                 && feedback != Feedback::Accurate
                 && !control.capabilities().samples,
             notes_each: control.capabilities().samples || control.capabilities().paces,
+            pacer: Pacer::new(config.pacing_shift)
+                .with_short_bursts(control.capabilities().short_bursts),
             capabilities: control.capabilities(),
             control,
-            pacer: Pacer::new(config.pacing_shift),
             held: false,
             gso: config.gso,
             kernel: config.kernel,

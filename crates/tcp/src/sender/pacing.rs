@@ -7,6 +7,8 @@ use sojourn_units::{Rate, Time, cold_path};
 const MIN_BURST: u64 = 2;
 /// Below this rate a burst may be a single segment (BBR's min_tso_segs).
 const SINGLE_BELOW_BPS: u64 = 1_200_000;
+/// Short bursts are what the rate sends in a second divided by two to the power of this, 244 µs (Prague's prague_burst_shift).
+const SHORT_BURST_SHIFT: u8 = 12;
 /// Most bytes of a burst: those of a GSO packet.
 pub(super) const MAX_BURST_BYTES: u64 = 65_536;
 /// Bursts that end before this segment of a connection do not delay later ones (Linux's TCP).
@@ -17,6 +19,8 @@ const FIRST_PACED: u64 = 10;
 pub(super) struct Pacer {
     /// See [`crate::Config::pacing_shift`].
     shift: u8,
+    /// Fewest segments of a burst.
+    least: u64,
     rate: Option<Rate>,
     /// No new burst leaves before this time. Each transmission advances it.
     release: Time,
@@ -36,6 +40,7 @@ impl Pacer {
     pub(super) const fn new(shift: u8) -> Self {
         Self {
             shift,
+            least: MIN_BURST,
             rate: None,
             release: Time::ZERO,
             burst_at: Time::ZERO,
@@ -43,6 +48,19 @@ impl Pacer {
             is_waited_for: false,
             segments: 0,
             queue_short: Time::ZERO,
+        }
+    }
+
+    /// The same with short bursts, of a segment at least ([`crate::cc::Capabilities::short_bursts`]), if so.
+    pub(super) const fn with_short_bursts(self, so: bool) -> Self {
+        if so {
+            Self {
+                shift: SHORT_BURST_SHIFT,
+                least: 1,
+                ..self
+            }
+        } else {
+            self
         }
     }
 
@@ -124,7 +142,7 @@ impl Pacer {
         let at_least = if rate.as_bps() < SINGLE_BELOW_BPS {
             1
         } else {
-            MIN_BURST
+            self.least
         };
         let bytes = self.share(rate).min(MAX_BURST_BYTES);
         (bytes / mss.max(1)).max(at_least)
@@ -170,6 +188,17 @@ mod tests {
         };
         pacer.set_rate(Some(Rate::from_mbps(16)), Time::from_millis(10));
         pacer
+    }
+
+    /// 49 Mbit/s are 1495 bytes in a 4096th of a second: a segment leaves every 0.16 ms. At 99 Mbit/s there are three.
+    #[test]
+    fn short_bursts_may_be_of_one_segment() {
+        let at = |mbps| {
+            let mut pacer = Pacer::new(10).with_short_bursts(true);
+            pacer.set_rate(Some(Rate::from_mbps(mbps)), Time::ZERO);
+            pacer.burst_segments(u64::from(MSS))
+        };
+        assert_eq!((at(2), at(49), at(99)), (Some(1), Some(1), Some(3)));
     }
 
     /// 16 Mbit/s are 1953 bytes in a 1024th of a second, which is less than two segments. So two segments leave, and
