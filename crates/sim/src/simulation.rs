@@ -63,9 +63,14 @@ impl Hosts<SimPacket, Watch, Cell<SimPacket>> for Endpoints {
     /// Tells stations what has left them.
     fn after_medium(&mut self, now: Time, network: &mut Network) {
         let mut left = core::mem::take(&mut network.observer.left);
+        for &(flow, connection) in &left {
+            self.sources[flow as usize].on_left(connection);
+        }
+        // All of a transmission has left before its sender goes on.
+        left.dedup();
         for (flow, connection) in left.drain(..) {
             let source = &mut self.sources[flow as usize];
-            source.on_left(connection, now, network, &mut self.timers);
+            source.send_throttled(connection, now, network, &mut self.timers);
         }
         // What dropped meanwhile is told later.
         left.append(&mut network.observer.left);

@@ -233,10 +233,16 @@ impl Endpoint {
     pub fn small_queue(&self) -> u64 {
         self.half.sender().map_or(u64::MAX, Sender::small_queue)
     }
-    /// As [`Endpoint::small_queue`], in memory of packets as Linux counts it.
-    pub fn small_queue_memory(&self) -> u64 {
-        let sender = self.half.sender();
-        sender.map_or(u64::MAX, Sender::small_queue_memory)
+    /// Tells the memory of what the host's own queue holds, as Linux counts it. Call it before [`Endpoint::poll`], which then
+    /// keeps that queue short, in place of [`Endpoint::hold_back`].
+    pub fn note_queued(&mut self, memory: u32) {
+        if let Some(sender) = self.half.sender_mut() {
+            sender.note_queued(memory);
+        }
+    }
+    /// True if something has waited since the last call for less in the host's own queue.
+    pub fn take_throttled(&mut self) -> bool {
+        self.half.sender_mut().is_some_and(Sender::take_throttled)
     }
     /// As [`Endpoint::small_queue`], or less.
     #[inline(always)]

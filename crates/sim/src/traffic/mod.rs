@@ -177,7 +177,15 @@ impl FlowEndpoints {
 
     /// A packet has left the station that sends it: see [`TcpFlow::on_left`].
     #[cold]
-    pub fn on_left(
+    pub fn on_left(&mut self, connection: u32) {
+        if let Self::Tcp(flow) = self {
+            flow.on_left(Id(connection));
+        }
+    }
+
+    /// All of a transmission has left it: see [`TcpFlow::send_throttled`].
+    #[cold]
+    pub fn send_throttled(
         &mut self,
         connection: u32,
         now: Time,
@@ -185,7 +193,7 @@ impl FlowEndpoints {
         timers: &mut Timers,
     ) {
         if let Self::Tcp(flow) = self {
-            flow.on_left(Id(connection), now, network, timers);
+            flow.send_throttled(Id(connection), now, network, timers);
         }
     }
 

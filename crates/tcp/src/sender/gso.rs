@@ -138,11 +138,30 @@ impl Sender {
         u64::from(2 * self.full_burst()) * u64::from(self.mss)
     }
 
-    /// The same limit as Linux has it, in memory of packets: two bursts, or what the rate sends in the time of one.
-    pub fn small_queue_memory(&self) -> u64 {
-        let burst = u64::from(self.full_burst()) * u64::from(self.mss) + PACKET;
+    /// Tells the memory of what waits in the host's own queue, before [`Sender::poll`]. A burst that has begun continues.
+    pub const fn note_queued(&mut self, memory: u32) {
+        self.queued = Some(memory);
+    }
+
+    /// True if something has waited since the last call for less in the host's own queue.
+    pub const fn take_throttled(&mut self) -> bool {
+        core::mem::replace(&mut self.is_throttled, false)
+    }
+
+    /// True if these segments wait for less in the host's own queue. Its limit as Linux has it (tcp_small_queue_check), in memory of
+    /// packets: two bursts like this one, or what the rate sends in the time of one, doubled `doublings` times. If all but the last
+    /// burst is acknowledged, another one may always follow.
+    #[cold]
+    pub(super) fn throttles(&mut self, segments: u32, doublings: u32) -> bool {
+        let Some(queued) = self.queued else {
+            return false;
+        };
+        let burst = u64::from(segments) * u64::from(self.mss) + PACKET;
         let paced = self.pacer.paced_share();
-        (2 * burst).max(paced.unwrap_or_else(|| self.assumed_share()))
+        let limit = (2 * burst).max(paced.unwrap_or_else(|| self.assumed_share()));
+        let is_long = u64::from(queued) > limit << doublings && self.una.before(self.burst_start);
+        self.is_throttled |= is_long;
+        is_long
     }
 
     /// What [`Sender::small_queue`] is at least: two bursts of a segment, with which a slow flow is paced.
@@ -292,17 +311,65 @@ mod tests {
         assert_eq!(of(1, 20), 56);
     }
 
-    /// 1.2 MB/s are 9375 bytes per 128th of a second. Two bursts of nine segments and a packet's own memory are 19,920 bytes; of
-    /// 12 MB/s a burst is 64 KiB, and a 128th of a second is less than two.
+    fn behind_wifi(cwnd: u32) -> Sender {
+        let mut sender = sender(Duration::from_millis(100), cwnd);
+        sender.pacer = super::super::pacing::Pacer::new(7);
+        sender
+    }
+
+    /// 1.2 MB/s are 9375 bytes per 128th of a second. Two bursts of nine segments and a packet's own memory are 19,920 bytes, two
+    /// of two 5920, which is less than the 128th; of 12 MB/s a burst is 64 KiB, and a 128th of a second is less than two. A
+    /// retransmission has twice as much.
     #[test]
     fn behind_wifi_a_burst_is_eight_milliseconds_data_and_two_may_wait() {
-        let of = |cwnd| {
-            let mut behind_wifi = sender(Duration::from_millis(100), cwnd);
-            behind_wifi.pacer = super::super::pacing::Pacer::new(7);
-            (behind_wifi.full_burst(), behind_wifi.small_queue_memory())
+        let limit = |cwnd, segments, doublings| {
+            let mut sender = behind_wifi(cwnd);
+            sender.burst_start = sender.next + 1;
+            (1..200_000).find(|&memory| {
+                sender.note_queued(memory);
+                sender.throttles(segments, doublings)
+            })
         };
-        assert_eq!(of(100), (9, 2 * (9_000 + 960)));
-        assert_eq!(of(1000), (65, 2 * (65_000 + 960)));
+        let bursts = [100, 1000].map(|cwnd| behind_wifi(cwnd).full_burst());
+        assert_eq!(bursts, [9, 65]);
+        assert_eq!(limit(100, 9, 0), Some(2 * (9_000 + 960) + 1));
+        assert_eq!(limit(100, 2, 0), Some(9_375 + 1));
+        assert_eq!(limit(100, 1, 1), Some(2 * 9_375 + 1));
+        assert_eq!(limit(1000, 65, 0), Some(2 * (65_000 + 960) + 1));
+    }
+
+    /// tcp_rtx_queue_empty_or_single_skb: bursts of nine, all of which the host's queue still holds. The second may follow the
+    /// first, the third only once the first is acknowledged.
+    #[test]
+    fn one_burst_may_follow_another_however_long_the_queue_is() {
+        let mut sender = behind_wifi(100);
+        sender.note_queued(1_000_000);
+        assert_eq!(sent(&mut sender, START).len(), 18);
+        assert!(sender.take_throttled() && !sender.take_throttled());
+        let later = START + Duration::from_millis(100);
+        acknowledge(&mut sender, 8, later);
+        assert_eq!(sent(&mut sender, later).len(), 0);
+        acknowledge(&mut sender, 9, later);
+        assert_eq!(sent(&mut sender, later).len(), 9);
+    }
+
+    /// tcp_write_xmit asks tcp_tso_should_defer before tcp_small_queue_check: a window with room for less than a burst limits the
+    /// sender even if the host's queue would hold that back, and nothing waits for that queue.
+    #[test]
+    fn what_is_deferred_does_not_wait_for_the_hosts_queue() {
+        for (room, defers) in [(5, true), (10, false)] {
+            let mut sender = behind_wifi(100);
+            sender.note_queued(0);
+            assert_eq!(sent(&mut sender, START).len(), 100);
+            let later = START + Duration::from_millis(100);
+            acknowledge(&mut sender, room, later);
+            sender.window.cwnd = 100;
+            (sender.last_sent, sender.window.limiting) = (later, false);
+            sender.note_queued(1_000_000);
+            assert!(sent(&mut sender, later).is_empty());
+            let left = (sender.window.limiting, sender.take_throttled());
+            assert_eq!(left, (defers, !defers), "{room}");
+        }
     }
 
     /// A window that is not filled for an RTO shrinks if the application has no more to send, but not if its writes wait for

@@ -134,6 +134,12 @@ pub struct Sender {
     kernel: Kernel,
     /// Segments left in the current burst.
     burst: u32,
+    /// SND.NXT before the last burst, if `queued` is known.
+    burst_start: Seq,
+    /// Memory of what waits in the host's own queue, if that limits what is sent.
+    queued: Option<u32>,
+    /// Something waits until less is there (Linux's TSQ_THROTTLED).
+    is_throttled: bool,
     /// Segments left in the current send buffer, and the next buffers.
     buffer: u32,
     buffers: Buffers,
@@ -276,6 +282,9 @@ impl Sender {
             probe: None,
             due: Due::default(),
             usage_point: first,
+            burst_start: first,
+            queued: None,
+            is_throttled: false,
             sent_since_judged: 0,
             last_sent: Time::ZERO,
             peak_unfilled: 0,
@@ -528,7 +537,7 @@ impl Sender {
         self.held = self.pacer.holds(now);
         let free = self.window.cwnd.saturating_sub(self.in_flight());
         if free > 0 && !self.held {
-            if self.state.resends() && !self.new_data_first {
+            if self.state.resends() && !self.new_data_first && !self.throttles(1, 1) {
                 if let Some(sending) = self.send_lost(segment, now) {
                     return Some(sending);
                 }
@@ -590,7 +599,23 @@ impl Sender {
                 Burst::Segments(segments) => self.burst = segments - 1,
             }
         }
+        if self.queued.is_some() {
+            return self.begin_if_queue_is_short(segment, now);
+        }
         self.send_new(segment, now, Fill::Full)
+    }
+
+    /// Sends the first segment of a burst unless too much waits in the host's own queue.
+    #[cold]
+    #[inline(never)]
+    fn begin_if_queue_is_short(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
+        if self.throttles(self.burst + 1, 0) {
+            return None;
+        }
+        let start = self.next;
+        let sending = self.send_next(segment, now, Fill::Full)?;
+        self.burst_start = start;
+        Some(sending)
     }
 
     /// Sends the next segment of the current burst. The last one carries PSH, as if the device had split the burst.

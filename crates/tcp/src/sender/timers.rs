@@ -224,8 +224,12 @@ impl Sender {
     /// Sends a tail loss probe (RFC 8985 §7.3): new data if there is any, otherwise a retransmission of the newest
     /// segment.
     fn send_probe(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
+        let start = self.next;
         let sending = match self.send_next(segment, now, super::Fill::Full) {
-            Some(sending) => sending,
+            Some(sending) => {
+                self.burst_start = start;
+                sending
+            }
             None => {
                 let stamp = self.stamp(now);
                 let (seq, len) = self.scoreboard.resend_newest(now, stamp)?;

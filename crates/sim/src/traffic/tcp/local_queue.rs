@@ -33,7 +33,7 @@ pub struct LinkQueue {
 pub struct StationQueue {
     /// Memory of each.
     segments: VecDeque<u32>,
-    memory: u64,
+    memory: u32,
 }
 
 /// Where a host's packets wait before they leave it.
@@ -126,17 +126,17 @@ impl StationQueue {
         }
         for _ in 0..segments {
             self.segments.push_back(memory(payload));
-            self.memory += u64::from(memory(payload));
+            self.memory += memory(payload);
         }
     }
 
     /// Its oldest segment has left.
     pub fn leave(&mut self) {
-        self.memory -= u64::from(self.segments.pop_front().unwrap_or(0));
+        self.memory -= self.segments.pop_front().unwrap_or(0);
     }
 
     /// The memory of its segments, as Linux counts it (sk_wmem_alloc).
-    pub const fn memory(&self) -> u64 {
+    pub const fn memory(&self) -> u32 {
         self.memory
     }
 }

@@ -22,7 +22,7 @@ pub use self::connections::Transports;
 use self::acknowledged::Unacknowledged;
 use self::connections::{Connection, Connections, Counts};
 pub use self::local_queue::Waits;
-use self::local_queue::{LinkQueue, LocalQueue, StationQueue};
+use self::local_queue::{LinkQueue, LocalQueue};
 use self::meter_adapter::MeterAdapter;
 use self::qlog::Qlog;
 use super::{Identity, Labels};
@@ -309,19 +309,30 @@ impl TcpFlow {
         timers.set(self.egress.labels.flow, side, due);
     }
 
-    /// A segment with data of a connection has left the station that sends it, which may then send more (Linux's tcp_tsq_write).
+    /// A segment with data of a connection has left the station that sends it.
     #[cold]
-    pub fn on_left(&mut self, id: Id, now: Time, network: &mut Network, timers: &mut Timers) {
+    pub fn on_left(&mut self, id: Id) {
+        if let Some((connection, _)) = self.connections.at(id)
+            && let (_, Some(LocalQueue::Station(station))) = connection.sending_end(Side::Sending)
+        {
+            station.leave();
+        }
+    }
+
+    /// All of a transmission has left: what waited for that may be sent (Linux's tcp_tsq_write).
+    #[cold]
+    pub fn send_throttled(
+        &mut self,
+        id: Id,
+        now: Time,
+        network: &mut Network,
+        timers: &mut Timers,
+    ) {
         let side = Side::Sending;
         let Some((connection, due)) = self.connections.at(id) else {
             return;
         };
-        let (end, Some(LocalQueue::Station(station))) = connection.sending_end(side) else {
-            return;
-        };
-        let was_long = is_long(end, station);
-        station.leave();
-        if was_long && !is_long(end, station) {
+        if connection.sending_end(side).0.take_throttled() {
             self.egress
                 .send(connection, due, (id, side), false, now, network);
             self.set_timer(side, timers);
@@ -524,7 +535,7 @@ impl Egress {
         loop {
             match &mut local {
                 Some(LocalQueue::Link(link)) => hold_back(end, link, now),
-                Some(LocalQueue::Station(station)) => hold_back_at(end, station, now),
+                Some(LocalQueue::Station(station)) => end.note_queued(station.memory()),
                 Some(local) if in_batch && waits(end, local, now, network) => return true,
                 _ => {}
             }
@@ -661,22 +672,6 @@ fn codepoint(end: &Endpoint, is_capable: bool) -> Ecn {
 #[cold]
 fn hold_back(end: &mut Endpoint, link: &mut LinkQueue, now: Time) {
     end.hold_back(link.short_at(end.small_queue(), now));
-}
-
-/// The same at a station, which tells when something has left.
-#[cold]
-fn hold_back_at(end: &mut Endpoint, station: &StationQueue, now: Time) {
-    let until = if is_long(end, station) {
-        Time::MAX
-    } else {
-        now
-    };
-    end.hold_back(until);
-}
-
-/// True if a station holds more of a connection than TCP small queues allow.
-fn is_long(end: &Endpoint, station: &StationQueue) -> bool {
-    station.memory() > end.small_queue_memory()
 }
 
 /// True if what follows in a burst may have to wait for what else arrives at this instant. While the window is reduced, that
