@@ -25,6 +25,10 @@ import sojourn as sj
 from sojourn.linux import kernel as kernels
 
 SEEDS = range(1, 10)
+MANY = range(1, 101)
+"""Seeds of the case whose figures vary most."""
+DRAWS = 2000
+"""Of a bootstrap."""
 LONG_S, WARMUP_S = 14, 4
 WIRE_MS = 10
 """One-way delay of the wire between the server and the access point."""
@@ -33,6 +37,8 @@ ALONE, THREE = (7,), (7, 7, 0)
 CONTROLS = {"cubic": "CUBIC", "reno": "Reno"}
 TCP_OF = {"7.2": "7.3"}
 """The simulator's version of TCP for a kernel, where it has none of its own: 7.2.13 has the TCP of 7.3.0-rc7."""
+OPENS_AHEAD = 2
+"""Round trips of the wire before its start at which a connection opens."""
 LONGEST_ACK, ON_AIR, ETHERNET = 100, 34, 14
 """Bytes of an acknowledgement with blocks of SACK, rounded up; those before a packet of IP on the air, on Ethernet."""
 
@@ -81,6 +87,12 @@ def starts(case: Case, seed: int) -> list[int]:
     return [S // 10 + draw.randrange(S // 10) for _ in case.cell]
 
 
+def opens(case: Case, seed: int) -> int:
+    """When the first packet is at a queue of Wi-Fi, in ns: the SYN of a station, or the server's after the wire."""
+    ahead = 2 * OPENS_AHEAD * WIRE_MS - (0 if case.up else WIRE_MS)
+    return min(starts(case, seed)) - ahead * MS
+
+
 def job(case: Case, seed: int) -> str:
     """What the agent is told."""
     begin = enumerate(starts(case, seed))
@@ -100,7 +112,7 @@ def job(case: Case, seed: int) -> str:
 def kernels_figures(case: Case, seed: int, kernel: kernels.Kernel, gro: bool) -> tuple[str, list[Figures]]:
     """The kernel's release and the figures of each station."""
     release, records = kernels_log(case, seed, kernel, gro)
-    return release, of_log(records, case.up)
+    return release, of_log(records, case.up, began_s=opens(case, seed) / S)
 
 
 def kernels_log(case: Case, seed: int, kernel: kernels.Kernel, gro: bool = False) -> tuple[str, list[Record]]:
@@ -211,10 +223,17 @@ def of_tries(found: Iterator[Try], up: bool, begin: int, end: int) -> list[OnAir
 
 
 def of_log(
-    records: Sequence[Record], up: bool = False, warmup_s: float = WARMUP_S, long_s: float = LONG_S
+    records: Sequence[Record],
+    up: bool = False,
+    warmup_s: float = WARMUP_S,
+    long_s: float = LONG_S,
+    began_s: float = 0,
 ) -> list[Figures]:
-    """The figures of each station from the radio's log, whose first record begins the run. ``up``: stations send."""
-    begin, end = (records[0].ns + round(s * S) for s in (warmup_s, long_s))
+    """The figures of each station from the radio's log.
+
+    ``up``: stations send. ``began_s``: the run's time at the first record.
+    """
+    begin, end = (records[0].ns + round((s - began_s) * S) for s in (warmup_s, long_s))
     received: dict[int, list[tuple[int, float]]] = defaultdict(list)
     acknowledgements: Counter[int] = Counter()
     for one in transmissions(records):
@@ -340,6 +359,28 @@ def table(sides: Mapping[str, Mapping[Case, Sequence[Sequence[Spread]]]]) -> Ite
                 yield row(case, station, side, found[case][station])
 
 
+def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """Of the medians, in percent of theirs, with the bootstrap's interval of 95 %."""
+    draw = random.Random(1)
+
+    def percent(first: Sequence[float], second: Sequence[float]) -> float:
+        return 100 * (statistics.median(first) / statistics.median(second) - 1)
+
+    drawn = (percent(draw.choices(ours, k=len(ours)), draw.choices(theirs, k=len(theirs))) for _ in range(DRAWS))
+    interval = statistics.quantiles(drawn, n=40)
+    return f"{percent(ours, theirs):+.1f} ({interval[0]:+.1f} to {interval[-1]:+.1f})".replace("-", "−")
+
+
+def differences(case: Case, kernel: kernels.Kernel, version: str) -> Iterator[str]:
+    """A row per station, over many seeds: the simulator's figures beside the kernel's."""
+    theirs = [kernels_figures(case, seed, kernel, gro=False)[1] for seed in MANY]
+    ours = [simulators_figures(case, seed, version) for seed in MANY]
+    for station, rate in enumerate(case.cell):
+        values = [zip(*(run[station] for run in runs), strict=True) for runs in (ours, theirs)]
+        cells = [difference(*pair) for pair in zip(*values, strict=True)]
+        yield f"| {station + 1} of {len(case.cell)}, {RATES[rate]} | {' | '.join(cells)} |"
+
+
 def main() -> None:
     """Runs both sides and writes the section."""
     made = sorted((kernels.built_directory() / "wifi").glob("*/linux"))
@@ -365,6 +406,8 @@ def main() -> None:
         "TCP": TCP_OF.get(version, version),
         "SEEDS": str(len(SEEDS)),
         "TABLE": "\n".join(table(sides)),
+        "MANY": str(len(MANY)),
+        "DIFFERENCES": "\n".join(differences(CASES[-1], kernel, version)),
     }
     text = re.sub(r"@([A-Z]+)@", lambda match: parts[match[1]], template)
     around, after = PAGE.read_text(encoding="utf-8"), "\n## What is not compared\n"

@@ -55,6 +55,19 @@ def test_a_log_gives_the_figures_of_each_station():
     assert (first.collided, second.collided) == (0, 0)
 
 
+def test_a_logs_times_are_those_of_the_run():
+    """The first record is 100 ms after the run's begin, so that the warm-up ends 0.9 s later, and the run 1.9 s."""
+    log = [*aggregate(0, 1, [1]), *aggregate(899, 1, [2, 3]), *aggregate(1880, 1, [4, 5]), *aggregate(1897, 1, [6])]
+    (only,) = wifi_tcp.of_log(log, warmup_s=1, long_s=2, began_s=0.1)
+    assert only.goodput_mbps == pytest.approx(4 * DATA * 8 / 1e6)
+
+
+@pytest.mark.parametrize(("up", "first_ms"), [(False, 30), (True, 40)])
+def test_a_connection_opens_before_its_start(up: bool, first_ms: int):
+    case = wifi_tcp.Case("reno", wifi_tcp.THREE, up)
+    assert wifi_tcp.opens(case, 3) == min(wifi_tcp.starts(case, 3)) - first_ms * 10**6
+
+
 def test_what_collides_has_no_share_of_the_airtime():
     log = [
         *aggregate(0, 1, [1]),
@@ -110,3 +123,9 @@ def test_the_other_sections_are_written_around_it():
     text = PAGE.read_text(encoding="utf-8")
     assert section() + "\n## What is not compared\n" in text
     assert "@TCP@" in (ROOT / "validation" / "wifi_kernel.md").read_text(encoding="utf-8")
+
+
+def test_a_difference_of_medians_has_an_interval():
+    ours, theirs = [9.0, 11.0, 10.0] * 30, [10.0, 12.0, 11.0] * 30
+    assert wifi_tcp.difference(ours, theirs) == "−9.1 (−9.1 to −9.1)"
+    assert wifi_tcp.difference([1.0, 3.0], [2.0]) == "+0.0 (−50.0 to +50.0)"
