@@ -1,10 +1,9 @@
-"""A line per arm: in one panel, or, if they were too many, in a panel for each setting of a sweep."""
+"""Lines of arms: in one panel, or, if they were too many, in a panel for each setting of a sweep."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,26 +18,36 @@ MOST_IN_A_PANEL = 8
 """Most lines in one panel; beyond, there is a panel per combination of the other keys' values."""
 
 
-class Line(NamedTuple):
-    """How an arm is drawn in its panel."""
-
-    name: str
-    arm: int
+Lines = dict[str, list[int]]
+"""The lines of a panel: their names, each with the numbers of its arms."""
 
 
-def panels_of(arms: Sequence[Arm]) -> dict[str, list[Line]]:
+def panels_of(arms: Sequence[Arm]) -> dict[str, Lines]:
     """The lines of each panel by its title: the queues; of one queue, the values of the first key with few."""
     if len(arms) <= MOST_IN_A_PANEL or not any(arm.set for arm in arms):
-        return {"": [Line(arm.title, index) for index, arm in enumerate(arms)]}
+        return {"": {arm.title: [index] for index, arm in enumerate(arms)}}
     counts = {key: len({str(arm.set.get(key)) for arm in arms}) for key in arms[0].set}
     is_one = len({arm.label for arm in arms}) == 1
     each = next((key for key, count in counts.items() if 1 < count <= MOST_IN_A_PANEL), None) if is_one else None
-    found: dict[str, list[Line]] = {}
+    found: dict[str, Lines] = {}
     for index, arm in enumerate(arms):
         name = arm.label if each is None else setting_text({each: arm.set[each]})
         rest = setting_text({key: value for key, value in arm.set.items() if key != each})
-        found.setdefault(rest, []).append(Line(name, index))
+        found.setdefault(rest, {})[name] = [index]
     return found
+
+
+def panels_over(arms: Sequence[Arm], key: str) -> dict[str, Lines]:
+    """The same for lines over a swept key: the arms of a line differ in it alone."""
+    found: dict[str, Lines] = {}
+    for index, arm in enumerate(arms):
+        rest = setting_text({other: value for other, value in arm.set.items() if other != key})
+        found.setdefault(rest, {}).setdefault(arm.label, []).append(index)
+    if sum(map(len, found.values())) > MOST_IN_A_PANEL:
+        return found
+    return {
+        "": {", ".join(filter(None, [label, rest])): line for rest, of in found.items() for label, line in of.items()}
+    }
 
 
 def figure_of(count: int, width: Width | None) -> tuple[Figure, list[Axes]]:
@@ -51,11 +60,6 @@ def figure_of(count: int, width: Width | None) -> tuple[Figure, list[Axes]]:
     if count > 1 and width is not None:
         drawn.set_size_inches(WIDTHS_IN[width], min(1.9 * rows + 0.6, style.TALLEST_IN))
     return drawn, style.multiples(drawn, count, columns, sharey=True)
-
-
-def panel_columns(plots: Sequence[Axes]) -> int:
-    """The columns in which the panels stand."""
-    return plots[0].get_subplotspec().get_gridspec().ncols  # type: ignore[union-attr]
 
 
 def explain(drawn: Figure, plots: Sequence[Axes], x: str, y: str, *notes: str) -> None:
@@ -71,27 +75,23 @@ def explain(drawn: Figure, plots: Sequence[Axes], x: str, y: str, *notes: str) -
 
 
 class ArmPanels:
-    """A figure with a line per arm."""
+    """A figure with lines of arms, by default one per arm."""
 
-    def __init__(self, arms: Sequence[Arm], width: Width | None) -> None:
-        self._panels = panels_of(arms)
+    def __init__(self, arms: Sequence[Arm], width: Width | None, over: str = "") -> None:
+        self._panels = panels_over(arms, over) if over else panels_of(arms)
         self.drawn, self.plots = figure_of(len(self._panels), width)
-        names = {line.name: arms[line.arm].discipline for lines in self._panels.values() for line in lines}
-        if len(self._panels) == 1:
-            looks = style.looks_of([arm.discipline for arm in arms])
-            self._looks = {line.name: looks[line.arm] for line in self._panels[""]}
-        else:
-            self._looks = dict(zip(names, style.looks_of(list(names.values())), strict=True))
-        panel_in = self.drawn.get_size_inches()[0] / panel_columns(self.plots)
+        self.panel_in = self.drawn.get_size_inches()[0] / self.plots[0].get_subplotspec().get_gridspec().ncols  # type: ignore[union-attr]
+        firsts = {name: arms[line[0]].discipline for lines in self._panels.values() for name, line in lines.items()}
+        self._looks = dict(zip(firsts, style.looks_of(list(firsts.values())), strict=True))
         for axes, title in zip(self.plots, self._panels, strict=True):
             if title:
-                style.title(axes, title, panel_in)
+                style.title(axes, title, self.panel_in)
 
-    def lines(self) -> Iterator[tuple[Axes, str, Look, int]]:
-        """For each arm its axes, its name there, its look and its number."""
+    def lines(self) -> Iterator[tuple[Axes, str, Look, list[int]]]:
+        """For each line its axes, its name there, its look and the numbers of its arms."""
         for axes, lines in zip(self.plots, self._panels.values(), strict=True):
-            for line in lines:
-                yield axes, line.name, self._looks[line.name], line.arm
+            for name, line in lines.items():
+                yield axes, name, self._looks[name], line
 
     def legend(self) -> None:
         """The names of the lines, beside all panels."""

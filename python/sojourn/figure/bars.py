@@ -11,15 +11,15 @@ from matplotlib.figure import Figure
 
 from sojourn.figure import panels as panels_of
 from sojourn.figure import style
-from sojourn.figure.armpanels import MOST_IN_A_PANEL, explain, figure_of, panel_columns
+from sojourn.figure.armpanels import ArmPanels, explain
 from sojourn.figure.filenames import WIDTHS_IN
 from sojourn.figure.names import name_arms
 from sojourn.figure.style import TALLEST_IN, Look, OfResults, Width
 from sojourn.frame.cells import axis_of_values
 from sojourn.frame.metrics import Metric, has_queue, left_out, metric_called, overview_metrics, samples_note
-from sojourn.frame.results import Arm, Results
+from sojourn.frame.results import Results
 from sojourn.frame.statistics import CONFIDENCE, Interval, fixed, median_interval
-from sojourn.frame.swept import setting_text, words
+from sojourn.frame.swept import words
 
 WIDTH_IN, PANEL_IN, BAR_IN = 5.2, 0.45, 0.24
 
@@ -135,34 +135,22 @@ class Sweep(OfResults):
             raise ValueError(f'over: got "{key}"; {known}')
         shown = metric_called(metric, results)
         intervals = arm_intervals(results, shown, queue)
-        panels: dict[str, dict[str, list[tuple[Arm, Interval]]]] = {}
-        for arm, interval in zip(results.arms, intervals, strict=True):
-            rest = setting_text({other: value for other, value in arm.set.items() if other != key})
-            panels.setdefault(rest, {}).setdefault(arm.label, []).append((arm, interval))
-        if sum(map(len, panels.values())) <= MOST_IN_A_PANEL:
-            every = [(label, rest, line) for rest, of in panels.items() for label, line in of.items()]
-            panels = {"": {", ".join(filter(None, [label, rest])): line for label, rest, line in every}}
         values = {str(arm.set[key]): arm.set[key] for arm in results.arms}
         across, ranks = axis_of_values(key, words(list(swept))[key], values.values())
         positions, x_log = panels_of.positions(across)
         at = dict(zip(values, positions[ranks].tolist(), strict=True))
-        disciplines = {name: line[0][0].discipline for of in panels.values() for name, line in of.items()}
-        looks = dict(zip(disciplines, style.looks_of(list(disciplines.values())), strict=True))
         with style.applied():
-            drawn, all_axes = figure_of(len(panels), width)
-            panel_in = drawn.get_size_inches()[0] / panel_columns(all_axes)
-            for axes, (rest, lines) in zip(all_axes, panels.items(), strict=True):
-                for name, line in lines.items():
-                    rows_of = np.array([[at[str(arm.set[key])], one.low, one.middle, one.high] for arm, one in line])
-                    x, *ends = rows_of[np.argsort(rows_of[:, 0], kind="stable")].T
-                    several = any(one.n > 1 for _, one in line)
-                    joined = across.numbers is not None
-                    style.draw_line(axes, x, ends, looks[name], name, band=several, size=4, joined=joined)
-                if len(panels) > 1:
-                    style.title(axes, rest, panel_in)
-            first = all_axes[0]
-            if across.numbers is None:
-                name_arms([first], across.texts, panel_in - 0.7, whole=True)
+            page = ArmPanels(results.arms, width, over=key)
+            joined = across.numbers is not None
+            for axes, name, look, line in page.lines():
+                of_line = [(at[str(results.arms[arm].set[key])], intervals[arm]) for arm in line]
+                rows_of = np.array([[place, one.low, one.middle, one.high] for place, one in of_line])
+                x, *ends = rows_of[np.argsort(rows_of[:, 0], kind="stable")].T
+                several = any(one.n > 1 for _, one in of_line)
+                style.draw_line(axes, x, ends, look, name, band=several, size=4, joined=joined)
+            first = page.plots[0]
+            if not joined:
+                name_arms([first], across.texts, page.panel_in - 0.7, whole=True)
             elif x_log:
                 style.log_axis(first, "x")
             if shown.declared.scale is None and style.wants_log(interval.middle for interval in intervals):
@@ -172,13 +160,13 @@ class Sweep(OfResults):
             else:
                 style.from_zero(first)
             repeated = any(interval.n > 1 for interval in intervals)
-            shape = "bar" if across.numbers is None else "band"
+            shape = "band" if joined else "bar"
             spread = f"median of the repeats, {shape}: its {CONFIDENCE:.0%} confidence interval" if repeated else ""
             explained = [style.where(results, shown, queue), samples_note(results, shown), spread]
             explained.append(style.own_times(results, shown, queue))
-            explain(drawn, all_axes, across.axis_label, shown.axis_label, *explained)
-            style.legend(drawn, first)
-            return drawn
+            explain(page.drawn, page.plots, across.axis_label, shown.axis_label, *explained)
+            page.legend()
+            return page.drawn
 
     def overview(self, metrics: Sequence[str] | None = None, *, width: Width | None = None) -> Figure:
         """Several metrics (as for ``bars``) beside each other, a panel each.

@@ -141,7 +141,7 @@ class Distributions(OfResults):
     def _lines(self, curves: Sequence[tuple[FloatArray, FloatArray]], width: Width | None) -> ArmPanels:
         """A line per arm over the sojourn time."""
         page = ArmPanels(self._results.arms, width)
-        for axes, name, look, arm in page.lines():
+        for axes, name, look, (arm,) in page.lines():
             axes.plot(*curves[arm], label=name, color=look.color, linestyle=look.dashes)
         return page
 

@@ -58,7 +58,7 @@ def _figure(
             # A tenth of the least typical value, at most four decades below the top.
             top = max(float(np.nanmax(high)) for _, _, high in bands if not np.isnan(high).all())
             floor = max(min(value for value in typical if value > 0.0) / 10, top / 1e4)
-        for plot, name, look, arm in page.lines():
+        for plot, name, look, (arm,) in page.lines():
             (t_s, values), ends = found[arm], [np.maximum(one, floor) for one in bands[arm]]
             style.draw_line(plot, t_s, ends, look, name, band=len(values) > 1)
             plot.margins(x=0)
