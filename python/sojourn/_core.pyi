@@ -96,6 +96,9 @@ class Run:
     def files(self) -> dict[str, bytes]:
         """Takes the capture and the flows' qlogs, only once, by their names, where ``*`` stands for the run."""
 
+def figures(summaries: list[str]) -> tuple[list[tuple[int, str]], dict[str, npt.NDArray[np.float64]]]:
+    """The figures of runs as JSON: of each row the run and the queue; and the columns, NaN where a run has none."""
+
 @final
 class Plan:
     """A checked experiment, with its sweep expanded into runs."""
@@ -221,6 +224,9 @@ class RunSpec:
 
     def run(self, monitor: Monitor) -> Run:
         """Runs it in the simulator; other threads continue meanwhile."""
+
+def run_each(runs: list[tuple[RunSpec, Monitor]]) -> list[Run | BaseException]:
+    """Runs several in the simulator, one after another, and hashes them; returns a result or an error for each."""
 
 @final
 class Session:

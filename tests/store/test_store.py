@@ -56,8 +56,8 @@ def test_the_rows_are_what_run_gives(sojourn: Cli, file: Path, tmp_path: Path):
 def test_runs_of_another_sweep_are_not_made_again(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert fill(planned(file, tmp_path / "store")) is None
     made: list[str] = []
-    as_run = work.as_run
-    monkeypatch.setattr(work, "as_run", lambda core: made.append(core.summary_json) or as_run(core))
+    end = work.Batches.end
+    monkeypatch.setattr(work.Batches, "end", lambda *args: made.append(args[2].summary_json) or end(*args))
     # Two of three seeds, one more rate, and other names.
     text = EXPERIMENT.replace("repeat = 3", "repeat = 2").replace('"4 Mbit/s"]', '"4 Mbit/s", "6 Mbit/s"]')
     file.write_text(text.replace('"grid"', '"more"').replace('"pie"', '"pie", label = "PIE"'))
@@ -193,7 +193,7 @@ def test_sweep_and_run_share_their_runs(file: Path, tmp_path: Path, record: str,
     plan = swept.add(file, [], sweep, 4)
     assert fill(plan, jobs=1) is None
     made, _ = Runner(jobs=1).stored(listed, "listed", specs)
-    monkeypatch.setattr(work, "as_run", lambda _: pytest.fail("made again"))
+    monkeypatch.setattr(work.Batches, "end", lambda *_: pytest.fail("made again"))
     read, stopped_by = Runner(jobs=1).stored(swept, "listed", specs)
     assert (len(read), stopped_by) == (RUNS, None)
     for index, run in made.items():

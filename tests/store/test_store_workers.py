@@ -243,7 +243,7 @@ def test_listed_runs_are_made_by_workers_and_not_twice(
     specs = list(_core.Plan.read_file(str(file), []))
     plan = store.add_list(RunList.of("listed", specs), 2)
     assert sojourn("worker", "--store", "store").returncode == 0
-    monkeypatch.setattr(work, "as_run", lambda _: pytest.fail("made again"))
+    monkeypatch.setattr(work.Batches, "end", lambda *_: pytest.fail("made again"))
     runs, stopped_by = Runner(jobs=1).stored(store, "listed", specs)
     assert (sorted(runs), stopped_by) == (list(range(RUNS)), None)
     # Others that have some of the same runs do not make them either, and read the same tables.

@@ -76,7 +76,7 @@ pub use notes::notes;
 pub use plan::{Cell, Plan, Source, read, read_file};
 pub use read::{LOSS_BASED, TrafficSummary, traffic_kinds};
 pub use resolved::{InUse, Values, resolved, resolved_with};
-pub use run_spec::{RESULTS_VERSION, RunSpec, run_hash, sha256, summary_json};
+pub use run_spec::{RESULTS_VERSION, RunSpec, hashed, sha256, summary_json};
 pub use schema::schema;
 pub use sweep::{Sweep, design};
 pub use unknown::unknown_key;

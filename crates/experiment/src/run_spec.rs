@@ -196,15 +196,14 @@ impl RunSpec {
     }
 }
 
-/// The hash of a [`RunSpec::document`]: SHA-256 in hexadecimal of everything that determines the result. It excludes
+/// What the hash of a run is of, given its [`RunSpec::document`]: all that determines the result, without
 /// the names of the experiment and the arm and the list of swept values, so that equal runs have equal hashes
-/// everywhere.
-pub fn run_hash(document: &Json) -> String {
-    let mut document = document.clone();
+/// everywhere. The hash is the [`sha256`] of its text.
+pub fn hashed(mut document: Json) -> Json {
     document["set"].take();
     document["experiment"]["experiment"]["name"].take();
     document["experiment"]["queue"][0]["label"].take();
-    sha256(&document.to_string())
+    document
 }
 
 /// SHA-256 of a text, in hexadecimal.

@@ -3,7 +3,7 @@
 mod common;
 
 use serde_json::Value as Json;
-use sojourn_experiment::{InUse, RunSpec, Source, read, run_hash};
+use sojourn_experiment::{InUse, RunSpec, Source, hashed, read};
 
 const TEXT: &str = r#"
 experiment = { name = "load", duration = "10 s", warmup = "1 s", repeat = 2, seed = 7 }
@@ -27,7 +27,7 @@ fn document(spec: &RunSpec) -> Json {
 }
 
 fn hash(spec: &RunSpec) -> String {
-    run_hash(&document(spec))
+    hashed(document(spec)).to_string()
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_run_document_contains_its_trace() {
     assert_eq!(again.experiment.links, spec.experiment.links);
     let mut other = written.clone();
     other["traces"]["line.trace"] = "1\n2\n5\n9\n".into();
-    assert_ne!(run_hash(&other), run_hash(&written));
+    assert_ne!(hashed(other.clone()), hashed(written));
     other["traces"] = Json::Null;
     let error = RunSpec::read(&other.to_string(), &common::names()).expect_err("no trace");
     let told = error.to_string();

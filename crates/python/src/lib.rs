@@ -69,9 +69,9 @@ mod _core {
     #[pymodule_export]
     use replay::Recording;
     #[pymodule_export]
-    use run::Run;
+    use run::{Run, figures};
     #[pymodule_export]
-    use run_spec::{Monitor, RunSpec};
+    use run_spec::{Monitor, RunSpec, run_each};
     #[pymodule_export]
     use session::Session;
     #[pymodule_export]

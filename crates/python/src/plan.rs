@@ -14,7 +14,7 @@ use sojourn_sim::{RunError, check, check_queues, in_use};
 
 use crate::errors::{ExperimentError, failed_run, wrong_input};
 use crate::own;
-use crate::run_spec::RunSpec;
+use crate::run_spec::{Common, RunSpec};
 
 /// A checked experiment, with its sweep expanded into runs.
 #[pyclass(frozen, module = "sojourn._core")]
@@ -22,6 +22,8 @@ pub struct Plan {
     /// The content of the file.
     pub plan: sojourn_experiment::Plan,
     jobs: Vec<Job>,
+    /// Of each cell and queue, what its runs have in common.
+    common: Vec<Vec<Arc<Common>>>,
 }
 
 /// The index of a run in a plan.
@@ -49,13 +51,30 @@ impl Plan {
                 jobs.extend((0..queues).map(|queue| Job { cell, queue, seed }));
             }
         }
-        Ok(Self { plan, jobs })
+        Ok(Self::of(plan, jobs))
     }
 
-    fn job(&self, index: usize) -> PyResult<(Job, &Cell)> {
-        let job = self.jobs.get(index);
-        let job = *job.ok_or_else(|| PyIndexError::new_err("no such run"))?;
-        Ok((job, &self.plan.cells[job.cell]))
+    fn of(plan: sojourn_experiment::Plan, jobs: Vec<Job>) -> Self {
+        let arms = |cell: &Cell| {
+            cell.experiment
+                .queues
+                .iter()
+                .map(|_| Arc::default())
+                .collect()
+        };
+        let common = plan.cells.iter().map(arms).collect();
+        Self { plan, jobs, common }
+    }
+
+    fn spec(&self, job: Job) -> RunSpec {
+        let cell = &self.plan.cells[job.cell];
+        let spec = sojourn_experiment::RunSpec {
+            experiment: Arc::clone(&cell.experiment),
+            queue: job.queue,
+            seed: job.seed,
+            set: cell.set.clone(),
+        };
+        RunSpec::of_arm(spec, None, Arc::clone(&self.common[job.cell][job.queue]))
     }
 }
 
@@ -144,7 +163,7 @@ impl Plan {
             queue: 0,
             seed: alone.seed,
         }];
-        Ok(Self { plan, jobs })
+        Ok(Self::of(plan, jobs))
     }
 
     /// The experiment's name.
@@ -174,18 +193,14 @@ impl Plan {
 
     /// The run with this index: by cell, then seed, then queue.
     fn __getitem__(&self, index: usize) -> PyResult<RunSpec> {
-        let (job, cell) = self.job(index)?;
-        Ok(RunSpec::new(sojourn_experiment::RunSpec {
-            experiment: Arc::clone(&cell.experiment),
-            queue: job.queue,
-            seed: job.seed,
-            set: cell.set.clone(),
-        }))
+        let job = self.jobs.get(index);
+        let job = job.ok_or_else(|| PyIndexError::new_err("no such run"))?;
+        Ok(self.spec(*job))
     }
 
     /// All runs in order.
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        let specs: Vec<RunSpec> = self.plan.specs().map(RunSpec::new).collect();
+        let specs = self.jobs.iter().map(|job| self.spec(*job));
         PyList::new(py, specs)?.try_iter()
     }
 

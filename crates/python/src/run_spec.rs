@@ -9,7 +9,7 @@ use std::time::Instant;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use serde_json::Value as Json;
-use sojourn_experiment::{InUse, parts, run_hash};
+use sojourn_experiment::{InUse, hashed, parts, sha256};
 use sojourn_sim::Session;
 use sojourn_units::{Duration, Time};
 
@@ -27,35 +27,34 @@ pub struct RunSpec {
     pub inner: sojourn_experiment::RunSpec,
     /// The values that the disciplines of all arms use for their keys, if known.
     in_use: Option<Arc<InUse>>,
+    /// What the texts of the arm's runs have in common, once one is requested.
+    common: Arc<Common>,
     /// Its document as text, and the hash of that, once requested.
     written: OnceLock<(String, String)>,
 }
 
+/// The document of a run as text, and what its hash is of: each before and behind the seed, in which the runs of an arm
+/// differ.
+pub type Common = OnceLock<[(String, String); 2]>;
+
 impl RunSpec {
     /// A run for Python.
-    pub const fn new(inner: sojourn_experiment::RunSpec) -> Self {
+    pub fn new(inner: sojourn_experiment::RunSpec) -> Self {
+        Self::of_arm(inner, None, Arc::default())
+    }
+
+    /// A run of an arm, with the values that the disciplines of all arms use for their keys.
+    pub const fn of_arm(
+        inner: sojourn_experiment::RunSpec,
+        in_use: Option<Arc<InUse>>,
+        common: Arc<Common>,
+    ) -> Self {
         Self {
             inner,
-            in_use: None,
+            in_use,
+            common,
             written: OnceLock::new(),
         }
-    }
-
-    /// A run, and the values that the disciplines of all arms use for their keys.
-    pub fn with_values(inner: sojourn_experiment::RunSpec, in_use: Arc<InUse>) -> Self {
-        Self {
-            in_use: Some(in_use),
-            ..Self::new(inner)
-        }
-    }
-
-    /// A document as text, with the sources of user-defined disciplines, and the hash of that.
-    fn texts(&self, mut document: Json) -> (String, String) {
-        let own = own::digests(&self.inner);
-        if !own.is_empty() {
-            document["own"] = own.into();
-        }
-        (document.to_string(), run_hash(&document))
     }
 
     /// Its document as text, and the hash of that.
@@ -63,13 +62,45 @@ impl RunSpec {
         if let Some(written) = self.written.get() {
             return Ok(written);
         }
-        let document = match &self.in_use {
+        let own = own::digests(&self.inner);
+        // The source of an algorithm in Python may be another by now.
+        let alone = Common::new();
+        let common = if own.is_empty() {
+            &*self.common
+        } else {
+            &alone
+        };
+        let common = match common.get() {
+            Some(parts) => parts,
+            None => {
+                let mut document = self.document_json()?;
+                if !own.is_empty() {
+                    document["own"] = own.into();
+                }
+                let texts = [document.to_string(), hashed(document).to_string()];
+                // The keys of the document are sorted: no other seed is before that of the run.
+                let seed = format!("\"seed\":{}", self.inner.seed);
+                let parts = texts.map(|text| {
+                    let (before, behind) = text.split_once(&seed).expect("a run has a seed");
+                    (format!("{before}\"seed\":"), behind.to_owned())
+                });
+                common.get_or_init(|| parts)
+            }
+        };
+        let [document, hashed] = common
+            .each_ref()
+            .map(|(before, behind)| format!("{before}{}{behind}", self.inner.seed));
+        Ok(self.written.get_or_init(|| (document, sha256(&hashed))))
+    }
+
+    fn document_json(&self) -> PyResult<Json> {
+        match &self.in_use {
             Some(in_use) => {
                 let arm = in_use.queues.get(self.inner.queue).cloned();
-                self.inner.document(&InUse {
+                Ok(self.inner.document(&InUse {
                     queues: arm.into_iter().collect(),
                     links: in_use.links.clone(),
-                })
+                }))
             }
             None => {
                 let failure = own::Failure::default();
@@ -77,11 +108,34 @@ impl RunSpec {
                 document.map_err(|error| match failure.take() {
                     Some(raised) => failed_algorithm(raised),
                     None => failed_run(&error),
-                })?
+                })
             }
-        };
-        let written = self.texts(document);
-        Ok(self.written.get_or_init(|| written))
+        }
+    }
+
+    /// Runs it in the simulator, without Python unless it has algorithms of Python.
+    fn made(&self, monitor: &Monitor) -> PyResult<Run> {
+        let failure = own::Failure::default();
+        let began = Instant::now();
+        let mut session =
+            Session::new(self.inner.clone(), &own::catalogue(&failure)).map_err(|error| {
+                failure
+                    .take()
+                    .map_or_else(|| failed_run(&error), failed_algorithm)
+            })?;
+        while !session.is_finished() && !failure.has_happened() {
+            if monitor.cancelled() {
+                return Err(Cancelled::new_err("cancelled"));
+            }
+            session.advance(session.end(), EVENTS_PER_REPORT);
+            monitor.report_at(session.now());
+        }
+        if let Some(raised) = failure.take() {
+            return Err(failed_algorithm(raised));
+        }
+        let mut result = session.finish();
+        result.wall_s = began.elapsed().as_secs_f64();
+        Run::new(result, self.set_json())
     }
 
     /// The swept keys and their values.
@@ -189,30 +243,7 @@ impl RunSpec {
 
     /// Runs it in the simulator; other threads continue meanwhile.
     fn run(&self, py: Python<'_>, monitor: &Monitor) -> PyResult<Run> {
-        let failure = own::Failure::default();
-        let began = Instant::now();
-        let run = py.detach(|| {
-            let mut session = Session::new(self.inner.clone(), &own::catalogue(&failure))
-                .map_err(|error| failed_run(&error))?;
-            while !session.is_finished() {
-                if monitor.cancelled() {
-                    return Err(Cancelled::new_err("cancelled"));
-                }
-                session.advance(session.end(), EVENTS_PER_REPORT);
-                monitor.report_at(session.now());
-                if failure.has_happened() {
-                    break;
-                }
-            }
-            Ok(session)
-        });
-        if let Some(raised) = failure.take() {
-            return Err(failed_algorithm(raised));
-        }
-        let session = run?;
-        let mut result = py.detach(|| session.finish());
-        result.wall_s = began.elapsed().as_secs_f64();
-        Run::new(result, self.set_json())
+        py.detach(|| self.made(monitor))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
@@ -239,6 +270,30 @@ impl RunSpec {
             self.seed()
         ))
     }
+}
+
+/// Runs several in the simulator, one after another, and hashes them; returns a result or an error for each. Python
+/// hears of them together: a thread that is given back to Python waits for the others.
+#[pyfunction]
+pub fn run_each(
+    py: Python<'_>,
+    runs: Vec<(Py<RunSpec>, Py<Monitor>)>,
+) -> PyResult<Vec<Bound<'_, PyAny>>> {
+    let made: Vec<PyResult<Run>> = py.detach(|| {
+        let make = |(spec, monitor): &(Py<RunSpec>, Py<Monitor>)| {
+            let made = spec.get().made(monitor.get());
+            // Whoever asks for a hash that there cannot be is told then.
+            let _ = spec.get().written();
+            made
+        };
+        runs.iter().map(make).collect()
+    });
+    made.into_iter()
+        .map(|made| match made {
+            Ok(run) => Ok(Bound::new(py, run)?.into_any()),
+            Err(error) => Ok(error.into_value(py).into_bound(py).into_any()),
+        })
+        .collect()
 }
 
 /// Shows the progress of one run to another thread, which can also cancel the run.

@@ -11,7 +11,7 @@ use sojourn_sim::{RunError, check, in_use};
 
 use crate::errors::{failed_run, is_refused, wrong_input};
 use crate::own;
-use crate::run_spec::RunSpec;
+use crate::run_spec::{Common, RunSpec};
 
 /// The runs of an experiment file, each read on request.
 #[pyclass(frozen, module = "sojourn._core")]
@@ -20,19 +20,27 @@ pub struct Sweep {
     name: String,
     /// The last cell read, with the values that its disciplines use. Runs are usually requested in their order, so the next
     /// run is probably one of the same cell.
-    last: Mutex<Option<(u64, Cell, Arc<InUse>)>>,
+    last: Mutex<Option<(u64, Known)>>,
     hash: OnceLock<String>,
+}
+
+/// A cell that was read.
+#[derive(Clone)]
+struct Known {
+    cell: Cell,
+    /// The values that the disciplines of its arms use.
+    in_use: Arc<InUse>,
+    /// Of each arm, what its runs have in common.
+    common: Vec<Arc<Common>>,
 }
 
 impl Sweep {
     /// Reads a cell and checks that it can be built.
-    fn cell(&self, number: u64) -> PyResult<(Cell, Arc<InUse>)> {
+    fn cell(&self, number: u64) -> PyResult<Known> {
         {
             let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((known, cell, in_use)) = &*last {
-                if *known == number {
-                    return Ok((cell.clone(), Arc::clone(in_use)));
-                }
+            if let Some((_, known)) = last.as_ref().filter(|(last, _)| *last == number) {
+                return Ok(known.clone());
             }
         }
         let cell = self
@@ -53,10 +61,26 @@ impl Sweep {
             check(&cell.experiment, queue, &catalogue).map_err(|error| refused(&error, queue))?;
         }
         let values = in_use(&cell.experiment, &catalogue).map_err(|error| refused(&error, 0))?;
-        let values = Arc::new(values);
+        let known = Known {
+            in_use: Arc::new(values),
+            common: cell
+                .experiment
+                .queues
+                .iter()
+                .map(|_| Arc::default())
+                .collect(),
+            cell,
+        };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = Some((number, cell.clone(), Arc::clone(&values)));
-        Ok((cell, values))
+        *last = Some((number, known.clone()));
+        Ok(known)
+    }
+
+    /// A run of a cell by its number.
+    fn run_of(&self, known: &Known, number: u64) -> RunSpec {
+        let spec = self.sweep.run_of(&known.cell, number);
+        let common = Arc::clone(&known.common[spec.queue]);
+        RunSpec::of_arm(spec, Some(Arc::clone(&known.in_use)), common)
     }
 }
 
@@ -97,9 +121,8 @@ impl Sweep {
             return Err(PyIndexError::new_err("no such run"));
         }
         let per_cell = self.sweep.runs_per_cell();
-        let (cell, in_use) = self.cell(index as u64 / per_cell)?;
-        let spec = self.sweep.run_of(&cell, index as u64 % per_cell);
-        Ok(RunSpec::with_values(spec, in_use))
+        let known = self.cell(index as u64 / per_cell)?;
+        Ok(self.run_of(&known, index as u64 % per_cell))
     }
 
     /// The first runs of the cells that differ from the first cell in at most one value. They include every value.
@@ -127,11 +150,10 @@ impl Sweep {
         let mut text = format!("{} {}\n", self.sweep.runs(), self.axes_json()?);
         let per_cell = self.sweep.runs_per_cell();
         for cell in self.sweep.edges() {
-            let (cell, in_use) = self.cell(cell)?;
-            let arms = cell.experiment.queues.len() as u64;
+            let known = self.cell(cell)?;
+            let arms = known.cell.experiment.queues.len() as u64;
             for arm in 0..arms.min(per_cell) {
-                let spec = RunSpec::with_values(self.sweep.run_of(&cell, arm), Arc::clone(&in_use));
-                text += &spec.written()?.0;
+                text += &self.run_of(&known, arm).written()?.0;
                 text.push('\n');
             }
         }

@@ -26,6 +26,11 @@ def as_arrow(column: npt.NDArray[np.generic]) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(column)])
 
 
+def columns_as_arrow(columns: Mapping[str, npt.NDArray[np.generic]]) -> pa.Table:
+    """Columns as a table, without copying them."""
+    return pa.Table.from_arrays(list(map(as_arrow, columns.values())), list(columns))
+
+
 def values_as_arrow(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
     """Values as Arrow, None as null. Uses ``pa.array``, which loads pandas, only for values of mixed types."""
     kinds, valid = set(map(type, values)), None

@@ -13,10 +13,10 @@ import msgspec
 from sojourn import _core, schema
 from sojourn.files import interrupts
 from sojourn.files.extras import is_installed
-from sojourn.frame.arrow import as_arrow
+from sojourn.frame.arrow import columns_as_arrow
 from sojourn.frame.later import pa
 from sojourn.frame.results import Recorded, Run
-from sojourn.runs.executors import POLL_S, CoreRun, Executor, Outcome
+from sojourn.runs.executors import POLL_S, TOGETHER, CoreRun, Executor, Outcome
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class _Recorded:
             if columns is None or not is_installed("pyarrow"):
                 self._tables[name] = None
             else:
-                self._tables[name] = pa.Table.from_arrays(list(map(as_arrow, columns.values())), list(columns))
+                self._tables[name] = columns_as_arrow(columns)
         return self._tables[name]
 
     def files(self) -> dict[str, bytes]:
@@ -99,16 +99,21 @@ def make_runs(source: Source, executor: Executor, presses: interrupts.Presses, r
     that succeed meanwhile are passed on.
     """
     began = due_s = time.monotonic()
-    running = 0
+    running: dict[int, float] = {}
+    """The efforts of the runs that were started."""
+
+    def is_fed() -> bool:
+        each = len(running) / executor.workers
+        return each >= executor.ahead or (each >= 2 and sum(running.values()) >= 2 * TOGETHER * executor.workers)
+
     try:
         while True:
-            # Twice as many as are made at once, so that none waits for the next.
-            while running < 2 * executor.workers and (todo := source.next()) is not None:
+            while not is_fed() and (todo := source.next()) is not None:
                 executor.start(*todo)
-                running += 1
+                running[todo[0]] = todo[1].effort
             if running:
                 for index, outcome in executor.ended(POLL_S):
-                    running -= 1
+                    del running[index]
                     source.end(index, outcome)
             elif source.is_over:
                 return False

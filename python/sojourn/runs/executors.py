@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +26,7 @@ from sojourn.files.typed import must_be
 from sojourn.frame.later import np, npt
 from sojourn.frame.results import RECORDED
 from sojourn.runs import user_aqm
-from sojourn.runs.backends import Backend, backend_of
+from sojourn.runs.backends import Backend, Simulator, backend_of
 
 POLL_S = 0.1
 """Interval of progress reports, and of checks for a Ctrl-C and for threads that are to end, in seconds."""
@@ -34,6 +34,10 @@ CALM_S = 0.3
 """Time for a cancelled run to end by itself, before an exception is raised in it."""
 PATIENCE_S = 1.2
 """Total time for it to end. Then its thread is abandoned: its Python code may never return."""
+TOGETHER = 80_000.0
+"""Effort of the runs that a thread makes before Python sees them, some 10 ms: a switch takes as long as a short run."""
+AHEAD = 128
+"""Most short runs per thread that are started."""
 
 if TYPE_CHECKING:
     Columns = dict[str, npt.NDArray[np.generic]]
@@ -67,6 +71,10 @@ class Executor(Protocol):
     @property
     def workers(self) -> int:
         """Number of parallel runs."""
+
+    @property
+    def ahead(self) -> int:
+        """Most runs per worker that are started: twice as many as are made at once, so that none waits for the next."""
 
     def start(self, index: int, spec: _core.RunSpec) -> None:
         """Starts a run; ``index`` identifies its outcome."""
@@ -107,9 +115,12 @@ class Threads:
         self._backend = backend
         self._monitors: dict[int, _core.Monitor] = {}
         """The runs started that have not ended."""
+        # Runs with algorithms in Python have no use for it, and may end the process: finished ones are kept at once.
+        self._batches = type(backend) is Simulator and not any(user_aqm.registered())
+        self.ahead = AHEAD if self._batches else 2
         self._stopping = False
         self._todo: queue.SimpleQueue[tuple[int, _core.RunSpec] | None] = queue.SimpleQueue()
-        self._ended: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[list[tuple[int, Outcome]]] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     def start(self, index: int, spec: _core.RunSpec) -> None:
@@ -125,11 +136,12 @@ class Threads:
     def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
         """Returns the outcomes since the last call."""
         with contextlib.suppress(queue.Empty):
-            index, outcome = self._ended.get(timeout=wait_s)
+            ended = self._ended.get(timeout=wait_s)
             while True:
-                del self._monitors[index]
-                yield index, outcome
-                index, outcome = self._ended.get_nowait()
+                for index, outcome in ended:
+                    del self._monitors[index]
+                    yield index, outcome
+                ended = self._ended.get_nowait()
 
     def simulated_s(self) -> dict[int, float]:
         """Simulated seconds of the runs in progress, by index."""
@@ -163,13 +175,27 @@ class Threads:
 
     def _work(self) -> None:
         with contextlib.suppress(_Abandoned):
-            while (todo := self._todo.get()) is not None and not self._stopping:
-                index, spec = todo
+            while some := self._next():
+                runs = [(spec, self._monitors[index]) for index, spec in some]
                 try:
-                    outcome: Outcome = self._backend.run(spec, self._monitors[index])
+                    made: Sequence[Outcome] = _core.run_each(runs) if self._batches else [self._backend.run(*runs[0])]
                 except BaseException as error:
-                    outcome = error
-                self._ended.put((index, outcome))
+                    made = [error]
+                self._ended.put([(index, outcome) for (index, _), outcome in zip(some, made, strict=True)])
+
+    def _next(self) -> list[tuple[int, _core.RunSpec]]:
+        """The runs that a thread makes next, several if they are short; none at the end."""
+        some: list[tuple[int, _core.RunSpec]] = []
+        effort = 0.0
+        # Half of the thread's share of what waits, so that all threads end at about the same time.
+        while not some or (
+            self._batches and effort < TOGETHER and len(some) <= self._todo.qsize() // (2 * self.workers)
+        ):
+            if self._stopping or (todo := self._todo.get()) is None:
+                break
+            some.append(todo)
+            effort += todo[1].effort
+        return [] if self._stopping else some
 
 
 class _Abandoned(KeyboardInterrupt):
@@ -190,6 +216,8 @@ class Processes:
 
     A class that a run uses must be in a module that can be imported, unless a file registered it (``user_aqm.load``).
     """
+
+    ahead = 2
 
     def __init__(self, backend: Backend, workers: int) -> None:
         """Raises ExperimentError for a backend that starts processes itself."""

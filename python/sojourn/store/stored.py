@@ -5,32 +5,36 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import accumulate
-from typing import Any, Generic, TypeVar, cast
+from itertools import accumulate, groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import msgspec
 
 from sojourn import _core, schema
-from sojourn.frame.arrow import as_arrow, values_as_arrow
+from sojourn.frame.arrow import as_arrow, columns_as_arrow, numbers, values_as_arrow
 from sojourn.frame.later import np, npt, pa, pq
-from sojourn.frame.results import RECORDED, Results, Run
+from sojourn.frame.results import RECORDED, Run, rows_of
 from sojourn.frame.swept import plain_settings
+from sojourn.runs.executors import CoreRun, FinishedRun
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import StoredPlan
 from sojourn.store.tablefiles import FILES
 
+if TYPE_CHECKING:
+    from sojourn.runs.executors import Columns
+
 _RUNS = b"runs"
 """The metadata key in a recorded file: its runs in order, each with its number of rows."""
 REMEMBERED_BYTES = 400_000_000
 """Size of the recorded tables that stay in memory once read; claims ask for the same runs many times."""
-IDENTITY = ("hash", "setup", "plan", "index", "experiment", "backend", "aqm", "label", "seed", "error", "summary")
-"""The columns of every row."""
 
 
 @dataclass(frozen=True)
@@ -40,54 +44,65 @@ class RunOutcome:
     index: int
     spec: _core.RunSpec | None
     """None if its combination of values is invalid."""
-    run: Run | None
+    run: CoreRun | None
     error: str | None = None
 
 
 def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
     """The rows of runs. A failed run has one row, without figures."""
-    finished = [one.run for one in made if one.run is not None]
-    heads, figures = Results.of(finished, experiment="").columns()
-    of_runs: dict[int, list[int]] = {}
-    for at, (run, _) in enumerate(heads):
-        of_runs.setdefault(id(run), []).append(at)
-    rows: list[dict[str, object]] = []
-    places: list[int] = []
-    """Of each row, that among the rows of finished runs; -1 for others."""
-    names = dict.fromkeys(IDENTITY)
-    backend = plan.meta.backend.partition(" ")[0]
-    for one in made:
-        identity: dict[str, object] = {"plan": plan.id, "index": one.index, "backend": backend, "error": one.error}
-        if one.spec is not None:
-            identity |= {
-                "hash": plan.run_hash(one.spec),
-                "setup": setup_of(one.spec, plan.meta.backend),
-                "experiment": one.spec.name,
-                "aqm": one.spec.queue,
-                "label": one.spec.label,
-                "seed": one.spec.seed,
-            }
-        if one.run is not None:
-            # Omit the wall time, so that the same run gives the same row.
-            summary = {key: value for key, value in one.run.summary.items() if key != "wall_s"}
-            identity["summary"] = msgspec.json.encode(summary).decode()
-            own = [(at, heads[at][1]) for at in of_runs[id(one.run)]]
-        else:
-            own = [(-1, {} if one.spec is None else plain_settings(json.loads(one.spec.set_json)))]
-        for at, head in own:
-            rows.append(identity | {name: _whole_as_float(value) for name, value in head.items()})
-            places.append(at)
-            names |= dict.fromkeys(rows[-1])
-            if at >= 0:
-                names |= dict.fromkeys(figures)
-    types = dict.fromkeys(IDENTITY, pa.string()) | {"index": pa.uint64(), "seed": pa.uint64()}
-    columns = {
-        name: _figures(np.array([*figures[name], math.nan])[places])
-        if name in figures
-        else values_as_arrow([row.get(name) for row in rows], types.get(name))
-        for name in names
+    finished = {one.index: (_WALL_TIME.sub("", one.run.summary_json, 1), _settings(one)) for one in made if one.run}
+    heads, figures = rows_of(list(finished.values()))
+    indices = list(finished)
+    of_runs: dict[int, list[tuple[int, dict[str, Any]]]] = {}
+    for at, (number, head) in enumerate(heads):
+        of_runs.setdefault(indices[number], []).append((at, head))
+    # Of each row, its place among the rows of finished runs; -1 for others.
+    rows = [(one, *row) for one in made for row in of_runs.get(one.index) or [(-1, plain_settings(_settings(one)))]]
+    names: dict[str, None] = {}
+    for _, at, head in rows:
+        names |= dict.fromkeys(head)
+        if at == 0:
+            names |= dict.fromkeys(figures)
+
+    def of_specs(read: Callable[[_core.RunSpec], object]) -> list[object]:
+        return [None if one.spec is None else read(one.spec) for one, _, _ in rows]
+
+    identity: dict[str, list[object]] = {
+        "hash": of_specs(plan.run_hash),
+        "setup": of_specs(partial(setup_of, backend=plan.meta.backend)),
+        "plan": [plan.id] * len(rows),
+        "index": [one.index for one, _, _ in rows],
+        "experiment": of_specs(attrgetter("name")),
+        "backend": [plan.meta.backend.partition(" ")[0]] * len(rows),
+        "aqm": of_specs(attrgetter("queue")),
+        "label": of_specs(attrgetter("label")),
+        "seed": of_specs(attrgetter("seed")),
+        "error": [one.error for one, _, _ in rows],
+        "summary": [finished[one.index][0] if one.run else None for one, _, _ in rows],
     }
+    types = {"index": pa.uint64(), "seed": pa.uint64()}
+    columns = {name: values_as_arrow(values, types.get(name, pa.string())) for name, values in identity.items()}
+    places = [at for _, at, _ in rows]
+    for name in names:
+        if name in figures:
+            columns[name] = _figures(np.append(figures[name], math.nan)[places])
+        else:
+            columns[name] = values_as_arrow([_whole_as_float(head.get(name)) for _, _, head in rows])
     return pa.table(columns)
+
+
+_WALL_TIME = re.compile(r',"wall_s":[-+.\de]+')
+"""The time that a run took: without it the same run gives the same row."""
+
+
+def _settings(one: RunOutcome) -> Mapping[str, object]:
+    return {} if one.spec is None else _decoded(one.spec.set_json)
+
+
+@lru_cache(maxsize=64)
+def _decoded(settings: str) -> Mapping[str, object]:
+    found: Mapping[str, object] = json.loads(settings)
+    return found
 
 
 def setup_of(spec: _core.RunSpec, backend: str = "sim") -> str:
@@ -141,7 +156,7 @@ def _runs_of(plan: StoredPlan) -> tuple[dict[int, Run], dict[int, str]]:
     return runs, failed
 
 
-def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, hash_: str) -> Run | None:
+def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, hash_: str) -> FinishedRun | None:
     """Reads a run of another plan under the names of ``spec``. None if it cannot be read.
 
     ``part`` had the run's row, which a larger file may have now; ``hash_`` is the run's ``StoredPlan.run_hash``.
@@ -149,16 +164,22 @@ def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, hash_: str) -> 
     try:
         index, text = files.again(partial(_row_of, plan, part, hash_))
         summary = msgspec.json.decode(text)
+        summary |= {"label": spec.label, "set": json.loads(spec.set_json)}
+        run = _Tables(plan).run(summary, index, hash_)
+        read = {str(name): run.read_table(name) for name in RECORDED}
+        tables = {name: _columns(table) for name, table in read.items() if table is not None}
+        summary.pop("wall_s")
+        named = run.read_files()
     except (OSError, ValueError, LookupError):
         return None
-    summary |= {"label": spec.label, "set": json.loads(spec.set_json)}
-    run = _Tables(plan).run(summary, index, hash_)
-    try:
-        tables = {name: run.read_table(name) for name in RECORDED}
-    except (OSError, ValueError):
-        return None
     # A complete run always has a histogram.
-    return None if tables["histogram"] is None else run
+    return FinishedRun(msgspec.json.encode(summary).decode(), tables, named) if "histogram" in tables else None
+
+
+def _columns(table: pa.Table) -> Columns:
+    """A table as the core gives it, without the columns that only other runs of its file have."""
+    own = [name for name in table.column_names if not table.num_rows or table[name].null_count < table.num_rows]
+    return {name: numbers(table, name) for name in own}
 
 
 def _row_of(plan: StoredPlan, part: Part, hash_: str) -> tuple[int, str]:
@@ -171,12 +192,18 @@ def _row_of(plan: StoredPlan, part: Part, hash_: str) -> tuple[int, str]:
         return _summaries.read(found)[hash_]
 
 
-def recorded(of_runs: Mapping[str, pa.Table]) -> pa.Table:
-    """Joins the recorded tables of several runs, by run hash."""
-    number = np.repeat(np.arange(len(of_runs), dtype=np.int32), [len(table) for table in of_runs.values()])
-    hashes = pa.DictionaryArray.from_arrays(as_arrow(number), values_as_arrow(list(of_runs)))
-    whole = pa.concat_tables(of_runs.values(), promote_options="permissive").add_column(0, "hash", hashes)
-    return whole.replace_schema_metadata({_RUNS: json.dumps({hash_: len(table) for hash_, table in of_runs.items()})})
+def stacked(tables: Iterable[Columns]) -> pa.Table:
+    """The recorded tables of several runs, one after another."""
+    alike = (list(own) for _, own in groupby(tables, key=list))
+    wholes = [{name: np.concatenate([one[name] for one in own]) for name in own[0]} for own in alike]
+    return pa.concat_tables(map(columns_as_arrow, wholes), promote_options="permissive")
+
+
+def recorded(whole: pa.Table, counts: Mapping[str, int]) -> pa.Table:
+    """The recorded rows of several runs, with the hash of each run and the number of its rows."""
+    number = np.repeat(np.arange(len(counts), dtype=np.int32), list(counts.values()))
+    hashes = pa.DictionaryArray.from_arrays(as_arrow(number), values_as_arrow(list(counts)))
+    return whole.add_column(0, "hash", hashes).replace_schema_metadata({_RUNS: json.dumps(counts)})
 
 
 class _Tables:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
 
 from sojourn import _core
 from sojourn.files import interrupts
@@ -17,11 +16,11 @@ from sojourn.frame.arrow import values_as_arrow
 from sojourn.frame.later import pa
 from sojourn.frame.results import RECORDED
 from sojourn.runs.costs import possible
-from sojourn.runs.execution import Progress, as_run
+from sojourn.runs.execution import Progress
 from sojourn.runs.executors import POLL_S, Outcome
 from sojourn.store import files
 from sojourn.store.plans import StoredPlan
-from sojourn.store.stored import RunOutcome, known_run, recorded, table_of
+from sojourn.store.stored import RunOutcome, known_run, recorded, stacked, table_of
 from sojourn.store.tablefiles import kind_of
 
 RESCAN_S = 1.0
@@ -190,7 +189,7 @@ class Batches:
         """Adds a run to its batch, and writes the batch if it was the last. Raises OSError if that fails."""
         spec = self._running.pop(index)
         if not isinstance(outcome, BaseException):
-            self._add(RunOutcome(index, spec, as_run(outcome)))
+            self._add(RunOutcome(index, spec, outcome))
         elif isinstance(outcome, _core.RunError):
             self._add(RunOutcome(index, spec, None, str(outcome)))
         else:
@@ -253,14 +252,20 @@ class Batches:
     def _write_recorded(self, indices: range, made: list[RunOutcome]) -> None:
         """Writes the recorded tables, captures and qlogs."""
         runs = {self.plan.run_hash(one.spec): one.run for one in made if one.spec is not None and one.run is not None}
-        of_batch: dict[str, dict[str, pa.Table]] = {}
-        for hash_, run in runs.items():
-            for name in RECORDED:
-                if (table := run.read_table(name)) is not None:
-                    of_batch.setdefault(name, {})[hash_] = table
-            for kind, named in groupby(run.read_files().items(), lambda file: kind_of(file[0])):
-                names, contents = zip(*named, strict=True)
-                columns = {"name": values_as_arrow(names), "content": pa.array(contents, pa.large_binary())}
-                of_batch.setdefault(kind, {})[hash_] = pa.table(columns)
-        for folder, tables in of_batch.items():
-            files.write_part(self.plan.recorded / folder, indices[0], indices[-1], recorded(tables))
+        tables: dict[str, pa.Table] = {}
+        for name in RECORDED:
+            columns = {hash_: own for hash_, run in runs.items() if (own := run.table(name)) is not None}
+            if columns:
+                counts = {hash_: len(next(iter(own.values()))) for hash_, own in columns.items()}
+                tables[name] = recorded(stacked(columns.values()), counts)
+        named = [
+            (kind_of(name), hash_, name, content)
+            for hash_, run in runs.items()
+            for name, content in run.files().items()
+        ]
+        for kind in dict.fromkeys(kind for kind, *_ in named):
+            hashes, names, contents = zip(*(file for of, *file in named if of == kind), strict=True)
+            whole = pa.table({"name": values_as_arrow(names), "content": pa.array(contents, pa.large_binary())})
+            tables[kind] = recorded(whole, Counter(hashes))
+        for folder, table in tables.items():
+            files.write_part(self.plan.recorded / folder, indices[0], indices[-1], table)
