@@ -43,9 +43,12 @@ class Estimate(TypedDict):
 
 
 def batch_of(sweep: _core.Sweep) -> tuple[int, int]:
-    """The most and the least runs per batch, powers of two: those of ``BATCH_S``, and of a ``SHRINKS``-th of it."""
+    """The most and the least runs per batch, powers of two: those of ``BATCH_S``, and of a ``SHRINKS``-th of it.
+
+    A sweep that is not longer is one batch: its files are written once.
+    """
     most = _batch(PART_RUNS, _mean_s(_looks(sweep)))
-    return most, max(1, most // SHRINKS)
+    return most, most if len(sweep) <= most else max(1, most // SHRINKS)
 
 
 def batch_of_list(specs: Sequence[_core.RunSpec], workers: int) -> int:
