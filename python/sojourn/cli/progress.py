@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as Bar
-
+from sojourn.frame.later import rich_console
+from sojourn.frame.later import rich_progress as bars
 from sojourn.runs.execution import Progress
 
 QUIET_S = 1.0  # seconds before anything is shown
@@ -23,7 +21,7 @@ class Display:
         self._then = then
         self._again = again
         self._keeps = keeps
-        self._bar: Bar | None = None
+        self._bar: bars.Progress | None = None
         self._last_line_s = -LINE_EVERY_S
 
     def __call__(self, progress: Progress) -> None:
@@ -51,9 +49,10 @@ class Display:
 
     def _draw(self, progress: Progress, left: str) -> None:
         if self._bar is None:
-            console = Console(stderr=True)
-            columns = (TextColumn(self._what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
-            self._bar = Bar(*columns, console=console, transient=True)
+            console = rich_console.Console(stderr=True)
+            left_column = bars.TextColumn("{task.fields[left]}")
+            columns = (bars.TextColumn(self._what), bars.BarColumn(), bars.MofNCompleteColumn(), left_column)
+            self._bar = bars.Progress(*columns, console=console, transient=True)
             self._bar.add_task(self._what, total=progress.runs, left=left)
             self._bar.start()
         # Rounds of repeats have different numbers of runs.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__all__ = ["duckdb", "np", "npt", "pa", "pc", "pq"]
+__all__ = ["duckdb", "np", "npt", "pa", "pc", "pq", "rich_console", "rich_progress"]
 
 if TYPE_CHECKING:
     import duckdb
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
+    import rich.console as rich_console
+    import rich.progress as rich_progress
 else:
 
     class _Later:
@@ -29,3 +31,4 @@ else:
 
     duckdb, np, npt = map(_Later, ("duckdb", "numpy", "numpy.typing"))
     pa, pc, pq = map(_Later, ("pyarrow", "pyarrow.compute", "pyarrow.parquet"))
+    rich_console, rich_progress = map(_Later, ("rich.console", "rich.progress"))
