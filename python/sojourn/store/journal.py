@@ -1,4 +1,4 @@
-"""Keeps runs as they finish, so that a killed process loses none: ``--resume`` continues from them.
+"""Keeps runs as they finish, so that a killed process loses at most 10 ms of them: ``--resume`` continues from there.
 
 A workspace has two files for this, to which entries are only appended. ``journal.jsonl`` begins with a line about the
 experiment, followed by a line per finished run: its index in the plan, its part of summary.json, and the position of
@@ -33,7 +33,7 @@ FORMAT = 4
 LINES = "journal.jsonl"
 TABLES = "tables.arrow"
 SYNC_EVERY_S = 5.0
-"""Seconds between syncs: what a power failure can lose. A killed process loses nothing."""
+"""Seconds between syncs: what a power failure can lose."""
 
 SMALL_BYTES = 1_000_000
 """Size of a table up to which one thread compresses it."""
