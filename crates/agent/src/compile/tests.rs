@@ -26,7 +26,7 @@ fn experiment(text: &str) -> Experiment {
         disciplines: ["codel", "pie", "blue", "pfifo", "cake"]
             .map(discipline)
             .into(),
-        congestion_controls: ["cubic", "reno", "dctcp", "scalable"]
+        congestion_controls: ["cubic", "reno", "dctcp", "prague", "scalable"]
             .map(str::to_owned)
             .into(),
     };
