@@ -3,7 +3,7 @@
 mod common;
 
 use serde_json::Value as Json;
-use sojourn_experiment::{InUse, RunSpec, Source, hashed, read};
+use sojourn_experiment::{InUse, RunSpec, Source, hashed, read, sha256};
 
 const TEXT: &str = r#"
 experiment = { name = "load", duration = "10 s", warmup = "1 s", repeat = 2, seed = 7 }
@@ -27,7 +27,7 @@ fn document(spec: &RunSpec) -> Json {
 }
 
 fn hash(spec: &RunSpec) -> String {
-    hashed(document(spec)).to_string()
+    sha256(&hashed(document(spec)).to_string())
 }
 
 #[test]
