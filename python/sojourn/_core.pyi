@@ -30,7 +30,6 @@ __all__ = [
     "congestion_controls_json",
     "design_json",
     "disciplines_json",
-    "figures",
     "linux_job",
     "linux_joined",
     "linux_modules",
@@ -97,9 +96,6 @@ class Run:
 
     def files(self) -> dict[str, bytes]:
         """Takes the capture and the flows' qlogs, only once, by their names, where ``*`` stands for the run."""
-
-def figures(summaries: list[str]) -> tuple[list[tuple[int, str]], dict[str, npt.NDArray[np.float64]]]:
-    """The figures of runs as JSON: of each row the run and the queue; and the columns, NaN where a run has none."""
 
 @final
 class Plan:

@@ -9,7 +9,6 @@
 //! | [`summary`] | computes the result from the measurements |
 //! | [`result`] | the result of a run: figures for the summary, recorded tables |
 //! | [`metrics`] | the registry: every figure's name, unit, words and key in the result |
-//! | [`figures`] | the figures of runs in columns, for tables |
 //! | [`groups`] | the flows of a traffic group together |
 //! | `percentile` | computes percentiles, in memory for the range of values |
 //! | [`distribution`] | the percentiles that a result has; the recorded histogram |
@@ -23,7 +22,6 @@ pub mod cell;
 pub mod delays;
 pub mod distribution;
 pub mod emodel;
-pub mod figures;
 pub mod groups;
 pub mod jitter;
 pub mod loss_events;

@@ -69,7 +69,7 @@ mod _core {
     #[pymodule_export]
     use replay::Recording;
     #[pymodule_export]
-    use run::{Run, figures};
+    use run::Run;
     #[pymodule_export]
     use run_spec::{Monitor, RunSpec, run_each};
     #[pymodule_export]

@@ -6,12 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use numpy::{Element as Number, IntoPyArray};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
 use serde::Serialize;
 use serde_json::Value as Json;
 use sojourn_experiment::summary_json;
-use sojourn_measure::figures::Collector;
 use sojourn_sim::RunResult;
 use sojourn_sim::result::{Column, Table};
 
@@ -81,31 +79,6 @@ impl Run {
         };
         table.map(|table| columns(py, table)).transpose()
     }
-}
-
-/// Of each row of figures the run and the queue.
-type Rows = Vec<(usize, String)>;
-
-/// The figures of runs, given as elements of `runs` in summary.json: of each row the run and the queue, and the columns by
-/// name.
-#[pyfunction]
-pub fn figures<'py>(
-    py: Python<'py>,
-    summaries: Vec<PyBackedStr>,
-) -> PyResult<(Rows, Bound<'py, PyDict>)> {
-    let found = py.detach(|| {
-        let mut collector = Collector::default();
-        for summary in &summaries {
-            collector.add(&serde_json::from_str(summary)?);
-        }
-        Ok::<_, serde_json::Error>(collector.figures())
-    });
-    let found = found.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let columns = PyDict::new(py);
-    for (name, column) in found.columns {
-        columns.set_item(name, column.into_pyarray(py))?;
-    }
-    Ok((found.rows, columns))
 }
 
 /// The content of a lock. A poisoned lock means that another thread panicked; its content is still consistent.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from sojourn.frame.arrow import table_of, with_run_columns
 from sojourn.frame.groups import GroupIndex
 from sojourn.frame.later import pa
 from sojourn.frame.metrics import Metric, columns, has_queue, metric_called, queue_at, queues
-from sojourn.frame.statistics import FloatArray, median_interval
+from sojourn.frame.statistics import median_interval
 from sojourn.frame.swept import number_columns, plain_settings, setting_text
 
 if TYPE_CHECKING:
@@ -282,14 +282,36 @@ class Results(Recordings):
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows of ``to_arrow`` as dictionaries; a row may lack keys of others."""
-        heads, figures = rows_of([(json_text(run.summary), run.summary["set"]) for run in self.runs])
-        rows = zip(*(column.tolist() for column in figures.values()), strict=True)
+        heads, figures = self.columns()
+        rows = zip(*figures.values(), strict=True)
         return [
-            {key: self.runs[at].summary[key] for key in ("queue", "label", "seed")}
-            | head
-            | dict(zip(figures, row, strict=True))
-            for (at, head), row in zip(heads, rows, strict=True)
+            {key: run.summary[key] for key in ("queue", "label", "seed")} | head | dict(zip(figures, row, strict=True))
+            for (run, head), row in zip(heads, rows, strict=True)
         ]
+
+    def columns(self) -> tuple[list[tuple[Run, dict[str, Any]]], dict[str, list[float]]]:
+        """The rows of ``to_arrow``: each with its run, cell and queue; and the columns of their figures.
+
+        Figures that only other runs have are NaN.
+        """
+        heads: list[tuple[Run, dict[str, Any]]] = []
+        places: dict[str, list[int]] = {queue: [] for queue in self.queues}
+        links = {queue: queue.rpartition("/") for queue in self.queues}
+        for run in self.runs:
+            cell = plain_settings(run.summary["set"])
+            cell |= {name: number for name, number in number_columns(run.summary["set"]).items() if name not in cell}
+            for queue, (link, _, direction) in links.items():
+                if has_queue(run.summary, queue):
+                    places[queue].append(len(heads))
+                    heads.append((run, cell | {"direction": direction} | ({"link": link} if link else {})))
+        figures = {metric.name: [math.nan] * len(heads) for metric in self._columns}
+        for queue, own in places.items():
+            runs = [heads[at][0].summary for at in own]
+            for metric in self._columns:
+                column = figures[metric.name]
+                for at, number in zip(own, metric.values(queue, runs), strict=True):
+                    column[at] = number
+        return heads, figures
 
     @cached_property
     def _columns(self) -> Sequence[Metric]:
@@ -329,26 +351,6 @@ class Results(Recordings):
         from sojourn.store.folder import save
 
         return save(self, directory, plots=plots, formats=formats)
-
-
-def rows_of(
-    runs: Sequence[tuple[str, Mapping[str, Any]]],
-) -> tuple[list[tuple[int, dict[str, Any]]], dict[str, FloatArray]]:
-    """The rows of ``to_arrow``, of runs as JSON with their swept values.
-
-    Returns of each row the number of its run, with its cell and queue; and the columns of figures, NaN where only other
-    runs have one.
-    """
-    places, figures = _core.figures([summary for summary, _ in runs])
-    heads: dict[tuple[int, str], dict[str, Any]] = {}
-    for number, queue in places:
-        settings = runs[number][1]
-        if (id(settings), queue) not in heads:
-            link, _, direction = queue.rpartition("/")
-            cell = plain_settings(settings)
-            cell |= {name: value for name, value in number_columns(settings).items() if name not in cell}
-            heads[id(settings), queue] = cell | {"direction": direction} | ({"link": link} if link else {})
-    return [(number, heads[id(runs[number][1]), queue]) for number, queue in places], figures
 
 
 class IntervalFrame:

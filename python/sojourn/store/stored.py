@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,8 +19,9 @@ import msgspec
 from sojourn import _core, schema
 from sojourn.frame.arrow import as_arrow, columns_as_arrow, numbers, values_as_arrow
 from sojourn.frame.later import np, npt, pa, pq
-from sojourn.frame.results import RECORDED, Run, rows_of
+from sojourn.frame.results import RECORDED, Results, Run
 from sojourn.frame.swept import plain_settings
+from sojourn.runs.execution import as_run
 from sojourn.runs.executors import CoreRun, FinishedRun
 from sojourn.store import files
 from sojourn.store.files import Part
@@ -50,12 +50,13 @@ class RunOutcome:
 
 def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
     """The rows of runs. A failed run has one row, without figures."""
-    finished = {one.index: (_WALL_TIME.sub("", one.run.summary_json, 1), _settings(one)) for one in made if one.run}
-    heads, figures = rows_of(list(finished.values()))
-    indices = list(finished)
+    finished = {one.index: as_run(one.run) for one in made if one.run}
+    summaries = {index: _summary(run) for index, run in finished.items()}
+    indices = {id(run): index for index, run in finished.items()}
+    heads, figures = Results.of(list(finished.values()), experiment="").columns()
     of_runs: dict[int, list[tuple[int, dict[str, Any]]]] = {}
-    for at, (number, head) in enumerate(heads):
-        of_runs.setdefault(indices[number], []).append((at, head))
+    for at, (run, head) in enumerate(heads):
+        of_runs.setdefault(indices[id(run)], []).append((at, head))
     # Of each row, its place among the rows of finished runs; -1 for others.
     rows = [(one, *row) for one in made for row in of_runs.get(one.index) or [(-1, plain_settings(_settings(one)))]]
     names: dict[str, None] = {}
@@ -78,7 +79,7 @@ def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
         "label": of_specs(attrgetter("label")),
         "seed": of_specs(attrgetter("seed")),
         "error": [one.error for one, _, _ in rows],
-        "summary": [finished[one.index][0] if one.run else None for one, _, _ in rows],
+        "summary": [summaries.get(one.index) for one, _, _ in rows],
     }
     types = {"index": pa.uint64(), "seed": pa.uint64()}
     columns = {name: values_as_arrow(values, types.get(name, pa.string())) for name, values in identity.items()}
@@ -91,8 +92,9 @@ def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
     return pa.table(columns)
 
 
-_WALL_TIME = re.compile(r',"wall_s":[-+.\de]+')
-"""The time that a run took: without it the same run gives the same row."""
+def _summary(run: Run) -> str:
+    """A run's summary without the time that it took, so that the same run gives the same row."""
+    return msgspec.json.encode({key: value for key, value in run.summary.items() if key != "wall_s"}).decode()
 
 
 def _settings(one: RunOutcome) -> Mapping[str, object]:

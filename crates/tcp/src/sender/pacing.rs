@@ -51,16 +51,15 @@ impl Pacer {
         }
     }
 
-    /// The same with short bursts, of a segment at least ([`crate::cc::Capabilities::short_bursts`]), if so.
-    pub(super) const fn with_short_bursts(self, so: bool) -> Self {
-        if so {
-            Self {
-                shift: SHORT_BURST_SHIFT,
-                least: 1,
-                ..self
-            }
-        } else {
-            self
+    /// If `wanted`, bursts are short: at least one segment ([`crate::cc::Capabilities::short_bursts`]).
+    pub(super) const fn with_short_bursts(self, wanted: bool) -> Self {
+        if !wanted {
+            return self;
+        }
+        Self {
+            shift: SHORT_BURST_SHIFT,
+            least: 1,
+            ..self
         }
     }
 
