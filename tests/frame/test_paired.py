@@ -40,6 +40,16 @@ def test_a_difference_is_taken_seed_by_seed(results: sj.Results):
     assert one.interval.is_clear
 
 
+def test_seeds_that_only_one_of_them_has_are_left_out(results: sj.Results):
+    """The order of the runs does not matter either."""
+    made = with_median(results, {"pfifo": [0, 100, 200, 300, 400, 500], "codel": [1, 101, 201, 302, 402, 502]})
+    without = {"pfifo": 2, "codel": 5}
+    some = made.of_runs([run for run in reversed(made.runs) if run.seed != without[run.label]])
+    (one,) = differences(some, "pfifo", [metric_called("sojourn_p50_ms")])
+    # Of seeds 1, 3, 4 and 6.
+    assert (one.interval.low, one.interval.middle, one.interval.high, one.interval.n) == (1.0, 1.5, 2.0, 4)
+
+
 def test_a_difference_that_may_be_none_is_not_clear(results: sj.Results):
     made = with_median(results, {"pfifo": [5.0] * 6, "codel": [4, 4, 4, 6, 6, 6]})
     (one,) = differences(made, "pfifo", [metric_called("sojourn_p50_ms")])

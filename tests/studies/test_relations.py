@@ -223,16 +223,24 @@ def test_another_word_for_an_axis_is_converted():
     assert holds("per_pair", on) == [1.0, 4.0]
 
 
+def test_a_share_of_nothing_was_not_seen():
+    (one,) = outcomes("a.delay / b.delay", single(a_1=1.0, b_1=0.0))
+    assert one.value == Missing.NOT_SEEN
+
+
 def test_a_constant_of_the_experiment_can_be_named():
     on = grid({("a", ("flows", 1.0)): Single(104.0)}, constants={"rtt_ms": 100.0})
     assert holds("a.delay - rtt_ms", on) == [4.0]
 
 
 def test_a_derived_metric_is_put_in_for_its_scheme():
-    on = grid({("a", ("ecn", True)): Single(6.0), ("a", ("ecn", False)): Single(2.0)})
+    with_ecn, without = ("ecn", True), ("ecn", False)
+    of_each = {("a", with_ecn): 6.0, ("a", without): 2.0, ("b", with_ecn): 5.0, ("b", without): 5.0}
+    on = grid({cell: Single(delay) for cell, delay in of_each.items()})
     derived = {"ratio": "each.delay[ecn=true] / each.delay[ecn=false]"}
-    assert holds("each.ratio.value", on, derived=derived) == [3.0]
+    assert holds("each.ratio.value", on, derived=derived) == [3.0, 1.0]
     assert holds("a.ratio > 2", on, derived=derived) == [True]
+    assert holds("b.ratio - a.ratio", on, derived=derived) == [-2.0]
 
 
 @pytest.mark.parametrize("formula", ["z.delay < 1", "a.size < 1", "a.delay[depth=1]", "slope(a.delay, depth)", "depth"])

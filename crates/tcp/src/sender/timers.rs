@@ -6,6 +6,7 @@ use sojourn_units::{Duration, Time, cold_path};
 
 use super::due::Due;
 use super::recovery::{Facts, State};
+use super::transmission::Fill;
 use super::{Sender, Sending};
 use crate::config::Recovery;
 use crate::receiver::Estimates;
@@ -217,15 +218,15 @@ impl Sender {
         if !self.due.has(Due::LAST) || !is_full || self.pacer.holds(now) {
             return None;
         }
-        let (_, fin) = self.next_new(super::Fill::Full)?;
-        fin.then(|| self.send_next(segment, now, super::Fill::Full))?
+        let (_, fin) = self.next_new(Fill::Full)?;
+        fin.then(|| self.send_next(segment, now, Fill::Full))?
     }
 
     /// Sends a tail loss probe (RFC 8985 §7.3): new data if there is any, otherwise a retransmission of the newest
     /// segment.
     fn send_probe(&mut self, segment: &mut Segment, now: Time) -> Option<Sending> {
         let start = self.next;
-        let sending = match self.send_next(segment, now, super::Fill::Full) {
+        let sending = match self.send_next(segment, now, Fill::Full) {
             Some(sending) => {
                 self.burst_start = start;
                 sending
@@ -322,7 +323,7 @@ impl Sender {
     #[inline(never)]
     fn arm_persist(&mut self, now: Time) {
         let held_back = self.unsent > 0 || self.owes_fin();
-        if held_back && self.alarm.is_none() && self.next_new(super::Fill::Full).is_none() {
+        if held_back && self.alarm.is_none() && self.next_new(Fill::Full).is_none() {
             let rto = self.rtt.backed_off_rto(self.backoff);
             self.alarm = Some(Timer::at(Alarm::Persist, self.clock.expiry(now, rto)));
         }
@@ -332,7 +333,7 @@ impl Sender {
     pub(super) fn on_window_probe_answered(&mut self) {
         if self.runs(Alarm::Persist) {
             self.alarm = None;
-            if self.next_new(super::Fill::Full).is_some() {
+            if self.next_new(Fill::Full).is_some() {
                 self.backoff = 0;
             }
         }
@@ -345,7 +346,7 @@ impl Sender {
         segment.seq = self.una + u32::MAX;
         segment.len = 0;
         segment.flags = Flags::default();
-        self.send_next(segment, now, super::Fill::Partial)
+        self.send_next(segment, now, Fill::Partial)
             .unwrap_or(Sending::Retransmission)
     }
 
