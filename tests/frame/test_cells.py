@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sojourn import ExperimentError
-from sojourn.frame.cells import LABEL, CellTable, axis_of
+from sojourn.frame.cells import LABEL, CellTable, axis_of, axis_of_values
 
 KEYS = {
     LABEL: ["pfifo"] * 6,
@@ -45,6 +45,15 @@ def test_a_value_is_the_same_however_it_is_written_and_shown_as_it_was_first():
     assert axis.numbers is not None
     assert axis.numbers.tolist() == [2.0, 10.0]
     assert [axis.place_of(text) for text in ("2mbit", "10000 kbit/s", "3 Mbit/s")] == [0, 1, None]
+
+
+def test_values_of_different_units_are_no_numbers_of_one_axis():
+    axis, of_rows = axis_of_values("link.buffer", "buffer", ["100 packets", "50 ms", "20 packets"])
+    assert (axis.numbers, axis.texts) == (None, ("100 packets", "50 ms", "20 packets"))
+    assert of_rows.tolist() == [0, 1, 2]
+    axis, of_rows = axis_of_values("link.buffer", "buffer", ["100 packets", "20 packets"])
+    assert axis.numbers is not None
+    assert (axis.numbers.tolist(), axis.unit, of_rows.tolist()) == ([20.0, 100.0], "packets", [1, 0])
 
 
 def test_a_cell_has_the_median_of_its_runs_that_have_a_value():
