@@ -91,6 +91,20 @@ def test_another_experiment_is_refused_and_its_runs_stay(left: Path):
     assert sorted(taken(left).stored) == [0, 1]
 
 
+@pytest.mark.parametrize("of_second", [1, 3])
+def test_of_two_killed_processes_the_one_with_more_runs_is_continued(left: Path, of_second: int):
+    second = Journal.start(left.parent, HEADER)
+    for number in range(of_second):
+        second.add(number, run(number))
+    second.close(keep=True)
+    found = LeftBehind(left.parent)
+    assert found.runs_of(HEADER.key) == max(2, of_second)
+    journal = found.take(HEADER)
+    assert journal is not None
+    assert len(journal.stored) == max(2, of_second)
+    found.close(remove=True)
+
+
 def test_a_journal_of_another_format_is_refused(left: Path):
     lines = left / LINES
     lines.write_bytes(lines.read_bytes().replace(b'"format": 4', b'"format": 3'))
