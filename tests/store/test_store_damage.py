@@ -287,6 +287,22 @@ def test_damage_that_can_still_be_decoded_is_found_and_not_passed_on(sojourn: Cl
     )
 
 
+def test_runs_without_their_recorded_tables_are_not_taken_from_another_sweep(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    first = planned(file, tmp_path / "store")
+    assert fill(first) is None
+    shutil.rmtree(first.recorded)
+    made: list[int] = []
+    end = Batches.end
+    monkeypatch.setattr(Batches, "end", lambda *args: made.append(args[1]) or end(*args))
+    file.write_text(EXPERIMENT.replace("repeat = 3", "repeat = 1"))
+    fewer = planned(file, tmp_path / "store")
+    assert fill(fewer) is None
+    assert len(made) == len(fewer.sweep) == RUNS // 3
+    assert (fewer.recorded / "histogram").is_dir()
+
+
 def test_a_copied_plan_does_not_count(sojourn: Cli, file: Path, tmp_path: Path):
     assert sojourn("sweep", "grid.toml", "--store", "store").returncode == 0
     (plan,) = (tmp_path / "store" / "plans").iterdir()
