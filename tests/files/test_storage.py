@@ -26,6 +26,18 @@ def put(folder: Path, *names: str, text: str = "ours", by: str = "results") -> N
             staging.add_text(name, text)
 
 
+def test_a_file_is_replaced_and_not_overwritten(tmp_path: Path):
+    """Who has the old file open goes on reading it whole."""
+    path, old = tmp_path / "a.txt", tmp_path / "old.txt"
+    whole.write(path, b"one")
+    os.link(path, old)
+    whole.write(path, b"two")
+    assert (path.read_bytes(), old.read_bytes()) == (b"two", b"one")
+    assert not whole.write_new(path, b"three")
+    assert path.read_bytes() == b"two"
+    assert visible(tmp_path) == {"a.txt", "old.txt"}
+
+
 def test_nothing_has_its_final_name_before_the_end(tmp_path):
     with Staging(tmp_path) as staging:
         final = staging.add_text("a.txt", "one")
