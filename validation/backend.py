@@ -20,7 +20,6 @@ import tomllib
 from pathlib import Path
 
 from comparison import AGAIN, Comparison, Departures, Figures, compare, linux_figures, our_figures, quantile
-from from_linux import write_figures
 
 import sojourn as sj
 from sojourn.linux import Linux
@@ -118,7 +117,8 @@ def keep_reference(name: str, run: sj.Run, window_s: tuple[float, float]) -> Non
         "marked": queue["marked"],
         "ping_ms": None,
     }
-    write_figures(FIGURES, measured)
+    lines = (f"{json.dumps(id)}:{json.dumps(measured[id], separators=(',', ':'))}" for id in sorted(measured))
+    FIGURES.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     print(f"{name}: its reference is the run of seed {summary['seed']}", flush=True)
 
 

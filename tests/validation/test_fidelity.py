@@ -16,8 +16,6 @@ VALIDATION = ROOT / "validation"
 sys.path.insert(0, str(VALIDATION))
 
 from comparison import JUDGED, Comparison, Departures, Metric, compare, mean_distance  # noqa: E402
-from from_linux import marked_apart, queue  # noqa: E402
-from onset import begins_s, begins_with, jump  # noqa: E402
 from page import Outcome, tally  # noqa: E402
 
 P50 = next(metric for metric in JUDGED if metric.key == "p50_ms")
@@ -80,38 +78,6 @@ def test_sojourn_times_are_cut_by_departure():
     np.testing.assert_equal(left.means_ms(4, 0.1), [1.0, 3.0, np.nan, 8.0])
 
 
-def test_a_jump_is_placed_within_its_bin():
-    # The queue grows by 90 ms a bin from the middle of the bin at 1.9 s on: 90 × 0.5² / 2 = 11.25 ms in that bin, then
-    # 90 × (0.5 + 0.5) = 90 ms.
-    series = [0.0] * 19 + [11.25, 90.0, 180.0]
-    assert jump({"series_100ms_mean_ms": series}, 2.0) == (pytest.approx(1.95), 0.0)
-    assert jump({"series_100ms_mean_ms": [5.0] * 60}, 2.0) == (2.0, 0.0)
-
-
-def test_arguments_of_tc_become_keys_with_units():
-    arguments = "red limit 150000 min 12500 max 37500 avpkt 1000 burst 21 bandwidth 10Mbit adaptive ecn"
-    assert dict(queue(arguments)) == {
-        "aqm": '"ared"',
-        "variant": '"linux"',
-        "limit": '"150000 B"',
-        "min": '"12500 B"',
-        "max": '"37500 B"',
-        "avpkt": '"1000 B"',
-        "burst": "21",
-        "bandwidth": '"10 Mbit/s"',
-        "ecn": "true",
-    }
-    assert dict(queue("codel target 5ms limit 1000"))["target"] == '"5 ms"'
-    with pytest.raises(ValueError, match="got frobnicate"):
-        dict(queue("pie frobnicate 3"))
-
-
-def test_marks_of_a_threshold_are_counted_apart_by_tc():
-    assert marked_apart("maxpacket 1514 ecn_mark 7 drop_overlimit 0 ce_mark 11247\n") == 11247
-    assert marked_apart("maxpacket 1514 ecn_mark 7 drop_overlimit 0\n") == 0
-    assert marked_apart("  drops               0            0\n  marks             240            3\n") == 243
-
-
 def test_every_scenario_has_figures_and_is_accepted():
     figures = json.loads((VALIDATION / "linux" / "figures.json").read_text())
     files = sorted((VALIDATION / "linux").glob("*.toml"))
@@ -123,16 +89,3 @@ def test_every_scenario_has_figures_and_is_accepted():
 def test_scenarios_of_the_speed_comparison_are_accepted():
     for file in (ROOT / "benches" / "scenarios").glob("*.toml"):
         assert len(_core.Plan.read_file(str(file), []).jobs) == 1
-
-
-def test_datagrams_that_begin_with_tcp_follow_its_start():
-    # TCP's data queue in the third bin: it began a round trip before 0.2 s. Five round trips of 20 ms more, and 5 ms.
-    tcp = {"kind": "tcp", "flows": 1, "cc": "reno", "rtt_ms": 20}
-    with_it = {"kind": "udp", "rate": "6M", "bytes": 1448, "rtt_ms": 40, "dur": 20}
-    later = {**with_it, "start": 10}
-    scenario = {"groups": [with_it, later, tcp]}
-    measured = {"scenario": scenario, "series_100ms_mean_ms": [0.0, 0.0, 50.0, 90.0, 130.0]}
-    assert begins_with(scenario, with_it) is tcp
-    assert begins_with(scenario, later) is None
-    assert begins_with(scenario, tcp) is None
-    assert begins_s(measured, with_it) == pytest.approx(0.18 + 0.1 + 0.005)
