@@ -143,7 +143,7 @@ def run(name: str, window_s: tuple[float, float], seeds: int, jobs: int) -> list
 
 def report(name: str, reference: Figures, figures: list[Figures]) -> bool:
     """Prints a scenario's line of the table; true if it agrees."""
-    found = {one.metric.key: one for one in compare(reference, figures)}
+    found = {one.metric.key: one for one in compare([reference], figures)}
     cells = [cell(found[key], digits) if key in found else "|" for key, (digits, _) in COLUMNS.items()]
     off = [f"{one.metric.title} off" for one in found.values() if one.within is False]
     print(f"| {name} | " + " | ".join([*cells, ", ".join(off) or "within"]) + " |", flush=True)

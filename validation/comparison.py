@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from sojourn import Run
 from sojourn.frame.series import DIRECTIONS, FATES
 from sojourn.frame.statistics import quantiles
-from sojourn.studies.tolerances import TOLERANCES
+from sojourn.studies.tolerances import TOLERANCES, Tolerance
 
 FloatArray = npt.NDArray[np.float64]
 Figures = Mapping[str, float | None]
@@ -34,43 +35,45 @@ class Metric:
     key: str
     title: str
     unit: str
-    relative: float | None = None
-    """Largest error that still agrees, as a share of Linux's figure."""
-    absolute: float = 0.0
-    """An error as small as this, in the metric's unit, agrees whatever its share."""
+    tolerance: Tolerance | None = None
 
-    def tolerance(self, linux: float) -> float:
-        """The largest error that still agrees, in the metric's unit. The metric must be one that is judged."""
-        assert self.relative is not None
-        return max(self.relative * abs(linux), self.absolute)
+    @property
+    def tolerated(self) -> str:
+        """The tolerance in words."""
+        relative, absolute = self.tolerance or (0.0, 0.0)
+        return f"{100 * relative:g} %" + (f" or {absolute:g} {self.unit}" if absolute else "")
 
 
 AGAIN = Path(__file__).parent / "linux" / "again.json"
 """The figures of Linux's other runs of the scenarios, a list per scenario with an entry per seed; see backend.py."""
 
 METRICS = (
-    Metric("p50_ms", "sojourn p50", "ms", *TOLERANCES["sojourn_p50_ms"]),
-    Metric("p95_ms", "sojourn p95", "ms", *TOLERANCES["sojourn_p95_ms"]),
+    Metric("p50_ms", "sojourn p50", "ms", TOLERANCES["sojourn_p50_ms"]),
+    Metric("p95_ms", "sojourn p95", "ms", TOLERANCES["sojourn_p95_ms"]),
     Metric("mean_ms", "sojourn mean", "ms"),
-    Metric("goodput_mbps", "goodput", "Mbit/s", *TOLERANCES["goodput_bps"]),
-    Metric("drops_and_marks", "drops + marks", "packets", *TOLERANCES["dropped_packets"]),
+    Metric("goodput_mbps", "goodput", "Mbit/s", TOLERANCES["goodput_bps"]),
+    Metric("drops_and_marks", "drops + marks", "packets", TOLERANCES["dropped_packets"]),
     Metric("retransmits", "retransmits", "segments"),
-    Metric("timeouts", "timeouts", "", 0.25, 5.0),
-    Metric("startup_peak_ms", "start-up peak", "ms", 0.20),
+    Metric("timeouts", "timeouts", "", Tolerance(0.25, 5.0)),
+    Metric("startup_peak_ms", "start-up peak", "ms", Tolerance(0.20, 0.0)),
     Metric("ping_p50_ms", "ping p50", "ms"),
     Metric("ping_p95_ms", "ping p95", "ms"),
 )
-JUDGED = tuple(metric for metric in METRICS if metric.relative is not None)
+JUDGED = tuple(metric for metric in METRICS if metric.tolerance is not None)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A metric of one scenario: Linux's single run, and ours over the seeds."""
+    """A metric of one scenario in two samples, a value per seed: the reference's, which may have one, and ours."""
 
     metric: Metric
-    linux: float
+    reference: tuple[float, ...]
     values: tuple[float, ...]
-    """Ours, a value per seed."""
+
+    @property
+    def linux(self) -> float:
+        """What ours is compared with."""
+        return statistics.median(self.reference)
 
     @property
     def median(self) -> float:
@@ -79,30 +82,30 @@ class Comparison:
 
     @property
     def within(self) -> bool | None:
-        """Whether median and Linux agree; None if the metric is not judged."""
-        return None if self.metric.relative is None else self.distance(self.median) <= 1
+        """Whether the medians agree; None if the metric is not judged."""
+        return None if self.metric.tolerance is None else self.distance(self.median) <= 1
 
     def distance(self, value: float) -> float:
         """A value's error in tolerances: 1 is the largest that agrees. The metric must be one that is judged."""
-        return abs(value - self.linux) / self.metric.tolerance(self.linux)
-
-    def against(self, reference: float, values: tuple[float, ...]) -> Comparison:
-        """Other values, or another reference, of the same metric."""
-        return Comparison(self.metric, reference, values)
+        assert self.metric.tolerance is not None
+        linux = self.linux
+        bound, error = self.metric.tolerance.bound(linux), abs(value - linux)
+        return error / bound if bound else math.inf if error else 0.0
 
     def error(self, value: float) -> float | None:
         """A value's error as a share of Linux's figure; None if that is zero."""
         return value / self.linux - 1 if self.linux else None
 
 
-def compare(linux: Figures, ours: list[Figures]) -> list[Comparison]:
-    """The metrics that Linux and all of our runs have."""
+def compare(
+    reference: Sequence[Figures], ours: Sequence[Figures], metrics: Sequence[Metric] = METRICS
+) -> list[Comparison]:
+    """The metrics that all runs of both have."""
     found = []
-    for metric in METRICS:
-        reference = linux.get(metric.key)
-        values = [value for run in ours if (value := run.get(metric.key)) is not None]
-        if reference is not None and values and len(values) == len(ours):
-            found.append(Comparison(metric, reference, tuple(values)))
+    for metric in metrics:
+        samples = [tuple(run.get(metric.key) for run in runs) for runs in (reference, ours)]
+        if all(sample and None not in sample for sample in samples):
+            found.append(Comparison(metric, *samples))  # type: ignore[arg-type]
     return found
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from comparison import JUDGED, Figures, Metric
+from comparison import JUDGED, Comparison, Figures, compare
 
 SIGNIFICANT = 0.01
 """Two samples count as different below this probability. Of a hundred pairs that are alike, one is then called so."""
@@ -67,41 +67,9 @@ def _p_of_many(first: Sequence[float], second: Sequence[float], values: Sequence
     return math.erfc(distance / math.sqrt(2 * variance))
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A metric of two samples: the reference's, and another's."""
-
-    metric: Metric
-    reference: tuple[float, ...]
-    other: tuple[float, ...]
-
-    @property
-    def distance(self) -> float:
-        """The difference of the medians in tolerances: 1 is the largest that agrees."""
-        middle = statistics.median(self.reference)
-        tolerance = self.metric.tolerance(middle)
-        difference = abs(statistics.median(self.other) - middle)
-        return difference / tolerance if tolerance else (0.0 if difference == 0 else float("inf"))
-
-    @property
-    def within(self) -> bool:
-        """Whether the medians agree."""
-        return self.distance <= 1
-
-    @property
-    def p(self) -> float:
-        """The probability of ranks as uneven, if both samples are of one distribution."""
-        return p_value(self.reference, self.other)
-
-
-def pairs(reference: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Pair]:
-    """The judged metrics that all runs of both have."""
-    found = []
-    for metric in JUDGED:
-        samples = [[run.get(metric.key) for run in runs] for runs in (reference, other)]
-        if all(sample and None not in sample for sample in samples):
-            found.append(Pair(metric, *(tuple(map(float, sample)) for sample in samples)))  # type: ignore[arg-type]
-    return found
+def _p(pair: Comparison) -> float:
+    """The probability of ranks as uneven, if both samples are of one distribution."""
+    return p_value(pair.reference, pair.values)
 
 
 def by_chance(name: str, ours: Sequence[Figures], seeds: int) -> float | None:
@@ -113,7 +81,9 @@ def by_chance(name: str, ours: Sequence[Figures], seeds: int) -> float | None:
         return None
     draw = random.Random(name)
     shuffled = (draw.sample(ours, len(ours)) for _ in range(DIVISIONS))
-    return statistics.fmean(all(pair.within for pair in pairs(runs[:seeds], runs[seeds:])) for runs in shuffled)
+    return statistics.fmean(
+        all(pair.within for pair in compare(runs[:seeds], runs[seeds:], JUDGED)) for runs in shuffled
+    )
 
 
 def settling(name: str, ours: Sequence[Figures]) -> int:
@@ -139,9 +109,9 @@ class Scenario:
     beyond: bool = False
     """It was chosen to find faults, with a built kernel; no other reference knows it."""
 
-    def against(self, kernel: str) -> list[Pair]:
+    def against(self, kernel: str) -> list[Comparison]:
         """Ours against a kernel's."""
-        return pairs(self.linux[kernel], self.ours[kernel])
+        return compare(self.linux[kernel], self.ours[kernel], JUDGED)
 
     def within(self, kernel: str) -> bool:
         """Whether every median agrees with the kernel's."""
@@ -149,7 +119,7 @@ class Scenario:
 
     def differs(self, kernel: str) -> bool:
         """Whether a figure is beyond its tolerance and not by chance."""
-        return any(pair.p < SIGNIFICANT for pair in self.against(kernel) if not pair.within)
+        return any(_p(pair) < SIGNIFICANT for pair in self.against(kernel) if not pair.within)
 
     def by_chance(self, kernel: str) -> float | None:
         """How often our seeds agree with themselves, as many as Linux's against the others; see ``by_chance``."""
@@ -218,7 +188,7 @@ def _tally(scenarios: Sequence[Scenario], kernels: Sequence[str], of: int) -> st
         measured = [scenario for scenario in scenarios if kernel in scenario.linux]
         within = sum(scenario.within(kernel) for scenario in measured)
         figures = [pair for scenario in measured for pair in scenario.against(kernel)]
-        agreeing, differ = sum(pair.within for pair in figures), sum(pair.p < SIGNIFICANT for pair in figures)
+        agreeing, differ = sum(pair.within for pair in figures), sum(_p(pair) < SIGNIFICANT for pair in figures)
         invalid = sum(scenario.invalid.get(kernel, 0) for scenario in measured)
         lines.append(
             f"**Linux {kernel}: {_share(within, len(measured))[:-1]}, target {TARGET:.0%}) scenarios have every median "
@@ -260,14 +230,14 @@ def _failed(scenarios: Iterable[Scenario]) -> Iterator[Row]:
         for kernel in scenario.linux:
             for pair in scenario.against(kernel):
                 if not pair.within:
-                    yield pair.distance, [scenario.name, kernel, *_cells(pair)]
+                    yield pair.distance(pair.median), [scenario.name, kernel, *_cells(pair)]
 
 
 def _why(scenarios: Iterable[Scenario], reasons: Mapping[str, str]) -> str:
     chance, lines = [], []
     for scenario in scenarios:
         off = [pair for kernel in scenario.linux for pair in scenario.against(kernel) if not pair.within]
-        if any(pair.p < SIGNIFICANT for pair in off):
+        if any(_p(pair) < SIGNIFICANT for pair in off):
             lines.append(f"- {scenario.name}: {reasons.get(scenario.name, 'not explained yet.')}")
         elif off:
             chance.append(scenario.name)
@@ -283,9 +253,9 @@ def _why(scenarios: Iterable[Scenario], reasons: Mapping[str, str]) -> str:
 def _between(scenarios: Sequence[Scenario], older: str, newer: str) -> str:
     both = [scenario for scenario in scenarios if {older, newer} <= scenario.linux.keys()]
     rows = [
-        (pair.distance, [scenario.name, newer, *_cells(pair)])
+        (pair.distance(pair.median), [scenario.name, newer, *_cells(pair)])
         for scenario in both
-        for pair in pairs(scenario.linux[older], scenario.linux[newer])
+        for pair in compare(scenario.linux[older], scenario.linux[newer], JUDGED)
         if not pair.within
     ]
     return (
@@ -301,17 +271,15 @@ def _table(rows: Iterable[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cells(pair: Pair) -> list[str]:
+def _cells(pair: Comparison) -> list[str]:
     title = f"{pair.metric.title} {pair.metric.unit}".strip()
-    return [title, _sample(pair.reference), _sample(pair.other), f"{pair.distance:.1f}", _p(pair.p)]
+    p, distance = _p(pair), pair.distance(pair.median)
+    chance = "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return [title, _sample(pair.reference), _sample(pair.values), f"{distance:.1f}", chance]
 
 
 def _sample(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.4g} ({min(values):.4g} to {max(values):.4g})"
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _all(scenarios: Sequence[Scenario], kernels: Sequence[str]) -> str:
@@ -325,7 +293,7 @@ def _all(scenarios: Sequence[Scenario], kernels: Sequence[str]) -> str:
         cells = []
         for kernel in kernels:
             found = scenario.against(kernel) if kernel in scenario.linux else []
-            differ = [pair.metric.title for pair in found if pair.within and pair.p < SIGNIFICANT]
+            differ = [pair.metric.title for pair in found if pair.within and _p(pair) < SIGNIFICANT]
             invalid = scenario.invalid.get(kernel)
             cells.append((_off(found) if found else "not measured") + (f"; {invalid} runs invalid" if invalid else ""))
             cells.append(", ".join(differ))
@@ -333,7 +301,7 @@ def _all(scenarios: Sequence[Scenario], kernels: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _off(found: Iterable[Pair]) -> str:
+def _off(found: Iterable[Comparison]) -> str:
     return ", ".join(f"{pair.metric.title} off" for pair in found if not pair.within) or "within"
 
 

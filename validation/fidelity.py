@@ -54,7 +54,7 @@ def main() -> int:
         except sj.ExperimentError as error:
             outcomes.append(replace(outcome, not_run=str(error).removeprefix(f"{HERE}/")))
         else:
-            comparisons = compare(linux_figures(measured[name]), figures)
+            comparisons = compare([linux_figures(measured[name])], figures)
             outcomes.append(replace(outcome, comparisons=comparisons))
             if not outcome.further:
                 drawn.append(panels.Panel(name, measured[name], recordings))

@@ -97,7 +97,7 @@ def figures_of(run: sj.Run) -> Figures:
 def verdict(key: str, linux: float, ours: float) -> bool | None:
     """Whether two medians agree; None if the figure is shown only."""
     metric = JUDGED.get(key.rpartition(" ")[2])
-    return None if metric is None else abs(ours - linux) <= metric.tolerance(linux)
+    return None if metric is None else metric.tolerance.within(linux, ours)
 
 
 def rows(linux: list[Figures], ours: list[Figures]) -> Iterator[tuple[str, str, str, bool | None]]:
@@ -131,16 +131,8 @@ def page(linux: Networks, ours: Networks) -> str:
                 within += agrees is True
                 tables.append(f"| {key} | {left} | {right} | {word} |")
             tables.append("")
-    tolerances = "\n".join(
-        f"| {metric.title} | {tolerance(metric.relative, metric.absolute, metric.unit)} |" for metric in JUDGED.values()
-    )
+    tolerances = "\n".join(f"| {metric.title} | {metric.tolerated} |" for metric in JUDGED.values())
     return HEAD.format(within=within, judged=judged, tolerances=tolerances) + "\n".join(tables)
-
-
-def tolerance(relative: float | None, absolute: float, unit: str) -> str:
-    """In words."""
-    share = f"{100 * (relative or 0):g} %"
-    return f"{share} or {absolute:g} {unit}" if absolute else share
 
 
 HEAD = """\

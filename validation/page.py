@@ -6,7 +6,7 @@ import csv
 import io
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from comparison import JUDGED, METRICS, Comparison, Figures, Metric, mean_distance
 
@@ -64,16 +64,12 @@ class Outcome:
     @property
     def linux_again(self) -> list[Comparison]:
         """Linux's other runs against its reference run."""
-        return [one.against(one.linux, values) for one in self.judged if (values := self._again(one.metric))]
+        return [replace(one, values=again) for one in self.judged if (again := self._again(one.metric))]
 
     @property
     def ours_against_again(self) -> list[Comparison]:
         """Ours against the median of Linux's other runs."""
-        return [
-            one.against(statistics.median(values), one.values)
-            for one in self.judged
-            if (values := self._again(one.metric))
-        ]
+        return [replace(one, reference=again) for one in self.judged if (again := self._again(one.metric))]
 
     def _again(self, metric: Metric) -> tuple[float, ...]:
         return tuple(value for run in self.again if (value := run.get(metric.key)) is not None)
@@ -143,9 +139,9 @@ def table(outcomes: Iterable[Outcome]) -> str:
     for outcome in outcomes:
         for one in outcome.comparisons:
             theirs = (outcome.ns3 or {}).get(one.metric.key)
-            judged = one.metric in JUDGED
             row = [one.linux, one.median, min(one.values), max(one.values), one.error(one.median)]
-            row += [one.metric.tolerance(one.linux) / abs(one.linux) if judged and one.linux else None]
+            tolerance = one.metric.tolerance
+            row += [tolerance.bound(one.linux) / abs(one.linux) if tolerance and one.linux else None]
             row += [one.within, theirs, None if theirs is None else one.error(theirs)]
             writer.writerow([outcome.name, one.metric.key, *map(cell, row)])
     return file.getvalue()
@@ -208,9 +204,8 @@ def _metric_section(outcomes: Sequence[Outcome]) -> list[str]:
     for metric in JUDGED:
         found = [one for outcome in outcomes for one in outcome.comparisons if one.metric == metric]
         errors = sorted(abs(error) for one in found if (error := one.error(one.median)) is not None)
-        absolute = f" or {metric.absolute:g} {metric.unit}" if metric.absolute else ""
         lines.append(
-            f"| {metric.title} | {percent(metric.relative)}{absolute} | {sum(bool(one.within) for one in found)} "
+            f"| {metric.title} | {metric.tolerated} | {sum(bool(one.within) for one in found)} "
             f"of {len(found)} | {percent(statistics.median(errors), 1) if errors else 'in further scenarios only'} |"
         )
     return [*lines, ""]

@@ -17,9 +17,9 @@ sys.path.insert(0, str(VALIDATION))
 
 import distributions  # noqa: E402
 import distributions_page  # noqa: E402
-from comparison import JUDGED  # noqa: E402
+from comparison import JUDGED, compare  # noqa: E402
 from distributions import given, keep, read  # noqa: E402
-from distributions_page import STEPS, Scenario, p_value, page, pairs, settling  # noqa: E402
+from distributions_page import STEPS, Scenario, p_value, page, settling  # noqa: E402
 
 
 def test_the_probability_is_exact():
@@ -67,12 +67,12 @@ def run(**figures: Any) -> dict[str, Any]:
 def test_medians_are_judged_and_samples_tested():
     linux = [run(p50_ms=10.0 + seed) for seed in range(5)]
     ours = [run(p50_ms=10.9 + seed, goodput_mbps=9.0) for seed in range(5)]
-    found = {pair.metric.key: pair for pair in pairs(linux, ours)}
+    found = {pair.metric.key: pair for pair in compare(linux, ours, JUDGED)}
     assert found["p50_ms"].within
-    assert found["p50_ms"].distance == pytest.approx(0.9)
-    assert found["p50_ms"].p > 0.1
+    assert found["p50_ms"].distance(found["p50_ms"].median) == pytest.approx(0.9)
+    assert p_value(found["p50_ms"].reference, found["p50_ms"].values) > 0.1
     assert not found["goodput_mbps"].within
-    assert found["goodput_mbps"].p == pytest.approx(2 / comb(10, 5))
+    assert p_value(found["goodput_mbps"].reference, found["goodput_mbps"].values) == pytest.approx(2 / comb(10, 5))
     assert "timeouts" not in found
 
 
