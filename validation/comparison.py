@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,10 @@ class Metric:
 
 AGAIN = Path(__file__).parent / "linux" / "again.json"
 """The figures of Linux's other runs of the scenarios, a list per scenario with an entry per seed; see backend.py."""
+
+RECORDED = {"experiment.warmup": "0 s", "record.packets": True}
+"""Linux's figures cover the time after the warm-up for the queue, but the whole run for all else: each is cut here."""
+SCENARIOS_HELP = "parts of the names of those to run; default: all"
 
 METRICS = (
     Metric("p50_ms", "sojourn p50", "ms", TOLERANCES["sojourn_p50_ms"]),
@@ -120,6 +125,19 @@ def mean_distance(comparisons: list[Comparison], figures: Figures | None = None)
     return statistics.mean(distances)
 
 
+def chosen(options: argparse.ArgumentParser, parts: Sequence[str], known: Iterable[str]) -> list[str]:
+    """The scenarios whose names have one of these parts, all without any; ends the program if there are none."""
+    names = [name for name in known if not parts or any(part in name for part in parts)]
+    if not names:
+        options.error(f"scenarios: got {' '.join(parts)}; must be part of one of {', '.join(known)}")
+    return names
+
+
+def rounded(figures: Figures) -> Figures:
+    """Figures with as many digits as matter."""
+    return {key: None if value is None else float(f"{value:.6g}") for key, value in figures.items()}
+
+
 def linux_figures(measured: dict[str, Any]) -> Figures:
     """The metrics of an entry of ``linux/figures.json``."""
     sojourn, ping = measured["sojourn_ms"], measured["ping_ms"] or {}
@@ -137,13 +155,13 @@ def linux_figures(measured: dict[str, Any]) -> Figures:
     }
 
 
-def our_figures(summary: Mapping[str, Any], packets: Departures, window_s: tuple[float, float]) -> Figures:
-    """The metrics of a run that was recorded packet by packet and whose summary has no warm-up.
+def our_figures(run: Run, window_s: tuple[float, float]) -> Figures:
+    """The metrics of a run with ``RECORDED``.
 
     Sojourn times are of the packets that left within ``window_s``; everything else covers the whole run.
     """
-    steady = packets.within(*window_s)
-    early = packets.within(0.0, window_s[0])
+    summary, packets = run.summary, Departures.of(run)
+    steady, early = packets.within(*window_s), packets.within(0.0, window_s[0])
     down, flows = summary["bottleneck"]["down"], summary["flows"]
     ping: dict[str, float] = next((flow["rtt_ms"] for flow in flows if flow["kind"] == "ping"), {})
     return {

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from comparison import Departures, Figures, our_figures
+from comparison import RECORDED, SCENARIOS_HELP, Figures, chosen, our_figures, rounded
 from distributions_page import STEPS, Scenario, page, settling, verdict_line
 
 import sojourn as sj
@@ -42,9 +42,8 @@ SEEDS = 120
 """Runs of a scenario in the simulator, twice as many where half of them do not settle its medians."""
 AT_ONCE = 60
 """Runs whose packets are in memory together."""
-OVERRIDES = {"experiment.warmup": "0 s", "record.packets": True, "experiment.ties": "departures"}
-"""Linux's figures cover the time after the warm-up for the queue, but the whole run for all else: each is cut here. The
-built kernels are User-Mode Linux, whose order at one instant is that of departures."""
+OVERRIDES = {**RECORDED, "experiment.ties": "departures"}
+"""The built kernels are User-Mode Linux, whose order at one instant is that of departures."""
 
 
 class Given(NamedTuple):
@@ -78,25 +77,22 @@ def main() -> int:
         "--seeds", type=int, help=f"runs per scenario; default: on a kernel as many as settle it, else {SEEDS}"
     )
     options.add_argument("--within", metavar="MINUTES", type=float, help="of --measure: how long it may take")
-    options.add_argument("scenarios", nargs="*", help="parts of the names of those to run; default: all")
+    options.add_argument("scenarios", nargs="*", help=SCENARIOS_HELP)
     asked = options.parse_args()
     if asked.seeds is not None and asked.seeds < 2:
         options.error(f"--seeds: got {asked.seeds}; must be 2 or more")
     if asked.within is not None and (asked.measure is None or not asked.within > 0):
         options.error(f"--within: got {asked.within:g}; must be minutes, more than 0, and needs --measure")
     scenarios = given()
-    names = [name for name in scenarios if not asked.scenarios or any(part in name for part in asked.scenarios)]
-    if not names:
-        options.error(f"scenarios: got {' '.join(asked.scenarios)}; must be part of one of {', '.join(scenarios)}")
-    chosen = {name: scenarios[name] for name in names}
+    wanted = {name: scenarios[name] for name in chosen(options, asked.scenarios, scenarios)}
     if asked.measure is not None:
         if not any(is_of(kernel.release, asked.measure) for kernel in built()):
             options.error(f"--measure: got {asked.measure}; is not built: sojourn kernel build {asked.measure}")
-        measure(asked.measure, chosen, asked.seeds, math.inf if asked.within is None else asked.within)
+        measure(asked.measure, wanted, asked.seeds, math.inf if asked.within is None else asked.within)
         return 0
     kept = read()
     compared = []
-    for name, scenario in chosen.items():
+    for name, scenario in wanted.items():
         linux = {kernel: of_kernel[name] for kernel, of_kernel in kept.items() if name in of_kernel}
         if not linux:
             print(f"{name}: not measured", flush=True)
@@ -107,7 +103,7 @@ def main() -> int:
         print(verdict_line(compared[-1]), flush=True)
     if not asked.scenarios:
         reasons = tomllib.loads(REASONS.read_text(encoding="utf-8"))
-        text = page(compared, reasons, of=len(chosen))
+        text = page(compared, reasons, of=len(wanted))
         (RESULTS / "distributions.md").write_text(text, encoding="utf-8")
         print(f"written: {RESULTS / 'distributions.md'}")
     return 0
@@ -129,7 +125,7 @@ def simulate(scenario: Given, version: str, seeds: int) -> list[Figures]:
     while len(rows) < seeds:
         further = {"experiment.repeat": min(AT_ONCE, seeds - len(rows)), "experiment.seed": 1 + len(rows)}
         runs = sj.run(scenario.path, set={**OVERRIDES, **further, "experiment.kernel": version}).runs
-        rows += [figures(run, scenario.window_s) for run in runs]
+        rows += [rounded(our_figures(run, scenario.window_s)) for run in runs]
         kept.parent.mkdir(parents=True, exist_ok=True)
         temporary = kept.with_suffix(f".{os.getpid()}")
         temporary.write_text(json.dumps(rows), encoding="utf-8")
@@ -142,12 +138,6 @@ def simulator() -> bytes:
     """What makes our figures, as a digest."""
     parts = (Path(_core.__file__), HERE / "comparison.py", Path(__file__))
     return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).digest()
-
-
-def figures(run: sj.Run, window_s: tuple[float, float]) -> Figures:
-    """The figures of a run, as many digits as matter."""
-    found = our_figures(run.summary, Departures.of(run), window_s)
-    return {key: None if value is None else float(f"{value:.6g}") for key, value in found.items()}
 
 
 def measure(version: str, chosen: dict[str, Given], seeds: int | None, minutes: float) -> None:
@@ -206,7 +196,10 @@ def measured(scenario: Given, backend: Linux, runs: int, *, first: int) -> list[
         print(f"{scenario.path.stem}: not run: {error}", flush=True)
         return []
     return [
-        {**figures(run, scenario.window_s), **({"invalid": run.summary["invalid"]} if "invalid" in run.summary else {})}
+        {
+            **rounded(our_figures(run, scenario.window_s)),
+            **({"invalid": run.summary["invalid"]} if "invalid" in run.summary else {}),
+        }
         for run in results.runs
     ]
 

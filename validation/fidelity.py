@@ -13,7 +13,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import panels
-from comparison import AGAIN, Departures, Figures, compare, linux_figures, our_figures, read_figures
+from comparison import (
+    AGAIN,
+    RECORDED,
+    SCENARIOS_HELP,
+    Departures,
+    Figures,
+    chosen,
+    compare,
+    linux_figures,
+    our_figures,
+    read_figures,
+)
 from page import Outcome, Replay, page, table, tally, verdict_line
 
 import sojourn as sj
@@ -29,15 +40,12 @@ def main() -> int:
     """Runs, prints, writes."""
     options = argparse.ArgumentParser(description="Compare the simulator with Linux.")
     options.add_argument("--seeds", type=int, default=15, help=f"runs per scenario, {LEAST_SEEDS} or more")
-    options.add_argument("scenarios", nargs="*", help="parts of the names of those to run; default: all")
+    options.add_argument("scenarios", nargs="*", help=SCENARIOS_HELP)
     given = options.parse_args()
     if given.seeds < LEAST_SEEDS:
         options.error(f"--seeds: got {given.seeds}; must be {LEAST_SEEDS} or more")
     measured = json.loads((HERE / "linux" / "figures.json").read_text(encoding="utf-8"))
-    names = [name for name in measured if not given.scenarios or any(part in name for part in given.scenarios)]
-    if not names:
-        options.error(f"scenarios: got {' '.join(given.scenarios)}; must be part of one of {', '.join(measured)}")
-
+    names = chosen(options, given.scenarios, measured)
     ns3 = read_figures(HERE / "ns3-dev.csv")
     again = json.loads(AGAIN.read_text(encoding="utf-8")) if AGAIN.exists() else {}
     outcomes, drawn = [], []
@@ -74,12 +82,8 @@ def main() -> int:
 
 def run(name: str, window_s: tuple[float, float], seeds: int) -> tuple[tuple[Departures, ...], list[Figures]]:
     """Runs a scenario under each seed. Raises ExperimentError if this version cannot run it."""
-    # Linux's figures cover [warm-up, its duration) for the queue but the whole run for ping, so each is cut here.
-    overrides = {"experiment.repeat": seeds, "experiment.warmup": "0 s", "record.packets": True}
-    runs = sj.run(HERE / "linux" / f"{name}.toml", set=overrides).runs
-    recordings = tuple(Departures.of(one) for one in runs)
-    figures = [our_figures(one.summary, left, window_s) for one, left in zip(runs, recordings, strict=True)]
-    return recordings, figures
+    runs = sj.run(HERE / "linux" / f"{name}.toml", set={**RECORDED, "experiment.repeat": seeds}).runs
+    return tuple(map(Departures.of, runs)), [our_figures(one, window_s) for one in runs]
 
 
 def replays() -> list[Replay]:

@@ -161,254 +161,155 @@ def load(station: int, mbps: float, stop_ns: int, size: int = 1500, **more: Any)
     }
 
 
+FAST, SLOW = {"mcs": 7}, {"mcs": 0}
+THREE = [FAST, FAST, SLOW]
+SIZES, SHARES = (1500, 1500, 1200, 200), (0.5, 0.6, 0.3, 0.05)
+"""By access category: bytes of a packet, and the share of a station's load."""
+
+
+def to_each(mbps: Sequence[float], stop_ns: int, **more: Any) -> list[dict[str, Any]]:
+    """A flow to each station."""
+    return [load(station, one, stop_ns, **more) for station, one in enumerate(mbps)]
+
+
+def half_with_ecn(stop_ns: int) -> list[dict[str, Any]]:
+    """Two flows to each of three stations, one of them ECN-capable."""
+    return [
+        load(station, mbps, stop_ns, ecn=ecn) for station, mbps in enumerate((11, 11, 1.3)) for ecn in (False, True)
+    ]
+
+
+def four_to_each(stop_ns: int, **more: Any) -> list[dict[str, Any]]:
+    """Four flows to each of three stations."""
+    return [load(station, 6, stop_ns, start_ns=7_000 * flow, **more) for station in range(3) for flow in range(4)]
+
+
+def in_bursts(stop_ns: int, **sparse: Any) -> list[dict[str, Any]]:
+    """Bursts to each of three stations, and small packets."""
+    bulk = [load(station, mbps, stop_ns, burst=burst) for station, (mbps, burst) in enumerate(BURSTS)]
+    return bulk + to_each([0.1] * 3, stop_ns, size=200, **sparse)
+
+
+BURSTS = (9, 20), (4, 7), (1.1, 5)
+"""By station: Mbit/s, and the packets of a burst."""
+
+
+def colliding(stations: int, each: int, mbps: float, stop_ns: int, size: int, *dscp: int) -> list[dict[str, Any]]:
+    """So many flows to each station that some have the same queue; in turn with these code points."""
+    return [
+        load(
+            station, mbps, stop_ns, size=size, start_ns=991 * (each * station + flow),
+            **({"dscp": dscp[flow % len(dscp)]} if dscp else {}),
+        )
+        for station in range(stations)
+        for flow in range(each)
+    ]  # fmt: skip
+
+
+def in_all_priorities(
+    mbps: Sequence[float], stop_ns: int, sizes: Sequence[int] = SIZES, **more: Any
+) -> list[dict[str, Any]]:
+    """A flow of each user priority to each station; without ``more`` half of them are ECN-capable."""
+    return [
+        load(station, share * one, stop_ns, size=size, dscp=dscp, **(more or {"ecn": second == (station == 1)}))
+        for station, one in enumerate(mbps)
+        for dscps, size, share in zip(DSCP.values(), sizes, SHARES, strict=True)
+        for second, dscp in enumerate(dscps)
+    ]
+
+
 def scenarios() -> Iterator[Scenario]:
     """All of them."""
-    fast, slow = {"mcs": 7}, {"mcs": 0}
-    three = [fast, fast, slow]
-    overload = [load(station, 25, S) for station in range(3)]
-    yield Scenario("three", "two fast stations and a slow one, 25 Mbit/s to each", three, overload, S)
+    overload = to_each([25] * 3, S)
+    yield Scenario("three", "two fast stations and a slow one, 25 Mbit/s to each", THREE, overload, S)
     turns = ["sojourn_wifi.fairness=0", "sojourn_wifi.aql=0"]
-    yield Scenario("three-turns", "the same without airtime fairness and without AQL", three, overload, S, turns)
+    yield Scenario("three-turns", "the same without airtime fairness and without AQL", THREE, overload, S, turns)
     deep = ["sojourn_wifi.fairness=0", "sojourn_wifi.ready=5", "sojourn_wifi.frames=16"]
     about = "the same without airtime fairness, with AQL and five transmissions in the device"
-    yield Scenario("three-deep", about, three, [load(station, 25, S // 2) for station in range(3)], S // 2, deep)
-    yield Scenario("three-no-aql", "the same without AQL", three, overload, S, ["sojourn_wifi.aql=0"])
-    yield Scenario(
-        "three-frames",
-        "the same with single frames, and one in the device",
-        three,
-        [load(station, 12, S) for station in range(3)],
-        S,
-        ["sojourn_wifi.frames=1", "sojourn_wifi.ready=1"],
-    )
-    yield Scenario(
-        "codel",
-        "moderate overload; half of the flows are ECN-capable",
-        three,
-        [load(station, mbps, 3 * S, ecn=ecn) for station, mbps in enumerate((11, 11, 1.3)) for ecn in (False, True)],
-        3 * S,
-    )
-    sparse = [load(station, 0.08, 2 * S, size=100) for station in range(30)]
-    yield Scenario(
-        "thirty",
-        "28 fast stations, one of 6.5 Mbit/s and one of 1 Mbit/s: bulk data and small packets to each",
-        [*[fast] * 28, slow, {"legacy": 2}],
-        [*(load(station, 1.6, 2 * S) for station in range(30)), *sparse],
-        2 * S,
-    )
-    yield Scenario(
-        "bursts",
-        "bursts at light load: queues are empty most of the time",
-        three,
-        [load(station, mbps, 3 * S, burst=burst) for station, (mbps, burst) in enumerate(((9, 20), (4, 7), (1.1, 5)))]
-        + [load(station, 0.1, 3 * S, size=200) for station in range(3)],
-        3 * S,
-    )
-    yield Scenario(
-        "limit",
-        "room for 300 packets in all queues, four flows per station of equal packets",
-        three,
-        [load(station, 6, S, start_ns=7_000 * flow) for station in range(3) for flow in range(4)],
-        S,
-        limit=300,
-        memory_limit=64 << 20,
-    )
-    yield Scenario(
-        "collisions",
-        "240 flows to 24 stations: some flows of two stations have the same queue",
-        [fast] * 24,
-        [
-            load(station, 0.3, S, size=700, start_ns=991 * (10 * station + flow))
-            for station in range(24)
-            for flow in range(10)
-        ],
-        S,
-    )
+    yield Scenario("three-deep", about, THREE, to_each([25] * 3, S // 2), S // 2, deep)
+    yield Scenario("three-no-aql", "the same without AQL", THREE, overload, S, ["sojourn_wifi.aql=0"])
+    single = ["sojourn_wifi.frames=1", "sojourn_wifi.ready=1"]
+    about = "the same with single frames, and one in the device"
+    yield Scenario("three-frames", about, THREE, to_each([12] * 3, S), S, single)
+    about = "moderate overload; half of the flows are ECN-capable"
+    yield Scenario("codel", about, THREE, half_with_ecn(3 * S), 3 * S)
+    about = "28 fast stations, one of 6.5 Mbit/s and one of 1 Mbit/s: bulk data and small packets to each"
+    thirty = to_each([1.6] * 30, 2 * S) + to_each([0.08] * 30, 2 * S, size=100)
+    yield Scenario("thirty", about, [*[FAST] * 28, SLOW, {"legacy": 2}], thirty, 2 * S)
+    about = "bursts at light load: queues are empty most of the time"
+    yield Scenario("bursts", about, THREE, in_bursts(3 * S), 3 * S)
+    about = "room for 300 packets in all queues, four flows per station of equal packets"
+    yield Scenario("limit", about, THREE, four_to_each(S), S, limit=300, memory_limit=64 << 20)
+    about = "240 flows to 24 stations: some flows of two stations have the same queue"
+    yield Scenario("collisions", about, [FAST] * 24, colliding(24, 10, 0.3, S, 700), S)
     rates = [*({"mcs": index} for index in range(16)), *({"legacy": rate} for rate in LEGACY)]
-    yield Scenario(
-        "rates",
-        "light load at every rate, packets of four sizes",
-        rates,
-        [load(station, size / 30000, S, size=size) for station in range(len(rates)) for size in (64, 300, 900, 1500)],
-        S,
-    )
-
-    yield Scenario(
-        "categories",
-        "overload in all four access categories of three stations",
-        three,
-        [
-            load(station, share * mbps, S, size=size, dscp=dscp, ecn=dscp == 0)
-            for station, mbps in enumerate((25, 25, 3))
-            for (dscp, size), share in zip(
-                zip((first for first, _ in DSCP.values()), (1500, 1500, 1200, 200), strict=True),
-                (0.5, 0.6, 0.3, 0.05),
-                strict=True,
-            )
-        ],
-        S,
-    )
-    yield Scenario(
-        "code-points",
-        "light load at every code point, each to a station of its own",
-        [fast] * 64,
-        [load(station, 0.2, S, size=500, dscp=station, burst=5) for station in range(64)],
-        S,
-    )
+    light = [
+        load(station, size / 30000, S, size=size) for station in range(len(rates)) for size in (64, 300, 900, 1500)
+    ]
+    yield Scenario("rates", "light load at every rate, packets of four sizes", rates, light, S)
+    about = "overload in all four access categories of three stations"
+    first = [(dscp, *of) for (dscp, _), *of in zip(DSCP.values(), SIZES, SHARES, strict=True)]
+    categories = [
+        load(station, share * mbps, S, size=size, dscp=dscp, ecn=dscp == 0)
+        for station, mbps in enumerate((25, 25, 3))
+        for dscp, size, share in first
+    ]
+    yield Scenario("categories", about, THREE, categories, S)
+    about = "light load at every code point, each to a station of its own"
+    every = [load(station, 0.2, S, size=500, dscp=station, burst=5) for station in range(64)]
+    yield Scenario("code-points", about, [FAST] * 64, every, S)
     yield from of_user_priorities()
     yield from of_amsdus()
 
 
 def of_user_priorities() -> Iterator[Scenario]:
     """Those in which both user priorities of a category compete."""
-    fast, slow = {"mcs": 7}, {"mcs": 0}
-    three = [fast, fast, slow]
     best_effort, af21 = DSCP["best effort"]
-    yield Scenario(
-        "priorities",
-        "overload of three stations in best effort: DF and AF21 to the first and the slow one, DF alone to the second",
-        three,
-        [
-            load(station, mbps, S, dscp=dscp, start_ns=13_000 * station + 5_000 * (dscp == af21))
-            for station, dscps, mbps in (
-                (0, (best_effort, af21), 15),
-                (1, (best_effort,), 25),
-                (2, (best_effort, af21), 3),
-            )
-            for dscp in dscps
-        ],
-        S,
+    both = [
+        load(station, mbps, S, dscp=dscp, start_ns=13_000 * station + 5_000 * (dscp == af21))
+        for station, dscps, mbps in ((0, (best_effort, af21), 15), (1, (best_effort,), 25), (2, (best_effort, af21), 3))
+        for dscp in dscps
+    ]
+    about = (
+        "overload of three stations in best effort: DF and AF21 to the first and the slow one, DF alone to the second"
     )
-    yield Scenario(
-        "priorities-all",
-        "overload in all eight user priorities of three stations; half of the flows are ECN-capable",
-        three,
-        [
-            load(station, share * mbps, S, size=size, dscp=dscp, ecn=second == (station == 1))
-            for station, mbps in enumerate((15, 15, 2))
-            for dscps, size, share in zip(DSCP.values(), (1500, 1500, 1200, 200), (0.5, 0.6, 0.3, 0.05), strict=True)
-            for second, dscp in enumerate(dscps)
-        ],
-        S,
-    )
-    yield Scenario(
-        "priorities-frames",
-        "the same load with single frames, without AQL",
-        three,
-        [
-            load(station, share * mbps, S, size=size, dscp=dscp, burst=4)
-            for station, mbps in enumerate((6, 6, 1))
-            for dscps, size, share in zip(DSCP.values(), (1500, 1500, 1200, 200), (0.5, 0.6, 0.3, 0.05), strict=True)
-            for dscp in dscps
-        ],
-        S,
-        ["sojourn_wifi.frames=1", "sojourn_wifi.aql=0"],
-    )
-    yield Scenario(
-        "priorities-collisions",
-        "240 flows to two stations, half of them in the other user priority: some flows of both have the same queue",
-        [fast, fast],
-        [
-            load(
-                station,
-                0.25,
-                S // 2,
-                size=700,
-                start_ns=991 * (120 * station + flow),
-                dscp=(best_effort, af21)[flow % 2],
-            )
-            for station in range(2)
-            for flow in range(120)
-        ],
-        S // 2,
-    )
+    yield Scenario("priorities", about, THREE, both, S)
+    about = "overload in all eight user priorities of three stations; half of the flows are ECN-capable"
+    yield Scenario("priorities-all", about, THREE, in_all_priorities((15, 15, 2), S), S)
+    about = "the same load with single frames, without AQL"
+    single = ["sojourn_wifi.frames=1", "sojourn_wifi.aql=0"]
+    yield Scenario("priorities-frames", about, THREE, in_all_priorities((6, 6, 1), S, burst=4), S, single)
+    about = "240 flows to two stations, half of them in the other user priority: some flows of both have the same queue"
+    flows = colliding(2, 120, 0.25, S // 2, 700, best_effort, af21)
+    yield Scenario("priorities-collisions", about, [FAST] * 2, flows, S // 2)
 
 
 def of_amsdus() -> Iterator[Scenario]:
     """Those in which the kernel merges packets into A-MSDUs as they enter."""
-    fast, slow = {"mcs": 7}, {"mcs": 0}
-    three = [fast, fast, slow]
-    yield Scenario(
-        "amsdu",
-        "A-MSDUs of up to 3839 bytes, the kernel's default of 802.11n: overload of three stations",
-        three,
-        [load(station, 25, S // 2) for station in range(3)],
-        S // 2,
-        amsdu=Amsdu(),
-    )
-    yield Scenario(
-        "amsdu-sizes",
-        "stations that take up to 7935 bytes, five packets, and 11454 bytes; "
-        "300 flows of all sizes to the first, some in one queue",
-        three,
-        [
-            *(load(0, 0.15, S // 4, size=60 + 37 * flow % 1441, start_ns=1_013 * flow) for flow in range(300)),
-            *(load(station, 1, S // 4, size=size) for station in (1, 2) for size in (60, 61, 62, 63, 200)),
-        ],
-        S // 4,
-        amsdu=Amsdu(lengths=(7935, 0, 11454), by_rate=(65535, 4095, 65535), packets=(0, 5, 0)),
-    )
-    yield Scenario(
-        "amsdu-codel",
-        "moderate overload; half of the flows are ECN-capable",
-        three,
-        [load(station, mbps, 2 * S, ecn=ecn) for station, mbps in enumerate((11, 11, 1.3)) for ecn in (False, True)],
-        2 * S,
-        amsdu=Amsdu(),
-    )
-    yield Scenario(
-        "amsdu-limit",
-        "room for 150 frames in all queues, four flows per station",
-        three,
-        [load(station, 6, S // 2, size=700, start_ns=7_000 * flow) for station in range(3) for flow in range(4)],
-        S // 2,
-        limit=150,
-        amsdu=Amsdu(),
-    )
-    yield Scenario(
-        "amsdu-memory",
-        "1 MiB of memory in all queues",
-        three,
-        [load(station, 40, S // 2) for station in range(3)],
-        S // 2,
-        memory_limit=1 << 20,
-        amsdu=Amsdu(),
-    )
-    yield Scenario(
-        "amsdu-priorities",
-        "all eight user priorities of three stations, each with another limit",
-        three,
-        [
-            load(station, share * mbps, S // 2, size=size, dscp=dscp, ecn=second == (station == 1))
-            for station, mbps in enumerate((15, 15, 2))
-            for dscps, size, share in zip(DSCP.values(), (1500, 700, 1200, 200), (0.5, 0.6, 0.3, 0.05), strict=True)
-            for second, dscp in enumerate(dscps)
-        ],
-        S // 2,
-        amsdu=Amsdu(by_tid=(0, 2000, 3048, 1600, 1, 3047, 600, 0), fragments=4),
-    )
-    yield Scenario(
-        "amsdu-collisions",
-        "240 flows to 24 stations: some flows of two stations have the same queue",
-        [fast] * 24,
-        [
-            load(station, 0.3, S // 4, size=300, start_ns=991 * (10 * station + flow))
-            for station in range(24)
-            for flow in range(10)
-        ],
-        S // 4,
-        amsdu=Amsdu(),
-    )
-    yield Scenario(
-        "amsdu-bursts",
-        "bursts at light load, without AQL and airtime fairness; a station without 802.11n gets none",
-        [*three[:2], {"legacy": 108}],
-        [load(station, mbps, S, burst=burst) for station, (mbps, burst) in enumerate(((9, 20), (4, 7), (1.1, 5)))]
-        + [load(station, 0.1, S, size=200, burst=3) for station in range(3)],
-        S,
-        ["sojourn_wifi.fairness=0", "sojourn_wifi.aql=0"],
-        amsdu=Amsdu(),
-    )
+    about = "A-MSDUs of up to 3839 bytes, the kernel's default of 802.11n: overload of three stations"
+    yield Scenario("amsdu", about, THREE, to_each([25] * 3, S // 2), S // 2, amsdu=Amsdu())
+    about = "stations that take up to 7935 bytes, five packets, and 11454 bytes; "
+    about += "300 flows of all sizes to the first, some in one queue"
+    sizes = [load(0, 0.15, S // 4, size=60 + 37 * flow % 1441, start_ns=1_013 * flow) for flow in range(300)]
+    sizes += [load(station, 1, S // 4, size=size) for station in (1, 2) for size in (60, 61, 62, 63, 200)]
+    longest = Amsdu(lengths=(7935, 0, 11454), by_rate=(65535, 4095, 65535), packets=(0, 5, 0))
+    yield Scenario("amsdu-sizes", about, THREE, sizes, S // 4, amsdu=longest)
+    about = "moderate overload; half of the flows are ECN-capable"
+    yield Scenario("amsdu-codel", about, THREE, half_with_ecn(2 * S), 2 * S, amsdu=Amsdu())
+    about = "room for 150 frames in all queues, four flows per station"
+    yield Scenario("amsdu-limit", about, THREE, four_to_each(S // 2, size=700), S // 2, limit=150, amsdu=Amsdu())
+    about, flows = "1 MiB of memory in all queues", to_each([40] * 3, S // 2)
+    yield Scenario("amsdu-memory", about, THREE, flows, S // 2, memory_limit=1 << 20, amsdu=Amsdu())
+    about = "all eight user priorities of three stations, each with another limit"
+    flows = in_all_priorities((15, 15, 2), S // 2, (1500, 700, 1200, 200))
+    limits = Amsdu(by_tid=(0, 2000, 3048, 1600, 1, 3047, 600, 0), fragments=4)
+    yield Scenario("amsdu-priorities", about, THREE, flows, S // 2, amsdu=limits)
+    about = "240 flows to 24 stations: some flows of two stations have the same queue"
+    flows = colliding(24, 10, 0.3, S // 4, 300)
+    yield Scenario("amsdu-collisions", about, [FAST] * 24, flows, S // 4, amsdu=Amsdu())
+    about = "bursts at light load, without AQL and airtime fairness; a station without 802.11n gets none"
+    mixed, turns = [FAST, FAST, {"legacy": 108}], ["sojourn_wifi.fairness=0", "sojourn_wifi.aql=0"]
+    yield Scenario("amsdu-bursts", about, mixed, in_bursts(S, burst=3), S, turns, amsdu=Amsdu())
 
 
 def amsdu_at_random(draw: random.Random, stations: int) -> Amsdu | None:
@@ -676,10 +577,7 @@ def simulators_shares() -> list[Share]:
         'to = ["a", "b", "slow"]\nstation = { a = { rate = "65 Mbit/s" }, b = { rate = "65 Mbit/s" }, '
         'slow = { rate = "6.5 Mbit/s" } }\n[[queue]]\naqm = "fq_codel"\n' + flows
     )
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "cell.toml"
-        file.write_text(text, encoding="utf-8")
-        runs = [run.summary for run in sj.run(file).runs]
+    runs = [run.summary for run in sj.run_text(text).runs]
     shares = []
     for name in names:
         stations = [run["links"]["wifi"]["stations"][name] for run in runs]
@@ -765,10 +663,7 @@ def simulators_full_aggregates() -> str:
         '[[traffic]]\nkind = "cbr"\nfrom = "ap"\nto = "slow"\nrate = "100 Mbit/s"\nrtt = "20 ms"\n'
         '[sweep]\n"link.wifi.airtime_fairness" = [true, false]\n'
     )
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "cell.toml"
-        file.write_text(text, encoding="utf-8")
-        runs = [run.summary["links"]["wifi"]["stations"] for run in sj.run(file).runs]
+    runs = [run.summary["links"]["wifi"]["stations"] for run in sj.run_text(text).runs]
     cells = []
     for stations in runs:
         fast, slow = (stations[name]["airtime_share"] for name in ("fast", "slow"))

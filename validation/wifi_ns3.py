@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sojourn as sj
+from sojourn.frame.swept import as_file
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benches"))
@@ -156,10 +157,7 @@ def of_ours(cell: Cell, mbps: float, seed: int) -> Figures:
         "link": [link(cell)],
         "traffic": list(traffic(cell, mbps)),
     }
-    with tempfile.TemporaryDirectory() as directory:
-        file = Path(directory) / "cell.toml"
-        file.write_text(toml(experiment), encoding="utf-8")
-        (run,) = sj.run(file).runs
+    (run,) = sj.run_text(as_file(experiment)).runs
     return {way: figures(run.summary["flows"], way) for way in cell.directions}
 
 
@@ -187,23 +185,6 @@ def traffic(cell: Cell, mbps: float) -> Iterator[dict[str, object]]:
             "packet": f"{PAYLOAD} B", "rate": f"{rate:.6f} Mbit/s", "direction": way,
             "start": f"0..{PAYLOAD * 8 / rate / 1e3:.6f} ms",
         }  # fmt: skip
-
-
-def toml(experiment: Mapping[str, object]) -> str:
-    """An experiment file: JSON's texts, numbers and lists are TOML's, and its tables are so inline."""
-    lines = []
-    for name, content in experiment.items():
-        for table in content if isinstance(content, list) else [content]:
-            lines.append(f"[[{name}]]" if isinstance(content, list) else f"[{name}]")
-            lines += [f"{key} = {inline(value)}" for key, value in table.items()]
-    return "\n".join(lines) + "\n"
-
-
-def inline(value: object) -> str:
-    """A value on one line."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {inline(inner)}" for key, inner in value.items()) + "}"
-    return json.dumps(value)
 
 
 def figures(flows: list[sj.schema.Flow], way: str) -> dict[str, float]:

@@ -12,7 +12,6 @@ import random
 import re
 import statistics
 import sys
-import tempfile
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -286,10 +285,7 @@ def document(case: Case, seed: int, version: str) -> str:
 
 def simulators_figures(case: Case, seed: int, version: str) -> list[Figures]:
     """The figures of each station in the simulator's cell."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "cell.toml"
-        file.write_text(document(case, seed, version), encoding="utf-8")
-        (run,) = sj.run(file).runs
+    (run,) = sj.run_text(document(case, seed, version)).runs
     table = run.packets()
     assert table is not None
     columns = [table[name].to_pylist() for name in ("link", "direction", "flow", "time_ns")]

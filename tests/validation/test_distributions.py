@@ -173,7 +173,7 @@ def test_our_figures_are_made_once(tmp_path, monkeypatch):
         return SimpleNamespace(runs=range(set["experiment.seed"], set["experiment.seed"] + set["experiment.repeat"]))
 
     monkeypatch.setattr(distributions.sj, "run", runs)
-    monkeypatch.setattr(distributions, "figures", lambda seed, window_s: run(p50_ms=seed))
+    monkeypatch.setattr(distributions, "our_figures", lambda seed, window_s: run(p50_ms=seed))
     scenario = given()["cubic4-codel"]
     for seeds in (2, 5, 3):
         assert [row["p50_ms"] for row in distributions.simulate(scenario, "6.1", seeds)] == [1, 2, 3, 4, 5][:seeds]
