@@ -14,11 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+import pages
+
 from sojourn.lines import formats, household
 from sojourn.lines.advice import Advice, advise
 from sojourn.lines.household import DISCIPLINES, Home, Setting
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "advise.md"
 STEADY = {"dsl": (16e6, 1e6), "vdsl": (100e6, 40e6), "docsis": (300e6, 20e6), "fibre": (1e9, 1e9)}
 DOING = ("calls", "game", "download", "upload")
 SEEDS, FIRST_SEED = 3, 101
@@ -26,17 +27,6 @@ STEP, MOST = 5, 99
 SLOWER = 0.97
 VARIATION_S = 15
 """How long a satellite's path lasts (arXiv 2605.27717)."""
-
-
-HEADINGS = (
-    "line",
-    "",
-    "recommended",
-    "time",
-    "cost: nothing → recommended",
-    "recommended in the grid",
-    f"in the grid on a line of {100 * (1 - SLOWER):.0f} % less",
-)
 
 
 def lte(folder: Path) -> dict[str, Path]:
@@ -101,7 +91,7 @@ def cpu_s() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_utime
 
 
-def row(name: str, found: Advice, spent_s: float, grids: list[Advice]) -> str:
+def row(name: str, found: Advice, spent_s: float, grids: list[Advice]) -> list[str]:
     """A row of the table."""
     cells = [name, found.home.title.partition(":")[0], found.chosen.label, f"{spent_s:.0f} s"]
     cells += [f"{found.cost(found.tried[0]):.0f} → {found.cost(found.chosen):.0f}"]
@@ -115,7 +105,7 @@ def row(name: str, found: Advice, spent_s: float, grids: list[Advice]) -> str:
             f"worst {max(cost for label, cost in costs.items() if label != household.AS_IT_IS):.0f}, "
             f"nothing {costs[household.AS_IT_IS]:.0f}"
         )
-    return f"| {' | '.join([*cells, *['–'] * (2 - len(grids))])} |"
+    return [*cells, *["–"] * (2 - len(grids))]
 
 
 def main() -> None:
@@ -135,29 +125,10 @@ def main() -> None:
                 lines = [home] if home.recorded else [home, slower(home)]
                 grids += [advise(line, tried=around, file=file, seed=FIRST_SEED, repeat=SEEDS) for line in lines]
             rows.append(row(name, found, spent, grids))
-            print(rows[-1], flush=True)
+            print(pages.row(rows[-1]), flush=True)
     if not sys.argv[1:]:
-        PAGE.write_text(HEAD + "\n".join(rows) + "\n" + TAIL, encoding="utf-8")
+        pages.put(pages.RESULTS / "advise.md", [("| line |", rows)])
 
-
-HEAD = f"""\
-# Advice for six lines
-
-`sojourn advise` ([page](../advise.md)) for {", ".join(DOING)} at the same time, with a modem's queue of 250
-ms. The traces of LTE and Starlink are made up, in the range of what is published. Time is that of the processor. The
-cost is in points: one per millisecond of the p99 delay of calls and of games, ten per percent of their packets lost,
-one per percent of goodput behind the best setting. The grid has CAKE, FQ-CoDel and FQ-PIE at the recommended share of
-the rate and {STEP} points of percent above (at most {MOST} %) and below, for each direction by itself: up to 27
-settings, {SEEDS} seeds that the advice did not have. `validation/advise.py` writes this page.
-
-| {" | ".join(HEADINGS)} |
-|{" --- |" * len(HEADINGS)}
-"""
-TAIL = """\
-
-In the grid the line has exactly the rate that was stated, and a larger share costs nothing but margin. A line of 3 %
-less is one whose rate a provider promised: there the settings above fill the queue of the modem or of the provider.
-"""
 
 if __name__ == "__main__":
     main()

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from comparison import RECORDED, SCENARIOS_HELP, Figures, chosen, our_figures, rounded
-from distributions_page import STEPS, Scenario, page, settling, verdict_line
+from distributions_page import PAGE, STEPS, Scenario, page, settling, verdict_line
 
 import sojourn as sj
 from sojourn import _core
@@ -35,7 +35,6 @@ KEPT = HERE / "linux" / "kernels"
 """A file per kernel. By scenario and figure: Linux's values, an entry per seed."""
 REASONS = HERE / "reasons.toml"
 """Why scenarios fail, by name."""
-RESULTS = HERE.parent / "docs" / "results"
 MADE = HERE.parent / "target" / "distributions"
 """Our figures that were made, for the next call."""
 SEEDS = 120
@@ -104,8 +103,8 @@ def main() -> int:
     if not asked.scenarios:
         reasons = tomllib.loads(REASONS.read_text(encoding="utf-8"))
         text = page(compared, reasons, of=len(wanted))
-        (RESULTS / "distributions.md").write_text(text, encoding="utf-8")
-        print(f"written: {RESULTS / 'distributions.md'}")
+        PAGE.write_text(text, encoding="utf-8")
+        print(f"written: {PAGE}")
     return 0
 
 

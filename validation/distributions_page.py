@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pages
 from comparison import JUDGED, Comparison, Figures, compare
 
+PAGE = pages.RESULTS / "distributions.md"
 SIGNIFICANT = 0.01
 """Two samples count as different below this probability. Of a hundred pairs that are alike, one is then called so."""
 TARGET = 0.95
@@ -156,30 +158,12 @@ def page(scenarios: Sequence[Scenario], reasons: Mapping[str, str], *, of: int) 
 
 
 def _head(scenarios: Sequence[Scenario]) -> str:
+    """The page's own text, up to what was measured."""
     ours = sorted({len(runs) for scenario in scenarios for runs in scenario.ours.values()})
     theirs = sorted({len(runs) for scenario in scenarios for runs in scenario.linux.values()})
-    return f"""\
-# Distribution against distribution
-
-Written by `python validation/distributions.py`. The scenarios of the [comparison with Linux](fidelity.md), and
-those of `validation/beyond`, which were chosen to find faults where the emulated machine cannot go: higher rates, more
-flows, shorter and longer paths, both directions, other traffic and disciplines. They ran on [kernels built as User-Mode
-Linux](../linux-backend.md#kernels-that-you-build) and in the simulator, with the TCP of the kernel
-(`experiment.kernel`). The kernels' figures by seed are in `validation/linux/kernels`; `--measure VERSION` adds
-those that are missing.
-
-Figures scatter from seed to seed, in some scenarios by more than the tolerance. A scenario has as many seeds on Linux
-({_listed(theirs)}) as make {SETTLED:.0%} of random divisions of the simulator's own seeds agree, so many against the
-others, at most {STEPS[-1]}; it may have more from earlier. In the simulator it has {_listed(ours)}. Linux's figures
-have no part in this choice. On both sides runs begin with a tick of the kernel's timers, and the phase of PIE's timer
-is random. A packet that arrives at the instant at which another leaves the queue comes after it, as these kernels have
-it (`experiment.ties`).
-
-Two questions are asked of every figure. Do the medians agree, within the [tolerance](fidelity.md)? And do the samples
-differ at all? *p* is the probability of ranks as uneven as these, or more, if both were samples of one distribution
-(rank-sum test, exact up to {EXACT} values); below {SIGNIFICANT} they count as different. A difference may be certain
-and yet small, or large and due to chance.
-"""
+    text, _, _ = PAGE.read_text(encoding="utf-8").partition("\n**Linux ")
+    words = {r"\(([\d or]+)\) as make": _listed(theirs), r"it has ([\d or]+)\. Linux": _listed(ours)}
+    return pages.replaced(text, (), words)
 
 
 def _tally(scenarios: Sequence[Scenario], kernels: Sequence[str], of: int) -> str:
@@ -266,8 +250,7 @@ def _between(scenarios: Sequence[Scenario], older: str, newer: str) -> str:
 
 def _table(rows: Iterable[Row]) -> str:
     lines = ["| scenario | kernel | figure | Linux | ours | in tolerances | p |", "| --- |" + " --- |" * 6]
-    ordered = sorted(rows, key=lambda row: row[0], reverse=True)
-    lines += ["| " + " | ".join(cells) + " |" for _, cells in ordered]
+    lines += [pages.row(cells) for _, cells in sorted(rows, key=lambda row: row[0], reverse=True)]
     return "\n".join(lines) + "\n"
 
 
@@ -297,7 +280,7 @@ def _all(scenarios: Sequence[Scenario], kernels: Sequence[str]) -> str:
             invalid = scenario.invalid.get(kernel)
             cells.append((_off(found) if found else "not measured") + (f"; {invalid} runs invalid" if invalid else ""))
             cells.append(", ".join(differ))
-        lines.append(f"| {scenario.name} | " + " | ".join(cells) + " |")
+        lines.append(pages.row([scenario.name, *cells]))
     return "\n".join(lines) + "\n"
 
 

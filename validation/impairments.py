@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pages
 
 import sojourn as sj
 from sojourn.linux import Linux
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "impairments.md"
 SEEDS = 5
 CASES = {
     "nothing": "",
@@ -50,9 +50,10 @@ def main() -> int:
             "simulator": sj.run(file),
             f"netem of Linux {kernel}": sj.run(file, backend=Linux(kernel=kernel)),
         }.items():
-            rows.append("| " + " | ".join([name, where, *figures(results)]) + " |")
-            print(rows[-1], flush=True)
-    PAGE.write_text(HEAD.format(kernel=kernel, seeds=SEEDS) + "\n".join(rows) + "\n", encoding="utf-8")
+            rows.append([name, where, *figures(results)])
+            print(pages.row(rows[-1]), flush=True)
+    words = {r"impairments\.py (\S+)`": kernel, r"(\d+) seeds; means": SEEDS}
+    pages.put(pages.RESULTS / "impairments.md", [("| impairment", rows)], words)
     return 0
 
 
@@ -73,20 +74,6 @@ def figures(results: sj.Results) -> list[str]:
 def with_scatter(values: np.ndarray, digits: int) -> str:
     """The mean and the standard error of it."""
     return f"{values.mean():.{digits}f} ± {values.std(ddof=1) / np.sqrt(len(values)):.{digits}f}"
-
-
-HEAD = """\
-# Impairments beside netem
-
-Written by `python validation/impairments.py {kernel}`: datagrams of 500 bytes, 250 a second, for 60 s over a link of
-10 Mbit/s with a delay of 20 ms, {seeds} seeds; means with their standard errors. Lost on the wire is the link's count,
-missing what the receiver lacks. What damages a packet on Linux loses it in the netem before the receiver. netem's
-table of Pareto's distribution ends at four deviations, so fewer packets wait behind a late one. What the columns do not
-show is in [the Linux backend](../linux-backend.md#steps-of-a-run).
-
-| impairment | where | lost on the wire, % | missing, % | one-way delay, ms: p5 | p50 | p95 | p99 |
-| --- | --- | --- | --- | --- | --- | --- | --- |
-"""
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "real-packets.md"
-MARKS = "<!-- killed -->"
+import pages
+
 SOJOURN = [sys.executable, "-m", "sojourn"]
 FILE = """
 experiment = { duration = "1 s", repeat = 4 }
@@ -61,12 +61,7 @@ def main() -> int:
         print(f"out of memory: {what}")
         rows.append((f"{MEMORY_MB.start} to {MEMORY_MB[-1]} MB of memory", str(count), what))
         faults += "left:" in what
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS)
-    lines = [
-        "| " + " | ".join(row) + " |" for row in (("what happened", "times", "then"), ("---", "--:", "---"), *rows)
-    ]
-    after = rest.partition(MARKS)[2]
-    PAGE.write_text(before + MARKS + "\n\n" + "\n".join(lines) + "\n\n" + MARKS + after, encoding="utf-8")
+    pages.put(pages.RESULTS / "real-packets.md", [("| what happened", rows)])
     return 1 if faults else 0
 
 

@@ -18,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pages
+
 from sojourn import _core
 from sojourn.runs.execution import Progress
 from sojourn.store import Store
@@ -28,7 +30,7 @@ from sojourn.store.runner import Runner
 from sojourn.studies import available
 from sojourn.studies.runner import plan_study
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "many-runs.md"
+PAGE = pages.RESULTS / "many-runs.md"
 EXPERIMENT = """
 experiment = {{ duration = "{duration}", repeat = {seeds} }}
 link = {{ rate = "{rate}" }}
@@ -61,20 +63,18 @@ def main(names: Sequence[str]) -> int:
             for finding in every[name](Path(folder) / name):
                 print(finding, flush=True)
                 found.append(finding)
-    new = {
-        one.what: f"| {one.what} | {one.measured} | {one.target} | {'met' if one.met else '**missed**'} |"
-        for one in found
-    }
+    new = {one.what: [one.what, one.measured, one.target, "met" if one.met else "**missed**"] for one in found}
     rows = {**(_rows_of_page() if names else {}), **new}
-    PAGE.write_text(HEAD + "\n".join(rows.values()) + "\n", encoding="utf-8")
+    pages.put(PAGE, [("| what", rows.values())])
     return 0 if all(one.met for one in found) else 1
 
 
-def _rows_of_page() -> dict[str, str]:
+def _rows_of_page() -> dict[str, list[str]]:
     """The rows of the page by what they are about."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     rows = lines[lines.index("| --- | --- | --- | --- |") + 1 :]
-    return {line.split("|")[1].strip(): line for line in rows}
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in rows]
+    return {one[0]: one for one in cells}
 
 
 def written(folder: Path, *, seeds: int, duration: str, rate: str = "4 Mbit/s") -> Path:
@@ -249,19 +249,6 @@ def timed(*words: str | Path) -> float:
     if start(*words).wait() != 0:
         raise SystemExit(f"sojourn {' '.join(map(str, words))} failed")
     return time.monotonic() - began
-
-
-HEAD = """\
-# Many runs: costs and promises of a store
-
-Written by `python validation/many_runs.py`: [sweeps into a store](../many-runs.md) on this machine, two processors.
-Times of commands include starting Python. The studies are run by `sojourn study run --all --store DIR --out DIR`. In
-brackets is the processor time of their processes, because other programs on the machine hardly change it. The time left
-is measured in processor time for the same reason.
-
-| what | measured | target | |
-| --- | --- | --- | --- |
-"""
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import statistics
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+import pages
 from comparison import METRICS
 
 import sojourn as sj
@@ -26,7 +27,7 @@ from sojourn.runs.execution import as_run
 
 HERE = Path(__file__).parent / "networks"
 LINUX = HERE / "linux.json"
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "networks.md"
+PAGE = pages.RESULTS / "networks.md"
 SEEDS = 30
 KERNEL = "6.1"
 """Linux's side: a kernel that was built, in virtual time."""
@@ -119,7 +120,7 @@ def number(value: float) -> str:
 
 def page(linux: Networks, ours: Networks) -> str:
     """The page."""
-    tables, judged, within = [], 0, 0
+    tables, judged, within = [""], 0, 0
     for name, arms in linux.items():
         tables.append(f"## {name}\n\n[{name}.toml](../../validation/networks/{name}.toml)\n")
         for arm, there in arms.items():
@@ -129,31 +130,12 @@ def page(linux: Networks, ours: Networks) -> str:
                 word = "" if agrees is None else "within" if agrees else "**beyond**"
                 judged += agrees is not None
                 within += agrees is True
-                tables.append(f"| {key} | {left} | {right} | {word} |")
+                tables.append(pages.row([key, left, right, word]))
             tables.append("")
-    tolerances = "\n".join(f"| {metric.title} | {metric.tolerated} |" for metric in JUDGED.values())
-    return HEAD.format(within=within, judged=judged, tolerances=tolerances) + "\n".join(tables)
-
-
-HEAD = """\
-# Several links: the simulator against Linux
-
-Written by `python validation/networks.py`. The kernel's side was measured by the same command with `--measure`, on
-[Linux 6.1.192, built as a program](../linux-backend.md#kernels-that-you-build); the simulator has the TCP of this
-kernel, and its order at one instant (`experiment.ties`). Medians over the seeds, least to greatest in brackets. The
-tolerances are those of a
-[single queue](fidelity.md); the goodput of a group of flows and its RTT are shown, not judged. Drop-tail queues in a
-row differ from seed to seed by more than the tolerances, on both sides. CAKE follows the kernel here
-(`variant = "linux"`): as its documents describe it, it drops a sixth more before the modem. One difference is larger
-than seeds make: the goodput of Reno under FQ-CoDel is 2 % higher in the simulator, not explained.
-
-**{within} of {judged} figures within their tolerance.**
-
-| figure | tolerance |
-| --- | --- |
-{tolerances}
-
-"""
+    head, _, _ = PAGE.read_text(encoding="utf-8").partition("\n## ")
+    tolerances = [[metric.title, metric.tolerated] for metric in JUDGED.values()]
+    told = f"**{within} of {judged} figures within their tolerance.**"
+    return pages.replaced(head, [("**", told), ("| figure", tolerances)]) + "\n".join(tables)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+import pages
 from comparison import JUDGED, METRICS, Comparison, Figures, Metric, mean_distance
 
+PAGE = pages.RESULTS / "fidelity.md"
 TARGET = 0.9
 """Share of the scenarios that should agree with Linux in every judged metric."""
 COLUMNS = (
@@ -157,129 +160,52 @@ def cell(value: float | bool | None) -> str:
 def page(outcomes: Sequence[Outcome], replays: Sequence[Replay], *, seeds: int, version: str) -> str:
     """docs/results/fidelity.md."""
     first, further = _groups(outcomes)
-    return "\n".join(
-        [
-            "# The simulator against Linux",
-            "",
-            f"Written by `make validate`: Sojourn {version}, {seeds} seeds per scenario. Every scenario was measured "
-            "once on Linux 6.1;",
-            "[how](../../validation/README.md). What is modelled, and where we differ on purpose: "
-            "[fidelity](../fidelity.md).",
-            "",
-            f"**{tally(outcomes)}.**",
-            "",
-            *_metric_section(first),
-            "## By scenario",
-            "",
-            *_scenario_table(first),
-            *_further_section(further),
-            *_again_section(first),
-            *_ns3_section(outcomes),
-            *_replay_section(replays),
-            "## Figures",
-            "",
-            "Sojourn times after the warm-up; the further scenarios are not drawn:",
-            "",
-            "![distribution of the sojourn time of each scenario, ours over Linux's](fidelity-cdf.png)",
-            "",
-            "The first 20 s:",
-            "",
-            "![mean queue delay per 100 ms of each scenario, ours over Linux's](fidelity-start.png)",
-            "",
-        ]
-    )
-
-
-def _metric_section(outcomes: Sequence[Outcome]) -> list[str]:
-    lines = [
-        "## By metric",
-        "",
-        "The median over the seeds must be this near to Linux's single run, which would itself come out 5 to 10 % "
-        "elsewhere if a flow",
-        "began a millisecond later. Mean, retransmits and the RTT of ping are shown, not judged.",
-        "",
-        "| metric | tolerance | scenarios within | median error |",
-        "| --- | --- | --: | --: |",
+    again = [outcome for outcome in first if outcome.again]
+    words = {
+        r"Sojourn (\S+), \d+ seeds": version,
+        r"(\d+) seeds per scenario": seeds,
+        r"each scenario (\d+) times more": min(len(outcome.again) for outcome in again),
+    }
+    parts: list[pages.Part] = [
+        ("**", f"**{tally(outcomes)}.**"),
+        ("| metric", map(partial(_metric_row, first), JUDGED)),
+        *_scenario_parts(first),
+        *_scenario_parts(further),
+        *_again_parts([outcome for outcome in further if outcome.again]),
+        *_again_parts(again),
+        ("| scenario", _ns3_rows(outcomes)),
+        ("| recording", map(_replay_row, replays)),
     ]
-    for metric in JUDGED:
-        found = [one for outcome in outcomes for one in outcome.comparisons if one.metric == metric]
-        errors = sorted(abs(error) for one in found if (error := one.error(one.median)) is not None)
-        lines.append(
-            f"| {metric.title} | {metric.tolerated} | {sum(bool(one.within) for one in found)} "
-            f"of {len(found)} | {percent(statistics.median(errors), 1) if errors else 'in further scenarios only'} |"
-        )
-    return [*lines, ""]
+    return pages.replaced(PAGE.read_text(encoding="utf-8"), parts, words)
 
 
-def _further_section(outcomes: Sequence[Outcome]) -> list[str]:
-    if not outcomes:
-        return []
-    return [
-        "## Further scenarios",
-        "",
-        "Measured in the same way after the model had been built by those above;",
-        "[what they showed to be missing](../fidelity.md#further-scenarios) is modelled by now.",
-        "",
-        *_scenario_table(outcomes),
-        *_further_again([outcome for outcome in outcomes if outcome.again]),
-    ]
+def _metric_row(outcomes: Sequence[Outcome], metric: Metric) -> list[str]:
+    found = [one for outcome in outcomes for one in outcome.comparisons if one.metric == metric]
+    errors = sorted(abs(error) for one in found if (error := one.error(one.median)) is not None)
+    within = f"{sum(bool(one.within) for one in found)} of {len(found)}"
+    error = percent(statistics.median(errors), 1) if errors else "in further scenarios only"
+    return [metric.title, metric.tolerated, within, error]
 
 
-def _further_again(outcomes: Sequence[Outcome]) -> list[str]:
-    if not outcomes:
-        return []
-    return [
-        "Linux ran these again with other seeds, because the simulator had differed when they were first compared:",
-        "",
-        *_again_table(outcomes),
-    ]
-
-
-def _scenario_table(outcomes: Sequence[Outcome]) -> list[str]:
-    lines = [
-        "Linux → Sojourn, least to greatest over the seeds; **bold**: beyond the tolerance. Times in ms, goodput in "
-        "Mbit/s over Linux's run,",
-        "the others are counts of the whole run.",
-        "",
-        "| scenario | " + " | ".join(metric.title for metric in METRICS) + " | verdict |",
-        "| --- |" + " --- |" * (len(METRICS) + 1),
-    ]
+def _scenario_parts(outcomes: Sequence[Outcome]) -> Iterator[pages.Part]:
+    rows = []
     for outcome in outcomes:
         found = {one.metric.key: one for one in outcome.comparisons}
         cells = [_comparison(found[metric.key]) if metric.key in found else "" for metric in METRICS]
-        lines.append(f"| {outcome.name} | " + " | ".join(cells) + f" | {outcome.verdict} |")
-    tc = (f"| {outcome.name} | `{outcome.tc}` |" for outcome in outcomes)
-    return [*lines, "", "On Linux these were:", "", "| scenario | `tc qdisc` |", "| --- | --- |", *tc, ""]
+        rows.append([outcome.name, *cells, outcome.verdict])
+    yield "| scenario", rows
+    yield "| scenario", [[outcome.name, f"`{outcome.tc}`"] for outcome in outcomes]
 
 
-def _again_section(outcomes: Sequence[Outcome]) -> list[str]:
-    shown = [outcome for outcome in outcomes if outcome.again]
-    if not shown:
-        return []
-    return [
-        "## Linux against itself",
-        "",
-        f"Linux ran each scenario {min(len(outcome.again) for outcome in shown)} times more, with other seeds, by the "
-        "[Linux backend](../linux-backend.md) (`python validation/backend.py --seeds 3`).",
-        "By the same tolerances their median agrees with the reference run, and the simulator with their median:",
-        "",
-        *_again_table(shown),
-    ]
-
-
-def _again_table(outcomes: Sequence[Outcome]) -> list[str]:
+def _again_parts(outcomes: Sequence[Outcome]) -> Iterator[pages.Part]:
     linux = [_verdict(outcome.linux_again) for outcome in outcomes]
     ours = [_verdict(outcome.ours_against_again) for outcome in outcomes]
-    rows = zip((outcome.name for outcome in outcomes), linux, ours, strict=True)
-    return [
+    yield (
+        "**",
         f"**Linux with its own reference run in {linux.count('within')} of {len(outcomes)} scenarios, the simulator "
         f"with Linux's other runs in {ours.count('within')} of {len(outcomes)}.**",
-        "",
-        "| scenario | Linux's other runs against the reference run | Sojourn against Linux's other runs |",
-        "| --- | --- | --- |",
-        *(f"| {name} | {theirs} | {our} |" for name, theirs, our in rows),
-        "",
-    ]
+    )
+    yield "| scenario", list(zip((outcome.name for outcome in outcomes), linux, ours, strict=True))
 
 
 def _comparison(one: Comparison) -> str:
@@ -290,19 +216,8 @@ def _comparison(one: Comparison) -> str:
     return f"{f'**{pair}**' if one.within is False else pair} ({least}–{most})"
 
 
-def _ns3_section(outcomes: Sequence[Outcome]) -> list[str]:
+def _ns3_rows(outcomes: Sequence[Outcome]) -> Iterator[list[str]]:
     keys = [metric for metric in METRICS if any(metric.key in (outcome.ns3 or {}) for outcome in outcomes)]
-    lines = [
-        "## Beside ns-3-dev",
-        "",
-        "Errors against Linux, ours / ns-3-dev's, on the scenarios that ns-3-dev (commit 14064644, July 2026; tuned "
-        "as well as its",
-        "attributes allow, mean of 3 seeds) can run. The distance is the mean error of the judged metrics in "
-        "tolerances: 1 is an error just allowed.",
-        "",
-        "| scenario | " + " | ".join(metric.title for metric in keys) + " | distance | closer |",
-        "| --- |" + " --: |" * (len(keys) + 1) + " --- |",
-    ]
     for outcome in outcomes:
         if (distances := outcome.distances) is None or outcome.ns3 is None:
             continue
@@ -315,31 +230,13 @@ def _ns3_section(outcomes: Sequence[Outcome]) -> list[str]:
             else:
                 cells.append(" / ".join(percent(one.error(value), 1, sign="+") for value in (one.median, theirs)))
         ours, theirs_distance = distances
-        lines.append(
-            f"| {outcome.name} | " + " | ".join(cells) + f" | {ours:.2f} / {theirs_distance:.2f} "
-            f"| {'Sojourn' if ours < theirs_distance else 'ns-3-dev'} |"
-        )
-    return [*lines, ""]
+        closer = "Sojourn" if ours < theirs_distance else "ns-3-dev"
+        yield [outcome.name, *cells, f"{ours:.2f} / {theirs_distance:.2f}", closer]
 
 
-def _replay_section(replays: Sequence[Replay]) -> list[str]:
-    rows = [
-        f"| {replay.name} | {replay.aqm} | {replay.dropped_recorded} | {replay.dropped_ours} "
-        f"| {'every decision' if replay.agree else 'no'} |"
-        for replay in replays
-    ]
-    return [
-        "## Decision by decision",
-        "",
-        "Recorded arrivals and departures of a Linux queue through our discipline (`sojourn replay`). PIE drops at "
-        "random; that it holds",
-        "Linux's probability is tested in `crates/aqm/tests/replay.rs`.",
-        "",
-        "| recording | discipline | dropped by Linux | by ours | agreement |",
-        "| --- | --- | --: | --: | --- |",
-        *rows,
-        "",
-    ]
+def _replay_row(replay: Replay) -> list[str]:
+    agreement = "every decision" if replay.agree else "no"
+    return [replay.name, replay.aqm, str(replay.dropped_recorded), str(replay.dropped_ours), agreement]
 
 
 def amount(value: float, unit: str = "") -> str:

@@ -14,10 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pages
+
 import sojourn as sj
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "real-packets.md"
-MARKS = "<!-- rates -->"
 RATES = (100, 300, 600, 1000, 1500, 2000, 3000, 4000, 6000)
 """In Mbit/s."""
 LONG_S = 5
@@ -40,22 +40,9 @@ def main() -> int:
         spread = f"{min(one[3] for one in found):.2f} to {max(one[3] for one in found):.2f}"
         lateness = f"{middle:.3f}", f"{late:.2f} ({spread})"
         rows.append((f"{rate}", f"{ours:.0f}", f"{theirs:.0f}", *lateness, f"{cpu:.1f}", f"{simulated(rate):.1f}"))
-        print("| " + " | ".join(rows[-1]) + " |", flush=True)
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS)
-    heads = (
-        "link, Mbit/s",
-        "goodput, Mbit/s",
-        "as iperf3 says",
-        "late p50, ms",
-        "late p99, ms",
-        "CPU, µs",
-        "simulator",
-    )
-    lines = ["| " + " | ".join(row) + " |" for row in (heads, ["--:"] * len(heads), *rows)]
+        print(pages.row(rows[-1]), flush=True)
     told = f"Up to {highest} Mbit/s the median of the 99th percentile is at most {MOST_MS:g} ms at each of these rates."
-    after = rest.partition(MARKS)[2]
-    text = before + MARKS + "\n\n" + told + "\n\n" + "\n".join(lines) + "\n\n" + MARKS + after
-    PAGE.write_text(text, encoding="utf-8")
+    pages.put(pages.RESULTS / "real-packets.md", [("Up to", told), ("| link, Mbit/s", rows)])
     return 0
 
 

@@ -11,6 +11,8 @@ import argparse
 import statistics
 from pathlib import Path
 
+import pages
+
 import sojourn as sj
 from sojourn.frame.metrics import METRICS
 from sojourn.linux import Datapath, Linux
@@ -18,8 +20,6 @@ from sojourn.studies.agreement import backends as agreement
 from sojourn.studies.tolerances import TOLERANCES
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "results" / "real-packets.md"
-MARKS = "<!-- agreement -->"
 TRIES = 4
 """A file is run again if a processor was busy with something else, so that a run is invalid."""
 COLUMNS = ("sojourn_p50_ms", "sojourn_p95_ms", "goodput_bps", "dropped_packets", "marked_packets", "jain_goodput")
@@ -35,10 +35,7 @@ def main() -> int:
     linux = Linux(kernel=given.kernel)
     rows = [row for file in files for row in compared(file, linux)]
     if not given.files:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS)
-        after = rest.partition(MARKS)[2]
-        text = before + MARKS + "\n\n" + table(rows) + "\n" + MARKS + after
-        PAGE.write_text(text, encoding="utf-8")
+        pages.put(pages.RESULTS / "real-packets.md", [("All medians", told(rows)), ("| file |", rows)])
     return 0
 
 
@@ -65,7 +62,7 @@ def compared(file: Path, linux: Linux) -> list[list[str]]:
         for queue in reference.queues:
             cells = [cell(found.get((queue, key))) for key in COLUMNS]
             rows.append([file.stem, queue, name, *cells, lateness(results) if name == "real packets" else ""])
-            print("| " + " | ".join(rows[-1]) + " |", flush=True)
+            print(pages.row(rows[-1]), flush=True)
     return rows
 
 
@@ -86,17 +83,15 @@ def lateness(results: sj.Results) -> str:
     return f"{late:.2f}" + (f" ({invalid} of {len(runs)} invalid)" if invalid else "")
 
 
-def table(rows: list[list[str]]) -> str:
-    """The table as Markdown, with how many files agree."""
+def told(rows: list[list[str]]) -> str:
+    """How many files agree."""
     beyond = {(row[0], row[2]) for row in rows for cell in row[3:-1] if cell.endswith("*")}
     count = {name: len([row for row in beyond if row[1] == name]) for name in {row[2] for row in rows}}
     ran = {name: len({row[0] for row in rows if row[2] == name}) for name in count}
-    told = "; ".join(
+    files = "; ".join(
         f"{name}: {ran[name] - count[name]} of {ran[name]} files" for name in sorted(count) if name != "simulator"
     )
-    heads = ("file", "way", "where", "p50 ms", "p95 ms", "goodput Mbit/s", "drops", "marks", "Jain", "late p99 ms")
-    lines = ["| " + " | ".join(cells) + " |" for cells in (heads, ["---"] * len(heads), *rows)]
-    return f"All medians within the tolerances: {told}.\n\n" + "\n".join(lines) + "\n"
+    return f"All medians within the tolerances: {files}."
 
 
 if __name__ == "__main__":

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 from pathlib import Path
 
 import duckdb
+import pages
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "rfc7928"
+PAGE = pages.RESULTS / "rfc7928"
+README = PAGE / "README.md"
 SHOWN = (
     ("5.1.1", "TCP-friendly sender"),
     ("5.2", "aggressive sender: CUBIC"),
@@ -25,13 +28,10 @@ SHOWN = (
 )
 """The scenarios of the table on the page; all are in summary.csv."""
 MAP = "overview.png"
-FIGURES = {"tradeoff-5.png": "Transport protocols, section 5", "tradeoff-8.png": "Stability, section 8"}
+FIGURES = ("tradeoff-5.png", "tradeoff-8.png")
 READ = "read_csv('data.csv', quote='\"')"
-SUMMARY = f"""select section, scenario, weight, queue, metric, unit, count(value) as seeds,
-  round(avg(value), 6) as mean, round(min(value), 6) as least, round(max(value), 6) as most
-from {READ}
-where metric in ('goodput_mbps', 'delay_mean_ms', 'delay_p95_ms', 'loss_percent', 'jain')
-group by all order by all"""
+[SUMMARY] = re.findall(r"```sql\n(.*?)\n```", README.read_text(encoding="utf-8"), re.DOTALL)
+"""What the page says of summary.csv is what makes it."""
 
 
 def main() -> None:
@@ -55,10 +55,10 @@ def main() -> None:
         [(counted,)] = database.sql(seeds.replace("data.csv", str(data))).fetchall()
     for figure in (MAP, *FIGURES):
         shutil.copy(given.directory / figure, PAGE / figure)
-    (PAGE / "README.md").write_text(_page(means, roles, counted, given.took))
+    _write(means, roles, counted, given.took)
 
 
-def _page(means: dict[tuple[str, str, str, str], float], roles: dict[str, str], seeds: int, took: str) -> str:
+def _write(means: dict[tuple[str, str, str, str], float], roles: dict[str, str], seeds: int, took: str) -> None:
     tested = next(queue for queue, role in roles.items() if role == "under test")
     against = ",".join(queue for queue in roles if queue not in (tested, "pfifo"))
     rows = [
@@ -70,43 +70,14 @@ def _page(means: dict[tuple[str, str, str, str], float], roles: dict[str, str], 
         ]
         for queue in roles
     ]
-    head = ["discipline", *(f"{section} {name}" for section, name in SHOWN)]
-    lines = [
-        f"# RFC 7928: {len(roles)} disciplines",
-        "",
-        "[What is run and how to read it](../../evaluate.md). Every discipline has its defaults. Each scenario runs",
-        f"with {seeds} seeds. {took} The command:",
-        "",
-        f"    sojourn evaluate {tested} --against {against} --out rfc",
-        "",
-        "## Every discipline in every scenario",
-        "",
-        "Medians over the seeds, as ratios to those of pfifo in the same scenario: blue is better. Disciplines are",
-        "sorted by families. Grey: not applicable, or a scenario of drop-tail alone. A click opens the picture in full",
-        "size.",
-        "",
-        f"[![Delay and goodput of every discipline in every scenario, against drop-tail]({MAP})]({MAP})",
-        "",
-        "Some scenarios in numbers: mean queueing delay in ms / goodput in Mbit/s, means over the seeds:",
-        "",
-        *("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)),
-        "",
-        "[summary.csv](summary.csv) has the mean, the least and the largest value over the seeds of five metrics in",
-        "every scenario. It is made of the command's `data.csv`, whose columns `datapackage.json` describes:",
-        "",
-        "```sql",
-        SUMMARY,
-        "```",
-        "",
-        "## Goodput against queueing delay",
-        "",
-        "As in section 2.7 of the RFC: a dot per run, a mark at the medians, and as contour the standard deviation of",
-        "the fitted normal distribution. Better is up and to the right. A colour is a family; marks that are too close",
-        "to others have no name.",
-        "",
-        *(f"![{title}]({figure})\n" for figure, title in FIGURES.items()),
-    ]
-    return "\n".join(lines).rstrip() + "\n"
+    words = {
+        r"^# RFC 7928: (\d+) disciplines": len(roles),
+        r"^with (\d+) seeds\.": seeds,
+        r"seeds\. (.*) The command:": took,
+        r"sojourn evaluate (\S+) --against": tested,
+        r"--against (\S+) --out rfc": against,
+    }
+    pages.put(README, [("| discipline", rows)], words)
 
 
 if __name__ == "__main__":

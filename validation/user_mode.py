@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pages
+
 import sojourn as sj
 from sojourn import _core
 from sojourn.linux import Linux
@@ -19,7 +21,6 @@ from sojourn.runs.backends import Backend, backend_of
 from sojourn.runs.execution import as_run
 
 HERE = Path(__file__).parent / "user_mode"
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "user-mode.md"
 FILES = ("usual", "many_flows", "fast", "gigabit")
 
 
@@ -29,16 +30,16 @@ def main() -> int:
     options.add_argument("kernels", nargs="+", metavar="VERSION", help="as for sojourn run --kernel")
     given = options.parse_args()
     rows = [row for name in FILES for row in rows_of(name, given.kernels)]
-    PAGE.write_text(
-        HEAD.format(kernels=" ".join(given.kernels), load=os.getloadavg()[1], processors=os.cpu_count())
-        + "\n".join(rows)
-        + "\n",
-        encoding="utf-8",
-    )
+    words = {
+        r"user_mode\.py ([\w. ]+)`": " ".join(given.kernels),
+        r"the load was (\d+) on": f"{os.getloadavg()[1]:.0f}",
+        r"on (\d+) processors": os.cpu_count(),
+    }
+    pages.put(pages.RESULTS / "user-mode.md", [("| experiment", rows)], words)
     return 0
 
 
-def rows_of(name: str, kernels: list[str]) -> Iterator[str]:
+def rows_of(name: str, kernels: list[str]) -> Iterator[list[str]]:
     """The rows of an experiment."""
     (spec,) = sj.plan(HERE / f"{name}.toml")
     backends: dict[str, Backend] = {"simulator": backend_of("sim")}
@@ -63,25 +64,12 @@ def rows_of(name: str, kernels: list[str]) -> Iterator[str]:
             f"{time.monotonic() - began_s:.1f}",
         ]
         print(figures, flush=True)
-        yield "| " + " | ".join(figures) + " |"
+        yield figures
 
 
 def processor_s() -> float:
     """Processor time of this process and of those that it started and has waited for."""
     return sum(os.times()[:4])
-
-
-HEAD = """\
-# A built kernel: rates and numbers of flows beyond the emulated machine
-
-Written by `python validation/user_mode.py {kernels}`: one run each, seed 1. The kernels are
-[User-Mode Linux](../linux-backend.md#kernels-that-you-build). Processor time is that of all processes of the run.
-These runs keep one processor busy. At the end the load was {load:.0f} on {processors} processors; if it is higher than
-one, everything takes longer, above all the switches between processes.
-
-| experiment | where | sojourn p50 ms | p95 ms | drops | goodput Mbit/s | trustworthy | processor s | to the result s |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |
-"""
 
 
 if __name__ == "__main__":

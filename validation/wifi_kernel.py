@@ -24,13 +24,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pages
+
 import sojourn as sj
 from sojourn import _core
 from sojourn.linux import kernel as kernels
 from sojourn.linux import machine
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "results" / "wifi-kernel.md"
+PAGE = pages.RESULTS / "wifi-kernel.md"
 TRACES = ROOT / "crates" / "wifi" / "tests" / "data"
 RECORD = struct.Struct("=QBBBBHHIIII")
 ARRIVAL, PICK, FRAME, EMPTY, RETURN, DONE, ANSWER, HEARD, DONE_UP, SUBFRAME, TRY = range(1, 12)
@@ -485,7 +487,7 @@ def of_random_scenarios(kernel: kernels.Kernel) -> str:
     return f"{said}, in {apart} of the scenarios." if wrong else f"{said}."
 
 
-def decisions_table(results: Sequence[Result], outcomes: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+def decisions_table(results: Sequence[Result], outcomes: Mapping[str, Mapping[str, int]]) -> Iterator[list[str]]:
     """A row per scenario."""
     for result in results:
         outcome, name = outcomes[result.scenario.name], result.scenario.name
@@ -503,10 +505,10 @@ def decisions_table(results: Sequence[Result], outcomes: Mapping[str, Mapping[st
             outcome["arrivals"], outcome["decisions"], outcome["wrong"], outcome["wrong_estimates"],
             outcome["joined"], result.radio["marks"], codel, lost - codel,
         )  # fmt: skip
-        yield f"| {name} | " + " | ".join(map(str, cells)) + " |"
+        yield [name, *map(str, cells)]
 
 
-def hwsim_table(kernel: kernels.Kernel) -> Iterator[str]:
+def hwsim_table(kernel: kernels.Kernel) -> Iterator[list[str]]:
     """The same load on the kernel's own simulated radio. Without 802.11n: Block Ack would wait for an answer."""
     three = next(scenario for scenario in scenarios() if scenario.name == "three")
     job = json.loads(three.job()) | {"log": None, "stations": [{"legacy": 108}, {"legacy": 108}, {"legacy": 12}]}
@@ -516,7 +518,7 @@ def hwsim_table(kernel: kernels.Kernel) -> Iterator[str]:
         airtime = re.search(r"TX: (\d+)", figures["stations"][station][1])
         assert airtime is not None
         spoilt = counters["drops"] + counters["marks"] + counters["station_overlimits"]
-        yield f"| {rate} | 25 | {counters['sent']} | {counters['new']} | {spoilt} | {airtime[1]} |"
+        yield [rate, "25", *map(str, (counters["sent"], counters["new"], spoilt, airtime[1]))]
 
 
 class Share(NamedTuple):
@@ -594,7 +596,7 @@ def simulators_shares() -> list[Share]:
     return shares
 
 
-def shares_table(kernel: kernels.Kernel) -> Iterator[str]:
+def shares_table(kernel: kernels.Kernel) -> Iterator[list[str]]:
     """The kernel and the simulator's cell beside each other."""
     three = next(scenario for scenario in scenarios() if scenario.name == "three")
     flows = [load(station, 25, LONG_S * S) for station in range(3)]
@@ -607,15 +609,17 @@ def shares_table(kernel: kernels.Kernel) -> Iterator[str]:
         ("65 Mbit/s", "65 Mbit/s", "6.5 Mbit/s"), kernels_own, simulators_shares(), strict=True
     ):
         pairs = zip(theirs, ours, strict=True)
-        formats = ("{:.3f} | {:.3f}", "{:.2f} | {:.2f}", "{:.0f} | {:.0f}", "{:.0f} | {:.0f}")
-        yield f"| {name} | " + " | ".join(one.format(*pair) for one, pair in zip(formats, pairs, strict=True)) + " |"
+        cells = [
+            f"{each:{form}}" for pair, form in zip(pairs, (".3f", ".2f", ".0f", ".0f"), strict=True) for each in pair
+        ]
+        yield [name, *cells]
 
 
 FULL = (("mcs15", 15), ("mcs0", 0), 8, 4), (("mcs15", 15), ("mcs3", 3), 64, 8)
 """Two stations, and the most frames and milliseconds of a transmission: the fast one's always have all frames."""
 
 
-def full_aggregates_table(kernel: kernels.Kernel) -> Iterator[str]:
+def full_aggregates_table(kernel: kernels.Kernel) -> Iterator[list[str]]:
     """Airtime of two stations, with and without airtime fairness, where the fast one's aggregates have all frames."""
     for (fast, fast_mcs), (slow, slow_mcs), frames, longest_ms in FULL:
         options = [f"sojourn_wifi.frames={frames}", f"sojourn_wifi.longest={longest_ms * MS}"]
@@ -632,11 +636,8 @@ def full_aggregates_table(kernel: kernels.Kernel) -> Iterator[str]:
             airtime, aggregates = transmissions(result)
             cells.append(f"{airtime[1] / airtime.total():.3f} : {airtime[2] / airtime.total():.3f}")
         mean = [statistics.fmean(aggregates[station]) for station in (1, 2)]
-        yield (
-            f"| kernel, {fast} and {slow}, at most {frames} frames or {longest_ms} ms | {mean[0]:.1f}, {mean[1]:.1f} | "
-            + " | ".join(cells)
-            + " |"
-        )
+        cell = f"kernel, {fast} and {slow}, at most {frames} frames or {longest_ms} ms"
+        yield [cell, f"{mean[0]:.1f}, {mean[1]:.1f}", *cells]
     yield simulators_full_aggregates()
 
 
@@ -652,7 +653,7 @@ def transmissions(result: Result) -> tuple[Counter[int], dict[int, list[int]]]:
     return airtime, frames
 
 
-def simulators_full_aggregates() -> str:
+def simulators_full_aggregates() -> list[str]:
     """The simulator's cell of 802.11ac at 80 MHz, whose fast station fills a window of 64 frames in a millisecond."""
     text = (
         f'[experiment]\nduration = "{LONG_S} s"\nwarmup = "{WARMUP_S} s"\n'
@@ -669,36 +670,31 @@ def simulators_full_aggregates() -> str:
         fast, slow = (stations[name]["airtime_share"] for name in ("fast", "slow"))
         cells.append(f"{fast / (fast + slow):.3f} : {slow / (fast + slow):.3f}")
     frames = ", ".join(f"{runs[0][name]['aggregate_frames']:.1f}" for name in ("fast", "slow"))
-    return f"| simulator, 802.11ac at 80 MHz, 780 and 32.5 Mbit/s | {frames} | " + " | ".join(cells) + " |"
+    return ["simulator, 802.11ac at 80 MHz, 780 and 32.5 Mbit/s", frames, *cells]
 
 
-def section() -> str:
-    """The page's section about TCP, which ``wifi_tcp.py`` writes, with its own kernel; empty before it was written."""
-    begin = "\n## TCP\n"
-    _, found, rest = PAGE.read_text(encoding="utf-8").partition(begin)
-    return begin + rest.partition("\n## ")[0] if found else ""
-
-
-def page(kernel: kernels.Kernel, results: Sequence[Result], outcomes: Mapping[str, Mapping[str, int]]) -> str:
-    """docs/results/wifi-kernel.md."""
-    template = Path(__file__).with_name("wifi_kernel.md").read_text(encoding="utf-8")
-    parts = {
-        "RELEASE": results[0].release,
-        "COUNT": str(len(results)),
-        "PACKETS": str(sum(outcome["arrivals"] for outcome in outcomes.values())),
-        "DECISIONS": str(sum(outcome["decisions"] for outcome in outcomes.values())),
-        "DIFFERING": str(sum(outcome["wrong"] for outcome in outcomes.values())),
-        "SCENARIOS": "\n".join(f"- `{result.scenario.name}`: {result.scenario.about}" for result in results),
-        "TABLE": "\n".join(decisions_table(results, outcomes)),
-        "RANDOM": of_random_scenarios(kernel),
-        "HWSIM": "\n".join(hwsim_table(kernel)),
-        "SHARES": "\n".join(shares_table(kernel)),
-        "LONG": str(LONG_S),
-        "WARMUP": str(WARMUP_S),
-        "FULL": "\n".join(full_aggregates_table(kernel)),
-        "TCP": section(),
+def write(kernel: kernels.Kernel, results: Sequence[Result], outcomes: Mapping[str, Mapping[str, int]]) -> None:
+    """Writes what was measured into docs/results/wifi-kernel.md."""
+    arrivals, decisions, wrong = (
+        sum(outcome[key] for outcome in outcomes.values()) for key in ("arrivals", "decisions", "wrong")
+    )
+    words = {
+        r"^Linux (\S+) decided": results[0].release,
+        r"decided for (\d+) packets": arrivals,
+        r"in (\d+) scenarios which": len(results),
+        r"decides (\d+) times": decisions,
+        r"\*\*(\d+) decisions differ": wrong,
+        r"^(\d+ scenarios drawn at random .*)$": of_random_scenarios(kernel),
     }
-    return re.sub(r"@([A-Z]+)@", lambda match: parts[match[1]], template)
+    named = [f"- `{result.scenario.name}`: {result.scenario.about}" for result in results]
+    parts = [
+        ("- `three`", "\n".join(named)),
+        ("| scenario | packets", decisions_table(results, outcomes)),
+        ("| station | airtime", shares_table(kernel)),
+        ("| | frames", full_aggregates_table(kernel)),
+        ("| station | offered", hwsim_table(kernel)),
+    ]
+    pages.put(PAGE, parts, words)
 
 
 def main() -> None:
@@ -712,7 +708,7 @@ def main() -> None:
     TRACES.mkdir(parents=True, exist_ok=True)
     for result in results:
         keep(result, TRACES)
-    PAGE.write_text(page(kernel, results, replayed()), encoding="utf-8")
+    write(kernel, results, replayed())
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import pages
+
 import sojourn as sj
 from sojourn.frame.swept import as_file
 
@@ -26,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benches"))
 import ns3  # noqa: E402 (of the folder with the program)
 
-PAGE = ROOT / "docs" / "results" / "wifi-ns3.md"
+PAGE = pages.RESULTS / "wifi-ns3.md"
 SEEDS = (1, 2, 3)
 DURATION_S, WARMUP_S = 4, 1
 PAYLOAD = 1472
@@ -86,7 +88,7 @@ def main() -> int:
         program = ns3.build("ns3_wifi", Path(directory))
         loads = list(pool.map(lambda cell: by_load(cell, program), BY_LOAD))
         if "--loads" in sys.argv[1:]:
-            print("\n".join(loads))
+            print("\n".join(map(pages.row, loads)))
             return 0
         lines = list(pool.map(lambda cell: compare(cell, program), CELLS))
     judged = [one for found in lines for one in found]
@@ -135,7 +137,7 @@ def compare(cell: Cell, program: Path) -> list[Compared]:
     return found
 
 
-def by_load(cell: Cell, program: Path) -> str:
+def by_load(cell: Cell, program: Path) -> list[str]:
     """A row: how much longer packets take here than in ns-3 at each load, with ns-3's mean delay."""
     carried = of_ours(cell, cell.saturating_mbps, SEEDS[0])[cell.direction]["goodput_mbps"]
     cells = []
@@ -146,7 +148,7 @@ def by_load(cell: Cell, program: Path) -> str:
             for side in (of_ours, of_ns3(program))
         )
         cells.append(f"{ours - theirs:+.0f} of {theirs:.0f}")
-    return f"| {cell.stations} {cell.direction} | " + " | ".join(cells) + " |"
+    return [f"{cell.stations} {cell.direction}", *cells]
 
 
 def of_ours(cell: Cell, mbps: float, seed: int) -> Figures:
@@ -213,42 +215,29 @@ def of_ns3(program: Path):  # type: ignore[no-untyped-def]
     return run
 
 
-HEAD = """\
-# Wi-Fi: the simulator against ns-3
-
-Written by `python validation/wifi_ns3.py`, which is part of `make validate`. A cell of 802.11g at 54 Mbit/s or
-802.11n at MCS 7, 20 MHz, aggregates of up to 32 frames; 1, 2, 4 or 8 stations; UDP of 1472 bytes a packet down, up
-or both ways, one flow per station and way. Goodput is that of all flows of a direction in saturation; delay is the
-mean from sender to receiver with flows that offer together 60 % of what the simulator carries in saturation.
-Medians of {seeds} seeds of {seconds} s, least to greatest in brackets. {version}, by [our
-program](../../benches/ns3_wifi.cc).
-
-**{within} of {judged} figures within {tolerance:.0%}: {goodput} of {goodputs} of goodput, {delay} of {delays} of
-delay.**
-
-| standard | stations | traffic | figure | ns-3 | simulator | difference |
-| --- | --: | --- | --- | --: | --: | --: |
-"""
-
-
-def page(found: list[Compared], loads: list[str]) -> str:
+def page(found: list[Compared], loads: list[list[str]]) -> str:
     """The page; ``loads`` are the rows of the delay by load."""
     rows = [
-        f"| {one.cell.title} | {one.name}, {one.direction}, {one.unit} | {over_seeds(one.theirs)} | "
-        f"{over_seeds(one.ours)} | {mark(one)} |"
+        [
+            one.cell.title,
+            f"{one.name}, {one.direction}, {one.unit}",
+            *map(over_seeds, (one.theirs, one.ours)),
+            mark(one),
+        ]
         for one in found
     ]
-    counts = {
-        name: [one.agrees for one in found if one.name.startswith(word)]
-        for name, word in (("goodput", "goodput"), ("delay", "mean delay"))
+    all_, goodput, delay = ([one.agrees for one in found if word in one.name] for word in ("", "goodput", "delay"))
+    told = (
+        f"**{sum(all_)} of {len(all_)} figures within {TOLERANCE:.0%}: {sum(goodput)} of {len(goodput)} of goodput, "
+        f"{sum(delay)} of {len(delay)} of\ndelay.**"
+    )
+    words = {
+        r"Medians of (\d+) seeds": len(SEEDS),
+        r"seeds of (\d+) s,": DURATION_S - WARMUP_S,
+        r"brackets\. (.+), by \[our": ns3.version(),
     }
-    head = HEAD.format(
-        seeds=len(SEEDS), seconds=DURATION_S - WARMUP_S, version=ns3.version(), tolerance=TOLERANCE,
-        within=sum(one.agrees for one in found), judged=len(found),
-        goodput=sum(counts["goodput"]), goodputs=len(counts["goodput"]),
-        delay=sum(counts["delay"]), delays=len(counts["delay"]),
-    )  # fmt: skip
-    return head + "\n".join(rows) + "\n\n" + NOTES.replace("LOADS", "\n".join([LOADS_HEAD, *loads]))
+    parts = [("**", told), ("| standard", rows), ("| stations", loads)]
+    return pages.replaced(PAGE.read_text(encoding="utf-8"), parts, words)
 
 
 def over_seeds(values: tuple[float, ...]) -> str:
@@ -260,49 +249,6 @@ def mark(one: Compared) -> str:
     """In percent; bold beyond the tolerance."""
     text = f"{100 * one.difference:+.1f} %"
     return text if one.agrees else f"**{text}**"
-
-
-LOADS_HEAD = "| stations | " + " | ".join(f"{load:.0%}" for load in LOADS) + " |\n| --- |" + " --: |" * len(LOADS)
-
-NOTES = """\
-## Where they differ
-
-**Goodput, 802.11n, 2 stations both ways.** Three seconds have some 200 aggregates, which is too few: over 12 s, in two
-runs each, the access point got 17.1 and 18.0 Mbit/s in ns-3 and 18.7 and 17.7 here.
-
-**Access to an idle medium.** With 802.11g a node of ns-3 3.37 waits DIFS (28 us) before a frame that comes when the
-medium has been idle for longer than that; by the standard it may send at once (IEEE 802.11-2020 §10.3.4.2), and does
-so here. With one station this is the whole difference: 254 us, as worked out by hand in
-`tests/runs/test_wifi_cells.py`, against
-282 us. With several stations it is nearly all of it.
-
-**Delay, 802.11n.** The difference depends on the load (us, ours less ns-3's, of ns-3's mean delay; load in shares of
-the goodput in saturation of the first seed, in the table above of the median; at 60 % this small difference shows):
-
-LOADS
-
-A frame on its own takes 234 us here, which is its time on the air, and 4.5 us more in ns-3: half a slot, which fits
-nodes that begin at the boundaries of slots. Up to 40 % load this, and what contention makes of it, is the difference.
-From 50 % on, frames arrive faster than they can be sent singly: single frames fill the medium at some 30 Mbit/s,
-aggregates at 58. There a queue decides how many frames an aggregate has, and any small difference in access
-is multiplied. In addition ns-3 hands over each frame of an aggregate when that frame is over (`NotifyRxMpdu`), 190 us
-earlier per frame that follows; here all come at its end. So with one sender, where aggregates are long, our delays are
-longer; with several, where they are short, ns-3's. No rule of the standard tells the two apart.
-
-**What ns-3 had to be told**, or its cells are others than the standard's:
-
-- *Beacons.* Its access point changes to the slot of 9 us when it sends a beacon, and contends with slots of 20 us
-  until then. Without beacons it got 4.8 Mbit/s and a single station 25.0, both saturated; with a beacon before the
-  load 15.0 and 15.3.
-- *Preambles.* By default a node notices a frame only if it is 4 dB above all others. Two equal frames that collide
-  at the access point are not noticed there, so it waits DIFS, while stations nearer to one of the senders notice it
-  and wait EIFS. With four stations of 802.11g both ways, all saturated, the access point got 29 % of the medium
-  instead of a fifth. Here all nodes notice every frame, as ours do.
-- *Contention windows.* Its stations take over the access point's own parameters from beacons. Linux announces 1023
-  for best effort and uses 63 itself; so beacons end before the access point's window is set.
-- *Block ACK.* Agreements are made before the load; ns-3 may give them up under load, and the station then has no
-  traffic.
-"""
 
 
 if __name__ == "__main__":

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import statistics
 import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
+import pages
 import wifi_kernel
-from wifi_kernel import MS, PAGE, RECORD, TRY, Record, S, in_kernel, section
+from wifi_kernel import MS, PAGE, RECORD, TRY, Record, S, in_kernel
 
 import sojourn as sj
 from sojourn.linux import kernel as kernels
@@ -339,15 +338,14 @@ DIGITS = (2, 2, 1, 1, 1, 3, 3)
 """Of each figure after the point."""
 
 
-def row(case: Case, station: int, side: str, of: Sequence[Spread]) -> str:
+def row(case: Case, station: int, side: str, of: Sequence[Spread]) -> list[str]:
     """A line of the table."""
     where = f"{station + 1} of {len(case.cell)}" if len(case.cell) > 1 else "alone"
     cells = [f"{CONTROLS[case.control]} {'up' if case.up else 'down'}", f"{where}, {RATES[case.cell[station]]}", side]
-    cells += [one.written(digits) for digits, one in zip(DIGITS, of, strict=True)]
-    return f"| {' | '.join(cells)} |"
+    return cells + [one.written(digits) for digits, one in zip(DIGITS, of, strict=True)]
 
 
-def table(sides: Mapping[str, Mapping[Case, Sequence[Sequence[Spread]]]]) -> Iterator[str]:
+def table(sides: Mapping[str, Mapping[Case, Sequence[Sequence[Spread]]]]) -> Iterator[list[str]]:
     """A row per case, station and side."""
     for case in CASES:
         for station in range(len(case.cell)):
@@ -367,14 +365,14 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
     return f"{percent(ours, theirs):+.1f} ({interval[0]:+.1f} to {interval[-1]:+.1f})".replace("-", "−")
 
 
-def differences(case: Case, kernel: kernels.Kernel, version: str) -> Iterator[str]:
+def differences(case: Case, kernel: kernels.Kernel, version: str) -> Iterator[list[str]]:
     """A row per station, over many seeds: the simulator's figures beside the kernel's."""
     theirs = [kernels_figures(case, seed, kernel, gro=False)[1] for seed in MANY]
     ours = [simulators_figures(case, seed, version) for seed in MANY]
     for station, rate in enumerate(case.cell):
         values = [zip(*(run[station] for run in runs), strict=True) for runs in (ours, theirs)]
         cells = [difference(*pair) for pair in zip(*values, strict=True)]
-        yield f"| {station + 1} of {len(case.cell)}, {RATES[rate]} | {' | '.join(cells)} |"
+        yield [f"{station + 1} of {len(case.cell)}, {RATES[rate]}", *cells]
 
 
 def main() -> None:
@@ -395,19 +393,15 @@ def main() -> None:
     (release,) = releases
     version = ".".join(release.split(".")[:2])
     sides["simulator"] = {case: spreads([simulators_figures(case, seed, version) for seed in SEEDS]) for case in CASES}
-    template = Path(__file__).with_name("wifi_tcp.md").read_text(encoding="utf-8")
-    parts = {
-        "RELEASE": release,
-        "VERSION": version,
-        "TCP": TCP_OF.get(version, version),
-        "SEEDS": str(len(SEEDS)),
-        "TABLE": "\n".join(table(sides)),
-        "MANY": str(len(MANY)),
-        "DIFFERENCES": "\n".join(differences(CASES[-1], kernel, version)),
+    words = {
+        r"with Linux (\S+) and, in the simulator": release,
+        r"TCP of `kernel = \"(\S+)\"`": TCP_OF.get(version, version),
+        r"queues of `kernel = \"(\S+)\"`": version,
+        r"medians of (\d+) seeds, with": len(SEEDS),
+        r"Over (\d+) seeds the simulator's": len(MANY),
     }
-    text = re.sub(r"@([A-Z]+)@", lambda match: parts[match[1]], template)
-    around, after = PAGE.read_text(encoding="utf-8"), "\n## What is not compared\n"
-    PAGE.write_text(around.replace(section() + after, text + after), encoding="utf-8")
+    parts = [("| TCP |", table(sides)), ("| station | goodput", differences(CASES[-1], kernel, version))]
+    pages.put(PAGE, parts, words)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""TCP over the kernel's Wi-Fi queues: what is read from the radio's log, and where the section stands in its page."""
+"""TCP over the kernel's Wi-Fi queues: what is read from the radio's log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "validation"))
 
 import wifi_tcp
-from wifi_kernel import ANSWER, ARRIVAL, DONE, DONE_UP, FRAME, HEARD, MS, PAGE, TRY, Record, section
+from wifi_kernel import ANSWER, ARRIVAL, DONE, DONE_UP, FRAME, HEARD, MS, TRY, Record
 
 DATA, ACK = 1500, 52
 
@@ -117,12 +117,6 @@ def test_both_sides_have_the_same_connections(up: bool):
     assert figures[2].goodput_mbps < figures[0].goodput_mbps
     assert all(of.segments_per_ack > 1 for of in figures)
     assert all(0 < of.collided < 0.5 for of in figures)
-
-
-def test_the_other_sections_are_written_around_it():
-    text = PAGE.read_text(encoding="utf-8")
-    assert section() + "\n## What is not compared\n" in text
-    assert "@TCP@" in (ROOT / "validation" / "wifi_kernel.md").read_text(encoding="utf-8")
 
 
 def test_a_difference_of_medians_has_an_interval():
