@@ -26,6 +26,7 @@ from comparison import (
     linux_figures,
     our_figures,
     rounded,
+    verdict,
 )
 
 import sojourn as sj
@@ -85,9 +86,9 @@ def report(name: str, reference: Figures, figures: list[Figures]) -> bool:
     """Prints a scenario's line of the table; true if it agrees."""
     found = {one.metric.key: one for one in compare([reference], figures)}
     cells = [cell(found[key], digits) if key in found else "|" for key, (digits, _) in COLUMNS.items()]
-    off = [f"{one.metric.title} off" for one in found.values() if one.within is False]
-    print(f"| {name} | " + " | ".join([*cells, ", ".join(off) or "within"]) + " |", flush=True)
-    return bool(found) and not off
+    judged = verdict(found.values())
+    print(f"| {name} | " + " | ".join([*cells, judged]) + " |", flush=True)
+    return bool(found) and judged == "within"
 
 
 def keep(name: str, figures: list[Figures]) -> None:

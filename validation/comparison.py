@@ -114,6 +114,11 @@ def compare(
     return found
 
 
+def verdict(comparisons: Iterable[Comparison]) -> str:
+    """``within``, or the judged metrics that are off."""
+    return ", ".join(f"{one.metric.title} off" for one in comparisons if one.within is False) or "within"
+
+
 def mean_distance(comparisons: list[Comparison], figures: Figures | None = None) -> float:
     """Mean error in tolerances over the judged metrics: of our medians, or of another simulator's figures."""
     distances = []

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pages
-from comparison import JUDGED, Comparison, Figures, compare
+from comparison import JUDGED, Comparison, Figures, compare, verdict
 
 PAGE = pages.RESULTS / "distributions.md"
 SIGNIFICANT = 0.01
@@ -141,7 +141,7 @@ class Scenario:
 
 def verdict_line(scenario: Scenario) -> str:
     """A line for the terminal."""
-    said = [f"{kernel}: {_off(scenario.against(kernel))}" for kernel in scenario.linux]
+    said = [f"{kernel}: {verdict(scenario.against(kernel))}" for kernel in scenario.linux]
     return f"{scenario.name}: {'; '.join(said)}"
 
 
@@ -278,14 +278,12 @@ def _all(scenarios: Sequence[Scenario], kernels: Sequence[str]) -> str:
             found = scenario.against(kernel) if kernel in scenario.linux else []
             differ = [pair.metric.title for pair in found if pair.within and _p(pair) < SIGNIFICANT]
             invalid = scenario.invalid.get(kernel)
-            cells.append((_off(found) if found else "not measured") + (f"; {invalid} runs invalid" if invalid else ""))
+            cells.append(
+                (verdict(found) if found else "not measured") + (f"; {invalid} runs invalid" if invalid else "")
+            )
             cells.append(", ".join(differ))
         lines.append(pages.row([scenario.name, *cells]))
     return "\n".join(lines) + "\n"
-
-
-def _off(found: Iterable[Comparison]) -> str:
-    return ", ".join(f"{pair.metric.title} off" for pair in found if not pair.within) or "within"
 
 
 def _listed(counts: Sequence[int]) -> str:

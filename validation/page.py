@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import pages
-from comparison import JUDGED, METRICS, Comparison, Figures, Metric, mean_distance
+from comparison import JUDGED, METRICS, Comparison, Figures, Metric, mean_distance, verdict
 
 PAGE = pages.RESULTS / "fidelity.md"
 TARGET = 0.9
@@ -62,7 +62,7 @@ class Outcome:
         """``within``, or the metrics that are off."""
         if self.not_run is not None:
             return f"not run: {self.not_run}"
-        return _verdict(self.judged)
+        return verdict(self.judged)
 
     @property
     def linux_again(self) -> list[Comparison]:
@@ -95,10 +95,6 @@ class Replay:
     dropped_recorded: int
     dropped_ours: int
     agree: bool
-
-
-def _verdict(judged: Iterable[Comparison]) -> str:
-    return ", ".join(f"{one.metric.title} off" for one in judged if not one.within) or "within"
 
 
 def verdict_line(outcome: Outcome) -> str:
@@ -198,8 +194,8 @@ def _scenario_parts(outcomes: Sequence[Outcome]) -> Iterator[pages.Part]:
 
 
 def _again_parts(outcomes: Sequence[Outcome]) -> Iterator[pages.Part]:
-    linux = [_verdict(outcome.linux_again) for outcome in outcomes]
-    ours = [_verdict(outcome.ours_against_again) for outcome in outcomes]
+    linux = [verdict(outcome.linux_again) for outcome in outcomes]
+    ours = [verdict(outcome.ours_against_again) for outcome in outcomes]
     yield (
         "**",
         f"**Linux with its own reference run in {linux.count('within')} of {len(outcomes)} scenarios, the simulator "

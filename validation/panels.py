@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from comparison import Departures, FloatArray
+from comparison import Departures
 from matplotlib.axes import Axes
 
 from sojourn.figure.style import applied, figure
+from sojourn.figure.timeseries import median_over_repeats
 from sojourn.frame.statistics import quantiles
 
 COLUMNS = 5
@@ -64,7 +64,7 @@ def _page(panels: Sequence[Panel], path: Path, draw: Callable[[Axes, Panel], Non
 def _draw_cdf(axes: Axes, panel: Panel) -> None:
     window_s = panel.measured["window_s"]
     curves = [quantiles(run.within(*window_s), LEVELS) for run in panel.runs]
-    low, middle, high = _over_runs(curves)
+    low, middle, high = median_over_repeats(np.array(curves))
     axes.fill_betweenx(LEVELS, low, high, color=OURS, alpha=0.25, linewidth=0, label="sojourn, range of the seeds")
     axes.plot(middle, LEVELS, color=OURS, label="sojourn, median")
     theirs = {key: value for key, value in panel.measured["sojourn_ms"].items() if key.startswith("p")}
@@ -77,15 +77,8 @@ def _draw_cdf(axes: Axes, panel: Panel) -> None:
 def _draw_start(axes: Axes, panel: Panel) -> None:
     theirs = np.array(panel.measured["series_100ms_ms"], dtype=float)
     t_s = (np.arange(theirs.size) + 0.5) * BIN_S
-    low, middle, high = _over_runs([run.means_ms(theirs.size, BIN_S) for run in panel.runs])
+    low, middle, high = median_over_repeats(np.array([run.means_ms(theirs.size, BIN_S) for run in panel.runs]))
     axes.fill_between(t_s, low, high, color=OURS, alpha=0.25, linewidth=0, label="sojourn, range of the seeds")
     axes.plot(t_s, middle, color=OURS, linewidth=1.0, label="sojourn, median")
     axes.plot(t_s, theirs, color=LINUX, linewidth=0.8, label="Linux, one run")
     axes.set_xlim(right=theirs.size * BIN_S)
-
-
-def _over_runs(rows: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(least, median, greatest) of each column; NaN where no run has a value."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="All-NaN", category=RuntimeWarning)
-        return np.nanmin(rows, axis=0), np.nanmedian(rows, axis=0), np.nanmax(rows, axis=0)

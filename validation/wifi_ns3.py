@@ -19,10 +19,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import comparison
 import pages
+from comparison import Comparison, Metric
 
 import sojourn as sj
 from sojourn.frame.swept import as_file
+from sojourn.studies.tolerances import Tolerance
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benches"))
@@ -38,11 +41,17 @@ RATE_MBPS = {"g": 54, "n": 65}
 LIGHT = 0.6
 """Of the goodput in saturation, for delay."""
 TOLERANCE = 0.1
+GOODPUT = Metric("goodput_mbps", "goodput in saturation", "Mbit/s", Tolerance(TOLERANCE, 0.0))
+DELAY = Metric("delay_mean_ms", "mean delay at 60 % load", "ms", Tolerance(TOLERANCE, 0.0))
 LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 """Of the goodput in saturation, for the delay by load."""
 
 Figures = Mapping[str, Mapping[str, float]]
 """By direction: ``goodput_mbps`` and ``delay_mean_ms``."""
+
+
+Compared = tuple["Cell", str, Comparison]
+"""A figure of a cell and a direction."""
 
 
 @dataclass(frozen=True)
@@ -96,44 +105,20 @@ def main() -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class Compared:
-    """A figure of a cell and direction, on both sides, over the seeds."""
-
-    cell: Cell
-    direction: str
-    name: str
-    unit: str
-    ours: tuple[float, ...]
-    theirs: tuple[float, ...]
-
-    @property
-    def difference(self) -> float:
-        """Of our median from theirs, as a share of it."""
-        return statistics.median(self.ours) / statistics.median(self.theirs) - 1
-
-    @property
-    def agrees(self) -> bool:
-        """Within the tolerance."""
-        return abs(self.difference) <= TOLERANCE
-
-
 def compare(cell: Cell, program: Path) -> list[Compared]:
     """Goodput in saturation and delay below it."""
-    full = [[side(cell, cell.saturating_mbps, seed) for seed in SEEDS] for side in (of_ours, of_ns3(program))]
-    carried = statistics.median(sum(one[way]["goodput_mbps"] for way in cell.directions) for one in full[0])
+    full = [[side(cell, cell.saturating_mbps, seed) for seed in SEEDS] for side in (of_ns3(program), of_ours)]
+    carried = statistics.median(sum(one[way]["goodput_mbps"] for way in cell.directions) for one in full[1])
     light = LIGHT * carried / cell.stations / len(cell.directions)
-    part = [[side(cell, light, seed) for seed in SEEDS] for side in (of_ours, of_ns3(program))]
-    found = []
-    for name, key, unit, (ours, theirs) in (
-        ("goodput in saturation", "goodput_mbps", "Mbit/s", full),
-        ("mean delay at 60 % load", "delay_mean_ms", "ms", part),
-    ):
-        for way in cell.directions:
-            values = [tuple(one[way][key] for one in runs) for runs in (ours, theirs)]
-            found.append(Compared(cell, way, name, unit, *values))
-            one = found[-1]
-            print(cell.title, way, name, one.ours, one.theirs, f"{100 * one.difference:.1f} %", flush=True)
+    part = [[side(cell, light, seed) for seed in SEEDS] for side in (of_ns3(program), of_ours)]
+    found = [
+        (cell, way, one)
+        for metric, sides in ((GOODPUT, full), (DELAY, part))
+        for way in cell.directions
+        for one in comparison.compare(*([run[way] for run in runs] for runs in sides), [metric])
+    ]
+    for _, way, one in found:
+        print(cell.title, way, one.metric.title, one.values, one.reference, mark(one), flush=True)
     return found
 
 
@@ -219,14 +204,15 @@ def page(found: list[Compared], loads: list[list[str]]) -> str:
     """The page; ``loads`` are the rows of the delay by load."""
     rows = [
         [
-            one.cell.title,
-            f"{one.name}, {one.direction}, {one.unit}",
-            *map(over_seeds, (one.theirs, one.ours)),
+            cell.title,
+            f"{one.metric.title}, {way}, {one.metric.unit}",
+            *map(over_seeds, (one.reference, one.values)),
             mark(one),
         ]
-        for one in found
+        for cell, way, one in found
     ]
-    all_, goodput, delay = ([one.agrees for one in found if word in one.name] for word in ("", "goodput", "delay"))
+    all_ = [one.within for _, _, one in found]
+    goodput, delay = ([one.within for *_, one in found if one.metric is metric] for metric in (GOODPUT, DELAY))
     told = (
         f"**{sum(all_)} of {len(all_)} figures within {TOLERANCE:.0%}: {sum(goodput)} of {len(goodput)} of goodput, "
         f"{sum(delay)} of {len(delay)} of\ndelay.**"
@@ -245,10 +231,10 @@ def over_seeds(values: tuple[float, ...]) -> str:
     return f"{statistics.median(values):.3g} ({min(values):.3g}–{max(values):.3g})"
 
 
-def mark(one: Compared) -> str:
-    """In percent; bold beyond the tolerance."""
-    text = f"{100 * one.difference:+.1f} %"
-    return text if one.agrees else f"**{text}**"
+def mark(one: Comparison) -> str:
+    """Our error in percent; bold beyond the tolerance."""
+    text = f"{100 * (one.error(one.median) or 0.0):+.1f} %"
+    return text if one.within else f"**{text}**"
 
 
 if __name__ == "__main__":

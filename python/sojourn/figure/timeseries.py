@@ -43,7 +43,7 @@ def _figure(
     direction: str,
     *notes: str,
 ) -> Figure:
-    over_repeats = mean_over_repeats if middle == "mean" else _median_over_repeats
+    over_repeats = mean_over_repeats if middle == "mean" else median_over_repeats
     band = {"mean": "mean, in the band of its 95 % interval", "median": "median, in the band of all repeats"}[middle]
     with style.applied():
         page = ArmPanels(results.arms, width)
@@ -83,7 +83,7 @@ def mean_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, Float
     return low, line, high
 
 
-def _median_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def median_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(minimum, median, maximum) of each bin; NaN if no repeat has a value."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="All-NaN", category=RuntimeWarning)
