@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sojourn.frame.results import Run
-from sojourn.studies.evaluate import Missing, Names, Slack, check_names, instances, outcomes
+from sojourn.studies.evaluate import Missing, Slack, check_names, instances, outcomes
 from sojourn.studies.grid import Alias, Cell, Grid
 from sojourn.studies.measures import Measure, Single, Values
 from sojourn.studies.relation import RelationError, parse
@@ -39,16 +39,16 @@ def single(**cells):
 
 
 def test_a_number_may_have_the_unit_of_what_it_is_compared_with():
-    names = Names(frozenset({"a", "b"}), frozenset({"delay"}), frozenset({"flows"}), {"delay": "ms"})
+    planned = grid({(scheme, ("flows", 1.0)): Single(1.0) for scheme in "ab"})
     for right in ("range(a.delay.median, flows) <= 3 ms", "a.delay < b.delay + 3 ms", "a.delay.count > 2 packets"):
-        check_names(right, names, {}, number=False)
+        check_names(right, planned, {}, number=False)
     for wrong in (
         "range(a.delay.median, flows) <= 3 s",
         "1 < 2 and a.delay < b.delay + 3 s",
         "max(a.delay, 1 ms) < 5 s",
     ):
         with pytest.raises(RelationError, match=r"[35] s: a\.delay.* is in ms"):
-            check_names(wrong, names, {}, number=False)
+            check_names(wrong, planned, {}, number=False)
 
 
 def holds(formula, on, **options):

@@ -10,19 +10,17 @@ from test_verdicts import Fake
 
 from conftest import Cli, wrong
 from sojourn.studies import texts
-from sojourn.studies.evaluate import Names
 from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.measures import Single
 from sojourn.studies.relation import RelationError
 
-NAMES = Names(frozenset({"a", "b"}), frozenset({"delay"}), frozenset({"flows", "rtt"}), {"delay": "ms"})
 DERIVED = {"double": "2 * each.delay"}
 
 
 def grid() -> Grid:
     cells = {("a", 4): 1.25, ("b", 4): 2.0, ("a", 16): 1250.0, ("b", 16): 4.0}
     found = [Cell(scheme, {"flows": float(flows)}, (Single(value),)) for (scheme, flows), value in cells.items()]
-    return Grid(found, {"delay": Fake("sojourn_ms", "ms", "")})
+    return Grid(found, {"delay": Fake("sojourn_ms", "ms", "")}, constants={"rtt": 100.0})
 
 
 @pytest.mark.parametrize(
@@ -39,7 +37,7 @@ def grid() -> Grid:
      ("{a.delay[flows=5]}", "(not run)")],
 )  # fmt: skip
 def test_formulas_in_a_text_become_what_was_measured(text, filled):
-    texts.check(text, NAMES, DERIVED)
+    texts.check(text, grid(), DERIVED)
     assert texts.fill(text, [(grid(), grid())], DERIVED) == filled
 
 
@@ -52,13 +50,13 @@ def test_a_text_is_about_the_places_of_its_claim_and_may_name_others():
 
 def test_a_formula_may_be_about_another_experiment():
     long = Grid([Cell("a", {}, (Single(7.0),))], grid().measures)
-    others = {"long": Names(frozenset({"a"}), frozenset({"delay"}), frozenset())}
+    others = {"long": long}
     text = "{a.delay[flows=4]:.2f}, long {a.delay @ long:.1f}, never {a.delay @ radio}"
-    texts.check(text, NAMES, {}, others)
+    texts.check(text, grid(), {}, others)
     assert texts.experiments_named(text) == {"long", "radio"}
     assert texts.fill(text, [(grid(), grid())], {}, others={"long": long}) == "1.25, long 7.0, never (not run)"
     with pytest.raises(RelationError, match="no scheme 'b'"):
-        texts.check("{b.delay @ long}", NAMES, {}, others)
+        texts.check("{b.delay @ long}", grid(), {}, others)
 
 
 def test_nothing_is_not_less_than_nothing():
@@ -85,7 +83,7 @@ def test_nothing_is_not_less_than_nothing():
 )  # fmt: skip
 def test_a_wrong_formula_in_a_text_says_what_is_accepted(text, part):
     with pytest.raises(RelationError, match=part):
-        texts.check(text, NAMES, DERIVED)
+        texts.check(text, grid(), DERIVED)
 
 
 READING = '\n[[reading]]\nclaim = "shorter"\nbecause = "{}"\n'

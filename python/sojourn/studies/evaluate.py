@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import operator as operators
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise, product
 from statistics import fmean, median
-from types import MappingProxyType
 from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
@@ -99,39 +98,31 @@ def outcomes(formula: str, grid: Grid, **options: Unpack[Options]) -> list[Outco
     return list(_Evaluator(relation.parse(formula), grid, options).outcomes())
 
 
-class Names(NamedTuple):
-    """The names that formulas about an experiment may use."""
+def check_names(formula: str, grid: Grid, derived: Mapping[str, str], *, number: bool = True) -> None:
+    """Checks a formula, of a ``number`` or of any kind, before there is data: the grid has the planned runs.
 
-    schemes: frozenset[str]
-    metrics: frozenset[str]
-    axes: frozenset[str]
-    """Includes aliases and constants."""
-    units: Mapping[str, str] = MappingProxyType({})
-    """Of metrics whose values have one."""
-
-
-def check_names(formula: str, names: Names, derived: Mapping[str, str], *, number: bool = True) -> None:
-    """Checks a formula, of a ``number`` or of any kind, before there is data. Raises RelationError if it is wrong."""
+    Raises RelationError if it is wrong.
+    """
     root = relation.parse(formula)
     for node in relation.walk(expand(root, derived)):
         match node:
             case relation.Comparison() | Call("and" | "increasing" | "decreasing") if number:
                 raise RelationError(f"{formula!r} is true or false; must be a number")
             case relation.Comparison() | Call("+" | "-"):
-                _check_units(node, names.units)
+                _check_units(node, grid)
             case Reference(parts, at):
-                _check_reference(parts, names)
+                _check_reference(parts, grid, {*grid.measures, *derived})
                 for axis, _ in at:
-                    _must_be(axis, names.axes, "axis")
+                    _must_be(axis, grid.names, "axis")
 
 
-def _check_units(node: Node, units: Mapping[str, str]) -> None:
+def _check_units(node: Node, grid: Grid) -> None:
     """Checks the numbers with a unit among what is compared or added."""
     found = list(_added(node))
     numbers = [one for one in found if isinstance(one, relation.Number) and one.unit]
     references = [one for one in found if isinstance(one, Reference)]
     for reference, number in product(references, numbers):
-        unit = _unit(reference, units)
+        unit = _unit(reference, grid)
         if unit not in ("", number.unit):
             raise RelationError(f"{number}: {reference} is in {unit}")
     if len({number.unit for number in numbers}) > 1:
@@ -150,26 +141,26 @@ def _added(node: Node) -> Iterator[relation.Number | Reference]:
                 yield from _added(argument)
 
 
-def _unit(reference: Reference, units: Mapping[str, str]) -> str:
+def _unit(reference: Reference, grid: Grid) -> str:
     """The unit of its values; empty if it has none or is not known."""
-    *_, last = reference.names
-    return "" if last == "count" else next((units[name] for name in reference.names[:2] if name in units), "")
+    of = next((grid.measures[name] for name in reference.names[:2] if name in grid.measures), None)
+    return "" if of is None or of.at_least is not None or reference.names[-1] == "count" else of.unit
 
 
-def _check_reference(parts: Sequence[str], names: Names) -> None:
-    if len(parts) == 1 and parts[0] not in names.metrics:
-        _must_be(parts[0], names.axes | names.metrics, "axis or metric")
+def _check_reference(parts: Sequence[str], grid: Grid, metrics: Set[str]) -> None:
+    if len(parts) == 1 and parts[0] not in metrics:
+        _must_be(parts[0], grid.names | metrics, "axis or metric")
         return
-    if parts[0] not in names.metrics:
+    if parts[0] not in metrics:
         if parts[0] not in ANY | {OTHER}:
-            _must_be(parts[0], names.schemes, "scheme")
+            _must_be(parts[0], grid.schemes, "scheme")
         parts = parts[1:]
-    _must_be(parts[0], names.metrics, "metric")
+    _must_be(parts[0], metrics, "metric")
     if len(parts) > 2 or (len(parts) == 2 and not is_statistic(parts[1])):
         raise RelationError(f"no statistic {'.'.join(parts[1:])!r}; must be one of {', '.join(STATISTICS)}, p90, …")
 
 
-def _must_be(name: str, accepted: frozenset[str], what: str) -> None:
+def _must_be(name: str, accepted: Collection[str], what: str) -> None:
     if name not in accepted:
         raise RelationError(f"no {what} {name!r}; must be one of {', '.join(sorted(accepted))}")
 
@@ -221,7 +212,7 @@ class _Evaluator:
         return list(map(dict, dict.fromkeys(map(tuple, places))))
 
     def _axis(self, name: str) -> str:
-        if not self._grid.knows(name):
+        if name not in self._grid.names:
             raise RelationError(f"no axis {name!r}")
         return self._grid.place(name, math.nan)[0]
 
@@ -293,7 +284,7 @@ class _Evaluator:
         return self._grid.over_runs(known)
 
     def _coordinate(self, name: str, point: Point) -> float:
-        if not self._grid.knows(name):
+        if name not in self._grid.names:
             raise RelationError(f"no axis or metric {name!r}")
         alias = self._grid.aliases.get(name)
         place = {**self._grid.constants, **point}

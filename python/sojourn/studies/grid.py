@@ -50,9 +50,10 @@ class Grid:
         """All axes, without aliases."""
         return list(dict.fromkeys(axis for cell in self.cells for axis in cell.set))
 
-    def knows(self, name: str) -> bool:
-        """True if ``name`` is an axis, an alias, or a constant of this experiment."""
-        return name in self.axes or name in self.aliases or name in self.constants
+    @property
+    def names(self) -> set[str]:
+        """The axes, aliases and constants of this experiment."""
+        return {*self.axes, *self.aliases, *self.constants}
 
     def place(self, name: str, value: AxisValue) -> tuple[str, AxisValue]:
         """An axis and a value on it, with aliases resolved."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from msgspec import structs
 
@@ -24,9 +25,9 @@ from sojourn.runs.backends import Backend, backend_of
 from sojourn.runs.plan import read_plan
 from sojourn.store.runner import Runner
 from sojourn.studies import fullrun, recipe, texts
-from sojourn.studies.evaluate import Missing, Names, Outcome, check_names
+from sojourn.studies.evaluate import Missing, Outcome, check_names
 from sojourn.studies.grid import Cell, Grid
-from sojourn.studies.measures import Measure
+from sojourn.studies.measures import Measure, Place
 from sojourn.studies.recipe import FigureSpec, Part, Published, Study
 from sojourn.studies.relation import RelationError
 from sojourn.studies.variants import Tried, Variant, keys_in
@@ -214,10 +215,10 @@ def _run(name: str, plans: Plans, runner: Runner) -> tuple[dict[str, list[Cell]]
     return cells, len(runs), stopped_by
 
 
-class _Anything:
+class _Anything(Measure, frozen=True):
     """A metric with every statistic, since nothing was measured; ``check_names`` knows which there are."""
 
-    def of_repeats(self, runs: Sequence[Run], _name: str, _place: Mapping[str, object]) -> tuple[float, ...]:
+    def of_repeats(self, runs: Sequence[Run], name: str, place: Place) -> tuple[float, ...]:
         return (1.0,) * len(runs)
 
 
@@ -232,21 +233,14 @@ def rehearse(study: Study, plans: Plans) -> None:
             jobs = dict.fromkeys((cell, label) for cell, _, _, label in plan.jobs)
             runs: list[Any] = [SimpleNamespace(label=label, summary={"set": resolved[at]["set"]}) for at, label in jobs]
             cells.setdefault(experiment.id, []).extend(recipe.cells_of(experiment, part, runs))
-        measures = cast("dict[str, Measure]", dict.fromkeys(study.measures, _Anything()))
+        measures = {name: _Anything(**structs.asdict(one)) for name, one in study.measures.items()}
         grids = recipe.grids_of(study, cells, measures, "sim")
         _check_axes(study, planned)
-        metrics = frozenset({*study.measures, *study.derived})
-        units = {name: metric.unit for name, metric in study.measures.items() if metric.at_least is None}
-        names: dict[str, Names] = {}
-        for id_, grid in grids.items():
-            parts = recipe.experiments_with(study, id_)
-            others = {name for part in parts for name in (*part.aliases, *part.constants)}
-            names[id_] = Names(frozenset(grid.schemes), metrics, frozenset(recipe.axes_of(study, id_) | others), units)
         _check_words(study, grids)
         _check_parts(study, planned)
         for case in cases(study):
-            _check_claim(case, study, grids, names)
-        _check_texts(study, names)
+            _check_claim(case, study, grids)
+        _check_texts(study, grids)
     except ValueError as error:
         raise _core.ExperimentError(f"study: {study.folder / 'study.toml'}: {error}") from None
 
@@ -300,27 +294,27 @@ def _check_parts(study: Study, planned: Sequence[tuple[str, Mapping[str, Any]]])
             all_must_be(filter(None, [name]), known, f"metrics.{metric}: {key}")
 
 
-def _check_claim(case: Case, study: Study, grids: Mapping[str, Grid], names: Mapping[str, Names]) -> None:
+def _check_claim(case: Case, study: Study, grids: Mapping[str, Grid]) -> None:
     where = f"reading of {case.claim.id}"
     all_must_be(case.experiments, {experiment.id for experiment in study.experiments}, f"{where}: experiments")
     if case.reading.not_comparable or case.reading.not_run or case.claim.check in NO_RESULT or not case.formulas:
         return
     if any((experiment := study.experiment(id_)) is not None and experiment.unavailable for id_ in case.experiments):
         return
-    found = [(names[id_], grids[id_]) for id_ in case.experiments if id_ in grids]
+    found = [grids[id_] for id_ in case.experiments if id_ in grids]
     try:
-        places = [place for own, grid in found for place in _places(case, own, grid)]
+        places = [place for grid in found for place in _places(case, grid)]
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
     if found and all(place.value == Missing.NOT_RUN for place in places):
         raise ValueError(f"{where}: no file has a run at the places that it is about")
 
 
-def _places(case: Case, names: Names, grid: Grid) -> Iterator[Outcome]:
+def _places(case: Case, grid: Grid) -> Iterator[Outcome]:
     all_must_be(case.schemes, set(grid.schemes), "schemes")
     formulas = (*case.formulas, *map(plain_measure, case.claim.further))
     for formula in filter(None, (*formulas, case.reading.only_where)):
-        check_names(formula, names, case.derived, number=False)
+        check_names(formula, grid, case.derived, number=False)
     part = case.part_of(grid)
     for formula in formulas:
         yield from case.of(formula, part)
@@ -328,17 +322,21 @@ def _places(case: Case, names: Names, grid: Grid) -> Iterator[Outcome]:
         case.of(case.reading.only_where, part)
 
 
-def _check_texts(study: Study, names: Mapping[str, Names]) -> None:
+def _check_texts(study: Study, grids: Mapping[str, Grid]) -> None:
     """Checks the formulas in a recipe's texts."""
     experiment_of = {claim.id: claim.experiment for claim in study.claims}
     for one in recipe.texts_of(study):
         ids = one.experiments or (experiment_of.get(one.claim, ""),)
-        own = [names[id_] for id_ in ids if id_ in names]
+        own = [grids[id_] for id_ in ids if id_ in grids]
         if not own and one.text != study.summary:
             continue
-        schemes, every, axes = (frozenset[str]().union(*(names[at] for names in own)) for at in range(3))
-        together = Names(schemes, every, axes, own[0].units if own else {})
+        together = Grid(
+            [cell for grid in own for cell in grid.cells],
+            own[0].measures if own else {},
+            dict(ChainMap(*(dict(grid.aliases) for grid in own))),
+            dict(ChainMap(*(dict(grid.constants) for grid in own))),
+        )
         try:
-            texts.check(one.text, together, study.derived, names)
+            texts.check(one.text, together, study.derived, grids)
         except RelationError as error:
             raise ValueError(f"{one.where}: {error}") from None

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 
 from sojourn.frame.statistics import fixed, three_digits
-from sojourn.studies.evaluate import Missing, Names, Outcome, Side, check_names, instances
+from sojourn.studies.evaluate import Missing, Outcome, Side, check_names, instances
 from sojourn.studies.grid import AmbiguousPlaceError, Grid
 from sojourn.studies.relation import RelationError
 
@@ -40,11 +40,11 @@ def experiments_named(text: str) -> set[str]:
     return {experiment.strip() for _, experiment, _ in _PLACE.findall(text)} - {""}
 
 
-def check(text: str, names: Names, derived: Mapping[str, str], others: Mapping[str, Names] | None = None) -> None:
-    """Checks the formulas of a text against the names of its experiment, or of the one in ``others`` that they name."""
+def check(text: str, grid: Grid | None, derived: Mapping[str, str], others: Mapping[str, Grid] | None = None) -> None:
+    """Checks the formulas of a text against the planned runs of its experiment, or of the one that they name."""
     check_form(text)
     for formula, experiment, _ in _PLACE.findall(text):
-        own = (others or {}).get(experiment.strip()) if experiment else names
+        own = (others or {}).get(experiment.strip()) if experiment else grid
         if own is not None:
             check_names(formula, own, derived)
 

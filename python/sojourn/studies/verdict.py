@@ -155,7 +155,7 @@ class Case:
         condition = self.claim.condition if reading.condition is None else reading.condition
         places = (condition,) if reading.cells is None else reading.cells
         for name in {name for place in places for name in place}:
-            if not grid.knows(name):
+            if name not in grid.names:
                 raise RelationError(f"the claim's condition on {name!r} is about nothing that was varied here")
         return grid.where(lambda cell: any(grid.is_at(cell, place) for place in places))
 
