@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cake_queues import BESIDE_SEEDS, UNRESPONSIVE, divided, shares
+from cake_queues import BESIDE_SEEDS, divided, runs_of, shares
 
-import sojourn as sj
 from sojourn.linux import machine
 from sojourn.linux.kernel import Kernel, built, is_of
 
@@ -29,9 +28,9 @@ GUEST = HERE / "cake_mq_guest.py"
 KEPT = HERE / "linux" / "cake_mq.json"
 RATE_BPS = 100_000_000
 SHARES_BPS, SHARES_MS = 60e6, (300, 1300)
-"""As in UNRESPONSIVE: the rate of a flow, the end of the warm-up and of the run."""
+"""As in unresponsive.toml: the rate of a flow, the end of the warm-up and of the run."""
 LAG_BPS, LAG_MS = 1.5 * RATE_BPS, (500, 2500)
-"""As in STEPS, for a shorter time: a packet takes the guest up to half a millisecond."""
+"""As in steps.toml, for a shorter time: a packet takes the guest up to half a millisecond."""
 ON_NS, OFF_NS = 10_000_000, 60_000_000
 QUEUES = (2, 4, 8)
 LAG_SEEDS = 3
@@ -50,8 +49,7 @@ def main() -> int:
     rates, lags = [], []
     for queues in QUEUES:
         for seed in BESIDE_SEEDS:
-            keys = {"experiment.seed": seed, "queue.0.queues": queues}
-            (simulated,) = sj.run_text(UNRESPONSIVE, set=keys).runs
+            (simulated,) = runs_of("unresponsive", 1, {"experiment.seed": seed, "queue.0.queues": queues})
             places = divided(shares(simulated), queues)
             flows: list[dict[str, Any]] = [{"queue": queue, "rate_bps": SHARES_BPS} for queue in places]
             times, numbers = run(kernel, queues, flows, seed, SHARES_MS[1])

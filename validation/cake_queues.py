@@ -22,116 +22,12 @@ import pages
 import sojourn as sj
 
 PAGE = pages.RESULTS / "cake-queues.md"
+FILES = Path(__file__).with_name("cake_queues")
 KERNEL = Path(__file__).parent / "linux" / "cake_mq.json"
 """What a kernel did: cake_mq.py."""
 QUEUES = (1, 2, 4, 8)
 RATE_BPS = 100e6
 
-BULK = """
-[experiment]
-name = "bulk flows"
-duration = "12 s"
-warmup = "4 s"
-[link]
-rate = "1 Gbit/s"
-[[queue]]
-aqm = "cake"
-variant = "linux"
-bandwidth = "100 Mbit/s"
-diffserv = "besteffort"
-isolation = "flows"
-[[traffic]]
-name = "bulk"
-kind = "bulk"
-rtt = "20 ms"
-start = "0..1 s"
-[[traffic]]
-name = "sparse"
-kind = "cbr"
-rate = "100 kbit/s"
-packet = "200 B"
-rtt = "20 ms"
-"""
-"""Bulk flows, and one that sends little."""
-
-STEPS = """
-[experiment]
-name = "flows that come and go"
-duration = "5 s"
-warmup = "1 s"
-[link]
-rate = "1 Gbit/s"
-[[queue]]
-aqm = "cake"
-variant = "linux"
-bandwidth = "100 Mbit/s"
-diffserv = "besteffort"
-isolation = "flows"
-[[traffic]]
-kind = "cbr"
-rate = "150 Mbit/s"
-packet = "1472 B"
-rtt = "20 ms"
-[[traffic]]
-kind = "onoff"
-flows = 7
-rate = "150 Mbit/s"
-packet = "1472 B"
-on = "10 ms"
-off = "60 ms"
-times = "exponential"
-rtt = "20 ms"
-[record]
-packets = true
-"""
-"""One flow always has more to send than the rate, seven others now and then."""
-
-
-LITTLE = """
-[experiment]
-name = "queues that send little"
-duration = "20 s"
-warmup = "5 s"
-[link]
-rate = "10 Mbit/s"
-[[queue]]
-aqm = "cake"
-bandwidth = "9.5 Mbit/s"
-[[traffic]]
-kind = "bulk"
-rtt = "30 ms"
-[[traffic]]
-kind = "cbr"
-flows = 8
-rate = "64 kbit/s"
-packet = "160 B"
-rtt = "30 ms"
-"""
-"""One bulk flow, and eight that send little."""
-
-UNRESPONSIVE = """
-[experiment]
-name = "more than the share from every flow"
-duration = "1.3 s"
-warmup = "300 ms"
-[link]
-rate = "10 Gbit/s"
-[[queue]]
-aqm = "cake"
-variant = "linux"
-bandwidth = "100 Mbit/s"
-diffserv = "besteffort"
-isolation = "flows"
-[[traffic]]
-kind = "cbr"
-flows = 8
-rate = "60 Mbit/s"
-packet = "1472 B"
-rtt = "20 ms"
-[record]
-packets = true
-"""
-"""The link is so fast that it adds nothing: a virtual device of the kernel takes no time."""
 BESIDE_SEEDS = range(1, 4)
 
 
@@ -177,12 +73,9 @@ def main() -> int:
     return 0
 
 
-def _runs(text: str, seeds: int, **set_: object) -> list[sj.Run]:
-    keys: Mapping[str, object] = {
-        "experiment.repeat": seeds,
-        **{key.replace("__", "."): of for key, of in set_.items()},
-    }
-    return list(sj.run_text(text, set=keys).runs)
+def runs_of(name: str, seeds: int, keys: Mapping[str, object]) -> list[sj.Run]:
+    """Runs of one of the files of ``cake_queues/``."""
+    return list(sj.run(FILES / f"{name}.toml", set={"experiment.repeat": seeds, **keys}).runs)
 
 
 def _parts(seeds: int, kernel: Mapping[str, Any]) -> Iterator[pages.Part]:
@@ -190,16 +83,16 @@ def _parts(seeds: int, kernel: Mapping[str, Any]) -> Iterator[pages.Part]:
     yield (
         "| flows | queues",
         [
-            _row(flows, queues, _runs(BULK, seeds, queue__0__queues=queues, traffic__0__flows=flows))
+            _row(flows, queues, runs_of("bulk", seeds, {"queue.0.queues": queues, "traffic.0.flows": flows}))
             for flows in (1, 2, 8, 32, 128)
             for queues in QUEUES
         ],
     )
     synced = [(queues, "200 us") for queues in QUEUES]
     synced += [(queues, sync) for sync in ("1 ms", "10 ms") for queues in QUEUES[1:]]
-    yield "| queues | sync_time | mean", [_of_sync(_lag, STEPS, seeds, *one) for one in synced]
+    yield "| queues | sync_time | mean", [_of_sync(_lag, "steps", seeds, *one) for one in synced]
     little = ((1, ""), (4, "200 us"), (4, "10 ms"))
-    yield "| queues | sync_time | median", [_of_sync(_used, LITTLE, seeds, *one) for one in little]
+    yield "| queues | sync_time | median", [_of_sync(_used, "little", seeds, *one) for one in little]
     yield "| queues | flows in them", _rates(kernel)
     yield "| queues | | mean", _lags(kernel)
     yield (
@@ -209,11 +102,11 @@ def _parts(seeds: int, kernel: Mapping[str, Any]) -> Iterator[pages.Part]:
 
 
 def _of_sync(
-    cells: Callable[[int, str, list[sj.Run]], list[str]], text: str, seeds: int, queues: int, sync: str
+    cells: Callable[[int, str, list[sj.Run]], list[str]], name: str, seeds: int, queues: int, sync: str
 ) -> list[str]:
     """A row for so many queues; of one there is nothing to synchronize."""
-    more = {"queue__0__sync_time": sync} if queues > 1 else {}
-    return cells(queues, sync if queues > 1 else "–", _runs(text, seeds, queue__0__queues=queues, **more))
+    more = {"queue.0.sync_time": sync} if queues > 1 else {}
+    return cells(queues, sync if queues > 1 else "–", runs_of(name, seeds, {"queue.0.queues": queues, **more}))
 
 
 def _row(flows: int, queues: int, runs: list[sj.Run]) -> list[str]:
@@ -238,7 +131,9 @@ def _row(flows: int, queues: int, runs: list[sj.Run]) -> list[str]:
 def _rates(kernel: Mapping[str, Any]) -> Iterator[list[str]]:
     """The same division of flows as the kernel's."""
     for case in kernel["rates"]:
-        ours = shares(_runs(UNRESPONSIVE, 1, experiment__seed=case["seed"], queue__0__queues=case["queues"])[0])
+        ours = shares(
+            runs_of("unresponsive", 1, {"experiment.seed": case["seed"], "queue.0.queues": case["queues"]})[0]
+        )
         if divided(ours, case["queues"]) != case["places"]:
             raise ValueError("the flows are divided otherwise now: python validation/cake_mq.py")
         theirs = case["shares"]
@@ -250,7 +145,7 @@ def _rates(kernel: Mapping[str, Any]) -> Iterator[list[str]]:
 def _lags(kernel: Mapping[str, Any]) -> Iterator[list[str]]:
     """Flows that come and go, as the kernel had them."""
     for case in kernel["lags"]:
-        runs = _runs(STEPS, len(case["lag"]), queue__0__queues=case["queues"], link__rate="10 Gbit/s")
+        runs = runs_of("steps", len(case["lag"]), {"queue.0.queues": case["queues"], "link.rate": "10 Gbit/s"})
         yield _lag_cells(case["queues"], "Linux", case["lag"])
         yield _lag(case["queues"], "simulator", runs)
 

@@ -27,17 +27,19 @@ def replaced(text: str, parts: Iterable[Part], words: Mapping[str, object] | Non
         if found is None:
             raise SystemExit(f"the page has nothing like {pattern}")
         text = f"{text[: found.start(1)]}{value}{text[found.end(1) :]}"
-    lines, at = text.split("\n"), 0
-    for begin, new in parts:
-        at = next((place for place in range(at, len(lines)) if lines[place].startswith(begin)), -1)
-        if at < 0:
+    lines, places, parts = text.split("\n"), [-1], list(parts)
+    # All are found before the first is measured, if it is that late.
+    for begin, _ in parts:
+        at = next((at for at in range(places[-1] + 1, len(lines)) if lines[at].startswith(begin)), None)
+        if at is None:
             raise SystemExit(f"the page has no part that begins with {begin}")
+        places.append(at)
+    for at, (_, new) in reversed(list(zip(places[1:], parts, strict=True))):
         end = lines.index("", at)
         if isinstance(new, str):
             lines[at:end] = new.split("\n")
         else:
             lines[at + 2 : end] = map(row, new)
-        at += 1
     return "\n".join(lines)
 
 
