@@ -5,19 +5,18 @@
  * mac80211's part is what is measured: FQ-CoDel per station and TID, the order of stations by airtime, and AQL. This
  * driver's part is simple: per access category it holds at most `ready` transmissions of up to `frames` frames each;
  * one transmission at a time is on the air, of the highest category first, for the time that its frames take at the
- * station's rate plus `overhead` ns. Then the station's airtime is reported and its frames are acknowledged. There is
+ * station's rate plus an overhead. Then the station's airtime is reported and its frames are acknowledged. There is
  * no contention, no loss, no rate control: a station's rate is the highest that it announces.
  *
  * With `amsdu`, mac80211 forms A-MSDUs as packets enter its queues (TX_AMSDU). A frame is then an MPDU of several packets.
- *
- * With `peers`, stations answer. Each is an Ethernet interface, air1, air2, …, to be moved to a namespace of its own. All
- * frames of a transmission arrive there at its end, as one poll of a device. What a station sends waits in a FIFO, and is on
- * the air when its turn comes: whoever has something to send, the access point included, has a turn after the other.
  *
  * With `edca`, all who have something to send contend for the medium as the standard has it (contention.h), the access point
  * with each of its access categories. Frames arrive before the answer. Who collides sends the same again. A station then has
  * a device as the access point's, which prepares `ready` transmissions as packets come. As ath9k, a device takes a frame
  * more than fits, and keeps it for its next transmission.
+ *
+ * With `peers` as well, stations answer. Each is an Ethernet interface, air1, air2, …, to be moved to a namespace of its
+ * own. All frames of a transmission arrive there at its end, as one poll of a device. What a station sends waits in a FIFO.
  *
  * Every arrival, every choice of mac80211 and the end of every transmission is a record in debugfs: sojourn_wifi/log.
  */
@@ -41,6 +40,10 @@
 #endif
 
 #define MOST_PEERS 250
+/* Records that the log can hold. */
+#define MOST_RECORDS (1 << 20)
+/* Without edca: time of a transmission besides preamble and frames. */
+#define OVERHEAD_NS 150000
 
 static bool aql = true;
 module_param(aql, bool, 0444);
@@ -57,21 +60,15 @@ MODULE_PARM_DESC(frames, "most frames of a transmission");
 static unsigned int longest = 4000000;
 module_param(longest, uint, 0444);
 MODULE_PARM_DESC(longest, "longest time of a transmission's frames in ns; a single frame may take longer");
-static unsigned int overhead = 150000;
-module_param(overhead, uint, 0444);
-MODULE_PARM_DESC(overhead, "time of a transmission besides preamble and frames in ns; not with edca");
 static bool edca;
 module_param(edca, bool, 0444);
 MODULE_PARM_DESC(edca, "contend for the medium, collide and repeat, as 802.11n at 2.4 GHz, with CCMP");
 static unsigned int seed;
 module_param(seed, uint, 0444);
 MODULE_PARM_DESC(seed, "of the back-offs");
-static unsigned int records = 1 << 20;
-module_param(records, uint, 0444);
-MODULE_PARM_DESC(records, "records that the log can hold");
 static unsigned int peers;
 module_param(peers, uint, 0444);
-MODULE_PARM_DESC(peers, "stations that answer: the first ones, each with an interface");
+MODULE_PARM_DESC(peers, "with edca: stations that answer, the first ones, each with an interface");
 static bool gro = true;
 module_param(gro, bool, 0444);
 MODULE_PARM_DESC(gro, "stations merge what arrives together (generic receive offload)");
@@ -208,23 +205,18 @@ struct radio {
 	unsigned int held[IEEE80211_NUM_ACS];
 	struct transmission *on_air;
 	struct medium medium;
-	/* Who had the last turn: a station, or 0, the access point. */
-	unsigned int turn;
 	struct hrtimer timer;
 	struct packet_type tap;
 	struct debugfs_blob_wrapper blob;
 	u32 lost;
-	struct dentry *directory;
 };
-
-static struct radio *the_radio;
 
 static struct record *note(struct radio *radio, enum kind kind, u8 station)
 {
 	static struct record nowhere;
 	struct record *record = &nowhere;
 
-	if (radio->blob.size / sizeof(*record) < records) {
+	if (radio->blob.size / sizeof(*record) < MOST_RECORDS) {
 		record = radio->blob.data + radio->blob.size;
 		radio->blob.size += sizeof(*record);
 	} else {
@@ -458,7 +450,7 @@ static struct transmission *fill(struct radio *radio, struct ieee80211_txq *txq)
 	new->station = number;
 	new->tid = txq->tid;
 	new->ac = txq->ac;
-	new->ns = psdu_ns(to, bytes) + overhead;
+	new->ns = psdu_ns(to, bytes) + OVERHEAD_NS;
 	return new;
 }
 
@@ -510,7 +502,6 @@ static struct transmission *next_up(struct peer *peer)
 	const struct station *from = peer->sta ? (void *)peer->sta->drv_priv : NULL;
 	unsigned int most = from && from->ht ? frames : 1;
 	struct transmission *next;
-	unsigned int bytes = 0;
 	struct sk_buff *skb;
 
 	if (!from || skb_queue_empty(&peer->to_send))
@@ -520,11 +511,8 @@ static struct transmission *next_up(struct peer *peer)
 		return NULL;
 	__skb_queue_head_init(&next->frames);
 	while (skb_queue_len(&next->frames) < most && (skb = skb_peek(&peer->to_send))) {
-		unsigned int more = psdu_bytes(from, skb->len + LONGER_ON_AIR);
-
-		if (edca ? !fits(from, &next->frames, skb, true) : bytes && psdu_ns(from, bytes + more) > longest)
+		if (!fits(from, &next->frames, skb, true))
 			break;
-		bytes += more;
 		__skb_unlink(skb, &peer->to_send);
 		__skb_queue_tail(&next->frames, skb);
 	}
@@ -532,7 +520,6 @@ static struct transmission *next_up(struct peer *peer)
 	next->sta = peer->sta;
 	next->station = peer->number;
 	next->ac = IEEE80211_AC_BE;
-	next->ns = psdu_ns(from, bytes) + overhead;
 	return next;
 }
 
@@ -541,18 +528,10 @@ static void contend_all(struct radio *radio);
 /* Puts the next transmission on the air, if that is free. */
 static void transmit(struct radio *radio)
 {
-	unsigned int tried;
-
 	if (edca) {
 		contend_all(radio);
-		return;
-	}
-	for (tried = 0; tried <= peers && !radio->on_air; tried++) {
-		radio->turn = (radio->turn + 1) % (peers + 1);
-		if (radio->turn)
-			radio->on_air = next_up(netdev_priv(radio->air[radio->turn]));
-		else
-			radio->on_air = next_down(radio);
+	} else if (!radio->on_air) {
+		radio->on_air = next_down(radio);
 		if (radio->on_air)
 			hrtimer_start(&radio->timer, ns_to_ktime(radio->on_air->ns), HRTIMER_MODE_REL_SOFT);
 	}
@@ -895,13 +874,9 @@ static enum hrtimer_restart over(struct hrtimer *timer)
 	if (done) {
 		u8 ac = done->ac;
 
-		if (done->up) {
-			hear(radio, done);
-		} else {
-			arrive(radio, done);
-			report(radio, done, true);
-			radio->held[ac]--;
-		}
+		arrive(radio, done);
+		report(radio, done, true);
+		radio->held[ac]--;
 		kfree(done);
 		transmit(radio);
 		pull(radio, ac);
@@ -1219,10 +1194,11 @@ static int __init sojourn_wifi_init(void)
 {
 	static const u8 address[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
 	struct ieee80211_hw *hw;
+	struct dentry *directory;
 	struct radio *radio;
 	int ac, error = -ENOMEM;
 
-	if (peers > MOST_PEERS || (amsdu && peers))
+	if (peers > MOST_PEERS || (peers && (amsdu || !edca)))
 		return -EINVAL;
 	hw = ieee80211_alloc_hw(sizeof(radio), &operations);
 	if (!hw)
@@ -1230,7 +1206,7 @@ static int __init sojourn_wifi_init(void)
 	radio = kzalloc(sizeof(*radio), GFP_KERNEL);
 	if (!radio)
 		goto free_hw;
-	radio->blob.data = vzalloc(array_size(records, sizeof(struct record)));
+	radio->blob.data = vzalloc(array_size(MOST_RECORDS, sizeof(struct record)));
 	if (!radio->blob.data)
 		goto free_radio;
 	*(struct radio **)hw->priv = radio;
@@ -1274,10 +1250,9 @@ static int __init sojourn_wifi_init(void)
 	error = add_peers(radio);
 	if (error)
 		goto unregister;
-	radio->directory = debugfs_create_dir("sojourn_wifi", NULL);
-	debugfs_create_blob("log", 0400, radio->directory, &radio->blob);
-	debugfs_create_u32("lost", 0400, radio->directory, &radio->lost);
-	the_radio = radio;
+	directory = debugfs_create_dir("sojourn_wifi", NULL);
+	debugfs_create_blob("log", 0400, directory, &radio->blob);
+	debugfs_create_u32("lost", 0400, directory, &radio->lost);
 	return 0;
 
 unregister:
@@ -1292,21 +1267,8 @@ free_hw:
 	return error;
 }
 
-static void __exit sojourn_wifi_exit(void)
-{
-	struct radio *radio = the_radio;
-
-	debugfs_remove(radio->directory);
-	ieee80211_unregister_hw(radio->hw);
-	remove_peers(radio);
-	ieee80211_free_hw(radio->hw);
-	vfree(radio->blob.data);
-	kfree(radio);
-}
-
 /* After mac80211 and cfg80211, which are initialised as subsystems and devices. */
 late_initcall(sojourn_wifi_init);
-module_exit(sojourn_wifi_exit);
 
 MODULE_DESCRIPTION("mac80211's queues above a timed medium");
 MODULE_LICENSE("Dual MIT/GPL");
