@@ -26,7 +26,7 @@ VIEWS = {"sojourn.figure.plots", "sojourn.page.results", "sojourn.store.folder"}
 """Imported by the methods of ``frame.results.Results`` that a notebook calls: ``plot``, ``table``, ``save``.
 
 Nothing else runs back up."""
-DEFERRED = 8
+DEFERRED = 7
 """Imports within functions, which save the command line a start-up; there is no other reason for one."""
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.completion import completion_init  # type: ignore[attr-defined]
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
@@ -19,55 +19,35 @@ from sojourn.files.manifest import OutputError
 from sojourn.frame.notes import print_as_lines
 from sojourn.runs import user_aqm
 
-HELPER = "_complete"
-"""The hidden command that the scripts of tab completion call."""
 COMMANDS = (
     "run", "compare", "agree", "shell", "serve", "advise", "evaluate", "sweep", "worker", "status", "query", "plot",
     "explore", "replay", "report", "export", "list", "doctor", "completion", "kernel", "link", "study",
 )  # fmt: skip
 """The commands. The module of the same name has a function ``command``, or ``app`` if it has several."""
-MODULES = {"list": "names", HELPER: "completion"}
+MODULES = {"list": "names"}
 """The modules of other names."""
 _OPTIONS: dict[str, Any] = {
     "add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False,
 }  # fmt: skip
 
 
-class _Commands(Mapping[str, Any]):
-    """The commands by name. A command's module is loaded when the command is first used."""
-
-    def __init__(self) -> None:
-        self._loaded: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            self._loaded[name] = self._load(name)
-        return self._loaded[name]
-
-    def _load(self, name: str) -> Any:
-        try:
-            if name not in (*COMMANDS, HELPER):
-                raise KeyError(name)
-            module = import_module(f"sojourn.cli.{MODULES.get(name, name)}")
-        except ModuleNotFoundError as error:
-            # An extra may be called as the command that needs all of it.
-            message = extras.hint(error, name if name in extras.EXTRA_OF.values() else None)
-            if message is None:
-                raise
-            raise Stopped(WRONG_INPUT, message) from None
-        own = getattr(module, "app", None)
-        if own is None:
-            own = typer.Typer(**_OPTIONS)
-            own.command(name, cls=_Command, hidden=name == HELPER)(module.helper if name == HELPER else module.command)
-        command = get_command(own)
-        command.name = name
-        return command
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
+def _load(name: str) -> Any:
+    """A command, from its module."""
+    try:
+        module = import_module(f"sojourn.cli.{MODULES.get(name, name)}")
+    except ModuleNotFoundError as error:
+        # An extra may be called as the command that needs all of it.
+        message = extras.hint(error, name if name in extras.EXTRA_OF.values() else None)
+        if message is None:
+            raise
+        raise Stopped(WRONG_INPUT, message) from None
+    own = getattr(module, "app", None)
+    if own is None:
+        own = typer.Typer(**_OPTIONS)
+        own.command(name, cls=_Command)(module.command)
+    command = get_command(own)
+    command.name = name
+    return command
 
 
 class _Command(TyperCommand):
@@ -113,15 +93,21 @@ class _TextsFirst:
 
 
 class _Group(TyperGroup):
+    """The commands. The module of one is loaded when it is first used."""
+
+    commands: dict[str, Any]
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = _Commands()  # type: ignore[assignment]
+        self.commands = dict.fromkeys(COMMANDS)
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _first(super().get_params(ctx))
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in self.commands and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = _load(cmd_name)
+        return self.commands.get(cmd_name)
 
 
 app = typer.Typer(name="sojourn", help="A laboratory for active queue management.", cls=_Group, **_OPTIONS)
@@ -149,6 +135,7 @@ def _root(
 def status() -> int:
     """Runs the command line and returns its exit status; a KeyboardInterrupt passes through."""
     print_as_lines()
+    completion_init()
     try:
         code: object = app(standalone_mode=False, prog_name="sojourn")
         sys.stdout.flush()

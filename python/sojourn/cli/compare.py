@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json as json_
 from typing import Annotated
 
 import typer
 
+from sojourn import _core
 from sojourn.cli import options
 from sojourn.cli.run import run_and_show
 from sojourn.runs.plan import compare_plan
@@ -16,13 +18,21 @@ def command(
     queues: Annotated[
         list[str],
         typer.Argument(
-            metavar="QUEUE...", help="Disciplines, parameters after a colon: pie codel:target=10ms,ecn=true"
+            metavar="QUEUE...",
+            help="Disciplines, parameters after a colon: pie codel:target=10ms,ecn=true",
+            autocompletion=options.disciplines,
         ),
     ],
     rate: Annotated[str, typer.Option(help="Rate of the bottleneck: 10mbit, 10 Mbit/s.")],
     rtt: Annotated[str, typer.Option(help="Base RTT of all flows: 100ms.")],
     flows: Annotated[int, typer.Option(min=1, help="Bulk TCP flows.")] = 1,
-    tcp: Annotated[str, typer.Option(help="Their congestion control; sojourn list tcp.")] = "cubic",
+    tcp: Annotated[
+        str,
+        typer.Option(
+            help="Their congestion control; sojourn list tcp.",
+            autocompletion=lambda: [one["name"] for one in json_.loads(_core.congestion_controls_json())],
+        ),
+    ] = "cubic",
     ecn: Annotated[bool, typer.Option("--ecn", help="Flows and queues use ECN.")] = False,
     buffer: Annotated[str, typer.Option(help="Limit of every queue: 1000 packets, 150 kB, 1 bdp.")] = "1000 packets",
     duration: Annotated[str, typer.Option(help="Duration of a run.")] = "30 s",

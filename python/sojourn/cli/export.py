@@ -10,13 +10,17 @@ import typer
 
 from sojourn.cli.options import Width
 from sojourn.cli.output import writing
-from sojourn.export import export, not_recorded
+from sojourn.export import FORMATS, export, not_recorded
 
 
 def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory that run or compare wrote with --out.")],
     format: Annotated[
-        str, typer.Option(help="csv, events, flent, latex, mahimahi, parquet; figures as pdf, svg, png.")
+        str,
+        typer.Option(
+            help="csv, events, flent, latex, mahimahi, parquet; figures as pdf, svg, png.",
+            autocompletion=lambda: list(FORMATS),
+        ),
     ],
     width: Width = None,
     metrics: Annotated[

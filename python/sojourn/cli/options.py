@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from typer.models import OptionInfo
 
-from sojourn import linux
+from sojourn import _core, linux
 from sojourn._core import ExperimentError
 from sojourn.cli.outcome import complain
-from sojourn.figure.filenames import DEFAULT_FORMATS, FORMATS
+from sojourn.figure.filenames import DEFAULT_FORMATS, FORMATS, WIDTHS_IN
 from sojourn.files import extras
+from sojourn.runs.backends import BACKENDS, backend_of
 from sojourn.runs.backends import Backend as AnyBackend
-from sojourn.runs.backends import backend_of
 from sojourn.store import Store
 
 
@@ -37,6 +38,11 @@ def is_text(given: str) -> bool:
 
 
 BY_DEFAULT = ",".join(DEFAULT_FORMATS) if extras.is_installed("matplotlib") else "none"
+
+
+def disciplines() -> list[str]:
+    """Completes the name of a discipline."""
+    return [one["name"] for one in json.loads(_core.disciplines_json())]
 
 
 def formats_of(given: str) -> tuple[str, ...]:
@@ -67,7 +73,13 @@ Figures = Annotated[
     ),
 ]
 Width = Annotated[
-    str | None, typer.Option("--width", metavar="WIDTH", help="Width of figures in a paper: column or page.")
+    str | None,
+    typer.Option(
+        "--width",
+        metavar="WIDTH",
+        help="Width of figures in a paper: column or page.",
+        autocompletion=lambda: list(WIDTHS_IN),
+    ),
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Parallel runs; default: one per processor.")]
 StoreFolder = Annotated[Path, folder("The store: a folder of runs.", "--store")]
@@ -108,12 +120,20 @@ Until = Annotated[
         "--until goodput_bps=2%. The file's repeat is then the maximum.",
     ),
 ]
-Backend = Annotated[str, typer.Option("--backend", help="Where to run it: sim, linux, or datapath (real packets).")]
+Backend = Annotated[
+    str,
+    typer.Option(
+        "--backend",
+        help="Where to run it: sim, linux, or datapath (real packets).",
+        autocompletion=lambda: list(BACKENDS),
+    ),
+]
 On = Annotated[
     str | None,
     typer.Option(
         "--on",
         metavar="PLACE",
+        autocompletion=lambda: ["vm", "host"],
         help="For linux: vm (default; virtual time, no root), host (real time), or a testbed's file, lab.toml.",
     ),
 ]

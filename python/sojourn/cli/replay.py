@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from sojourn.cli.options import Json, overrides
+from sojourn.cli.options import Json, disciplines, overrides
 from sojourn.runs.replays import Outcome, replay
 from sojourn.runs.replays import follow as follow_queue
 
@@ -18,7 +18,7 @@ def command(
         str,
         typer.Argument(metavar="EVENTS", help="Rows E id t_us [bytes [flow [ecn]]] and D id t_us [ce]; may be gzip."),
     ],
-    aqm: Annotated[str, typer.Option(help="The discipline; sojourn list aqm.")],
+    aqm: Annotated[str, typer.Option(help="The discipline; sojourn list aqm.", autocompletion=disciplines)],
     set: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One of its keys: --set variant=linux.")
     ] = None,

@@ -13,7 +13,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import mahimahi
-from sojourn.cli.options import BY_DEFAULT, Figures, Out, Set, formats_of, overrides
+from sojourn.cli.options import BY_DEFAULT, Figures, Out, Set, disciplines, formats_of, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, announce_unkept, complain
 from sojourn.cli.output import show, width
 from sojourn.cli.run import tables_of
@@ -63,7 +63,11 @@ def command(
         str | None, typer.Option(help="Without FILE: propagation delay of the link, each way; default: none.")
     ] = None,
     aqm: Annotated[
-        str | None, typer.Option(help="Without FILE: its discipline, as codel or codel:target=10ms; default: pfifo.")
+        str | None,
+        typer.Option(
+            help="Without FILE: its discipline, as codel or codel:target=10ms; default: pfifo.",
+            autocompletion=disciplines,
+        ),
     ] = None,
     queue: Queue = None,
     server: Annotated[

@@ -49,7 +49,13 @@ DEFAULT_FORMATS = "png,svg"
 @app.command("run")
 def run(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME…", help="Studies by name, or their folders.", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME…",
+            help="Studies by name, or their folders.",
+            show_default=False,
+            autocompletion=lambda: [study.name for study in available()],
+        ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every study of sojourn study list.")] = False,
     figure: Annotated[
