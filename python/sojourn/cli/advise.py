@@ -28,23 +28,21 @@ _ACTIVITIES = ", ".join(household.ACTIVITIES).replace("meeting", "meeting (a vid
 
 
 def command(
-    line: Annotated[str, typer.Option("--line", metavar="KIND", help=f"One of {', '.join(household.LINES)}.")],
+    line: Annotated[str, typer.Option(metavar="KIND", help=f"One of {', '.join(household.LINES)}.")],
     doing: Annotated[
-        str, typer.Option("--doing", metavar="WHAT,…", help=f"At the same time: {_ACTIVITIES}.")
+        str, typer.Option(metavar="WHAT,…", help=f"At the same time: {_ACTIVITIES}.")
     ] = "calls,game,download,upload",
-    down: Annotated[str | None, typer.Option("--down", metavar="RATE", help="Rate of the line: 300mbit.")] = None,
-    up: Annotated[str | None, typer.Option("--up", metavar="RATE", help="Rate of the line upward: 20mbit.")] = None,
+    down: Annotated[str | None, typer.Option(metavar="RATE", help="Rate of the line: 300mbit.")] = None,
+    up: Annotated[str | None, typer.Option(metavar="RATE", help="Rate of the line upward: 20mbit.")] = None,
     modem_buffer: Annotated[
-        str,
-        typer.Option("--modem-buffer", metavar="TIME", help="How long packets wait in the full queue of the modem."),
+        str, typer.Option(metavar="TIME", help="How long packets wait in the full queue of the modem.")
     ] = "250 ms",
-    rtt: Annotated[str, typer.Option("--rtt", metavar="TIME", help="Base RTT to servers.")] = "30 ms",
+    rtt: Annotated[str, typer.Option(metavar="TIME", help="Base RTT to servers.")] = "30 ms",
     trace: Annotated[
-        Path | None,
-        typer.Option("--trace", metavar="FILE", help="A recording of the line that sojourn link import reads."),
+        Path | None, typer.Option(metavar="FILE", help="A recording of the line that sojourn link import reads.")
     ] = None,
     trace_up: Annotated[
-        Path | None, typer.Option("--trace-up", metavar="FILE", help="The other direction, for traces of mahimahi.")
+        Path | None, typer.Option(metavar="FILE", help="The other direction, for traces of mahimahi.")
     ] = None,
     out: Annotated[
         Path | None,

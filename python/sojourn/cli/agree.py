@@ -39,7 +39,7 @@ def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
     out: Out = None,
     backend: Annotated[
-        str, typer.Option("--backend", metavar="NAMES", help="Where to run it, with commas: sim, linux, datapath.")
+        str, typer.Option(metavar="NAMES", help="Where to run it, with commas: sim, linux, datapath.")
     ] = "sim,linux",
     on: On = None,
     kernel: Kernels = None,

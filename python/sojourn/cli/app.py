@@ -118,7 +118,7 @@ def _root(
     context: typer.Context,
     load: Annotated[
         list[Path] | None,
-        typer.Option("--load", metavar="FILE", help="First run a Python file that registers user-defined algorithms."),
+        typer.Option(metavar="FILE", help="First run a Python file that registers user-defined algorithms."),
     ] = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:

@@ -30,8 +30,7 @@ _PACKAGES = {
 
 
 On = Annotated[
-    str | None,
-    typer.Option("--on", metavar="FILE", help="Examine the hosts of a testbed, lab.toml, instead of this one."),
+    str | None, typer.Option(metavar="FILE", help="Examine the hosts of a testbed, lab.toml, instead of this one.")
 ]
 
 

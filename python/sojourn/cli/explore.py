@@ -19,11 +19,10 @@ from sojourn.store.cells import Grid
 
 def command(
     store: StoreFolder,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page: .html.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page: .html.")],
     where: Where = None,
     metrics: Annotated[
-        str | None,
-        typer.Option("--metrics", metavar="NAMES", help="Columns of the store with commas; default: all figures."),
+        str | None, typer.Option(metavar="NAMES", help="Columns of the store with commas; default: all figures.")
     ] = None,
 ) -> None:
     """Write a store as one HTML file: pictures over any keys, filters, a table of the cells; it needs no network."""

@@ -46,7 +46,6 @@ def build(
     source: Annotated[
         Path | None,
         typer.Option(
-            "--source",
             metavar="PATH",
             help="The kernel's source: a tarball or an unpacked folder; without it Debian's linux-source-VERSION.",
         ),
@@ -55,8 +54,7 @@ def build(
         Path | None, folder("Keep the kernel in this folder, not in the cache; --kernel DIR then runs it.")
     ] = None,
     config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="More of the kernel's options, CONFIG_NAME=y; with --out."),
+        Path | None, typer.Option(metavar="FILE", help="More of the kernel's options, CONFIG_NAME=y; with --out.")
     ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Build Debian's newest source of this version even if one is in the cache.")

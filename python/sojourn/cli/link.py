@@ -33,19 +33,18 @@ def import_(
             "ShapedDevices.csv of LibreQoS.",
         ),
     ],
-    up: Annotated[Path | None, typer.Option("--up", metavar="FILE", help="The other direction's trace.")] = None,
+    up: Annotated[Path | None, typer.Option(metavar="FILE", help="The other direction's trace.")] = None,
     delay: Annotated[
-        Path | None, typer.Option("--delay", metavar="FILE", help="CellReplay's delay trace: …-delay-light-pdo.")
+        Path | None, typer.Option(metavar="FILE", help="CellReplay's delay trace: …-delay-light-pdo.")
     ] = None,
     hold: Annotated[
-        str, typer.Option("--hold", metavar="TIME", help="How long each of several speed tests lasts.")
+        str, typer.Option(metavar="TIME", help="How long each of several speed tests lasts.")
     ] = f"{formats.HOLD_S:g} s",
     duration: Annotated[
-        str | None, typer.Option("--duration", metavar="TIME", help="Of the run; default: the recording's, 10 to 60 s.")
+        str | None, typer.Option(metavar="TIME", help="Of the run; default: the recording's, 10 to 60 s.")
     ] = None,
     network: Annotated[
-        Path | None,
-        typer.Option("--network", metavar="FILE", help="LibreQoS' network.json; default: the one beside FILE, if any."),
+        Path | None, typer.Option(metavar="FILE", help="LibreQoS' network.json; default: the one beside FILE, if any.")
     ] = None,
     out: Annotated[
         Path | None,

@@ -58,8 +58,8 @@ def formats_of(given: str) -> tuple[str, ...]:
 
 
 def folder(help: str, *names: str) -> OptionInfo:
-    """An option whose value is a directory, by default ``--out``."""
-    found: OptionInfo = typer.Option(*(names or ("--out",)), metavar="DIR", parser=out_directory, help=help)
+    """An option whose value is a directory."""
+    found: OptionInfo = typer.Option(*names, metavar="DIR", parser=out_directory, help=help)
     return found
 
 
@@ -67,31 +67,25 @@ Out = Annotated[Path | None, folder("Write summary.json, recorded tables and plo
 Figures = Annotated[
     str,
     typer.Option(
-        "--figures",
-        metavar="FORMATS",
-        help="Formats of the figures that --out saves: png, svg, pdf, several with commas, or none.",
+        metavar="FORMATS", help="Formats of the figures that --out saves: png, svg, pdf, several with commas, or none."
     ),
 ]
 Width = Annotated[
     str | None,
     typer.Option(
-        "--width",
-        metavar="WIDTH",
-        help="Width of figures in a paper: column or page.",
-        autocompletion=lambda: list(WIDTHS_IN),
+        metavar="WIDTH", help="Width of figures in a paper: column or page.", autocompletion=lambda: list(WIDTHS_IN)
     ),
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Parallel runs; default: one per processor.")]
-StoreFolder = Annotated[Path, folder("The store: a folder of runs.", "--store")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Parallel runs; default: one per processor.")]
+StoreFolder = Annotated[Path, folder("The store: a folder of runs.")]
 Trust = Annotated[
     bool, typer.Option("--trust", help="Run the store's Python files even if other users may write to the folder.")
 ]
 _KEPT = "Keep the runs in this store, a folder that is created if missing. Runs that it has are not repeated."
-KeptRuns = Annotated[Path | None, folder(_KEPT, "--store")]
+KeptRuns = Annotated[Path | None, folder(_KEPT)]
 Executor = Annotated[
     str,
     typer.Option(
-        "--executor",
         metavar="NAME",
         help="Execute runs in threads or processes. Disciplines in Python run in parallel only in processes.",
     ),
@@ -106,7 +100,6 @@ DryRun = Annotated[
 Baseline = Annotated[
     str | None,
     typer.Option(
-        "--baseline",
         metavar="NAME",
         help="Also show the differences from this queue, or from this swept value (VALUE or KEY=VALUE), seed by seed.",
     ),
@@ -114,7 +107,6 @@ Baseline = Annotated[
 Until = Annotated[
     str | None,
     typer.Option(
-        "--until",
         metavar="METRIC=SHARE",
         help="Repeat until half the width of the 95 % interval of the metric's mean is at most this share of the mean: "
         "--until goodput_bps=2%. The file's repeat is then the maximum.",
@@ -123,15 +115,12 @@ Until = Annotated[
 Backend = Annotated[
     str,
     typer.Option(
-        "--backend",
-        help="Where to run it: sim, linux, or datapath (real packets).",
-        autocompletion=lambda: list(BACKENDS),
+        help="Where to run it: sim, linux, or datapath (real packets).", autocompletion=lambda: list(BACKENDS)
     ),
 ]
 On = Annotated[
     str | None,
     typer.Option(
-        "--on",
         metavar="PLACE",
         autocompletion=lambda: ["vm", "host"],
         help="For linux: vm (default; virtual time, no root), host (real time), or a testbed's file, lab.toml.",
@@ -141,14 +130,13 @@ _KERNEL = (
     "For linux. VERSION or DIR: a kernel made by 'sojourn kernel build'. 'emulated': the default kernel of the "
     "emulated machine. DIR with boot/ and lib/modules/, or IMAGE:MODULES: that kernel in the emulated machine."
 )
-Kernel = Annotated[str | None, typer.Option("--kernel", metavar="KERNEL", help=_KERNEL)]
+Kernel = Annotated[str | None, typer.Option(metavar="KERNEL", help=_KERNEL)]
 Kernels = Annotated[
-    list[str] | None,
-    typer.Option("--kernel", metavar="KERNEL", help=f"{_KERNEL} Repeated: these kernels beside each other."),
+    list[str] | None, typer.Option(metavar="KERNEL", help=f"{_KERNEL} Repeated: these kernels beside each other.")
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help='Replace a value, by dotted key: --set queue.0.target="10 ms".'),
+    typer.Option(metavar="KEY=VALUE", help='Replace a value, by dotted key: --set queue.0.target="10 ms".'),
 ]
 
 

@@ -22,9 +22,7 @@ DELAY, GOODPUT = "sojourn_p95_ms", "goodput_bps"
 
 Where = Annotated[
     str | None,
-    typer.Option(
-        "--where", metavar="SQL", help="Draw only these rows of queues: \"aqm = 'codel' and direction = 'down'\"."
-    ),
+    typer.Option(metavar="SQL", help="Draw only these rows of queues: \"aqm = 'codel' and direction = 'down'\"."),
 ]
 
 
@@ -41,23 +39,20 @@ class Kind(StrEnum):
 def command(
     store: StoreFolder,
     kind: Annotated[
-        Kind,
-        typer.Option(
-            "--kind", help="Colours or contours over two keys, lines over one, goodput against delay, or indices."
-        ),
+        Kind, typer.Option(help="Colours or contours over two keys, lines over one, goodput against delay, or indices.")
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write: .png, .pdf or .svg.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write: .png, .pdf or .svg.")],
     x: Annotated[
-        str | None, typer.Option("--x", metavar="KEY", help="A swept key, link.rate, or label. For pareto a metric.")
+        str | None, typer.Option(metavar="KEY", help="A swept key, link.rate, or label. For pareto a metric.")
     ] = None,
     y: Annotated[
         str | None,
         typer.Option(
-            "--y", metavar="KEY", help="A second key; for lines, draws one line per value: label. For pareto a metric."
+            metavar="KEY", help="A second key; for lines, draws one line per value: label. For pareto a metric."
         ),
     ] = None,
     metric: Annotated[
-        str, typer.Option("--metric", metavar="NAME", help="The metric to draw over the keys: a column of the store.")
+        str, typer.Option(metavar="NAME", help="The metric to draw over the keys: a column of the store.")
     ] = DELAY,
     where: Where = None,
     pool: Annotated[

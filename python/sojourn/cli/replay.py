@@ -20,7 +20,7 @@ def command(
     ],
     aqm: Annotated[str, typer.Option(help="The discipline; sojourn list aqm.", autocompletion=disciplines)],
     set: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One of its keys: --set variant=linux.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="One of its keys: --set variant=linux.")
     ] = None,
     follow: Annotated[
         str | None,

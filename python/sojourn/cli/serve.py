@@ -55,9 +55,7 @@ def command(
             metavar="FILE [-- COMMAND...]", help="The experiment, TOML, and a program to run behind its link."
         ),
     ],
-    backend: Annotated[
-        str, typer.Option("--backend", help="Without COMMAND: sim, or datapath (real packets).")
-    ] = Paced.name,
+    backend: Annotated[str, typer.Option(help="Without COMMAND: sim, or datapath (real packets).")] = Paced.name,
     queue: Queue = None,
     server: Annotated[
         list[str] | None,

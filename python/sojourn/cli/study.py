@@ -58,9 +58,7 @@ def run(
         ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every study of sojourn study list.")] = False,
-    figure: Annotated[
-        str | None, typer.Option("--figure", metavar="F", help="Execute only the runs of this figure.")
-    ] = None,
+    figure: Annotated[str | None, typer.Option(metavar="F", help="Execute only the runs of this figure.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer or shorter runs, for a quick look.")] = False,
     out: Annotated[
         Path | None,

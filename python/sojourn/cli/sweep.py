@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json as json_
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +14,7 @@ from sojourn.cli.estimate import in_bytes, in_runs, in_time
 from sojourn.cli.options import Jobs, Json, Set, Trust, Until, folder, overrides
 from sojourn.cli.outcome import Stopped, complain, stop_reason
 from sojourn.cli.progress import Display
-from sojourn.runs.costs import refuse_too_large
+from sojourn.runs.costs import possible, refuse_too_large
 from sojourn.runs.designs import with_points
 from sojourn.runs.executors import Dask, Threads, default_workers
 from sojourn.runs.plan import read_plan
@@ -39,8 +37,7 @@ def command(
     set: Set = None,
     jobs: Jobs = None,
     dask: Annotated[
-        str | None,
-        typer.Option("--dask", metavar="ADDRESS", help="Execute the runs on the workers of this Dask scheduler."),
+        str | None, typer.Option(metavar="ADDRESS", help="Execute the runs on the workers of this Dask scheduler.")
     ] = None,
     until: Until = None,
     plan_only: Annotated[
@@ -77,7 +74,7 @@ def command(
         found = _repeat(read_plan(file, replaced), precision, store, workers)
         print(json_.dumps(found) if json else _outcome_text(found, store.absolute(), plan_only=False))
         return
-    refuse_too_large(_edges(sweep), min(workers, len(sweep)))
+    refuse_too_large(possible(sweep.__getitem__, sweep.edges()), min(workers, len(sweep)))
     kept = Store.make(store, say=complain, trusted=trust)
     plan = kept.find(sweep) or kept.add(Path(file), replaced, sweep, *batch_of(sweep))
     mend(plan, complain)
@@ -96,13 +93,6 @@ def command(
             f"{found['failed']} of {found['runs']} runs failed: sojourn query --store {store} "
             '"select error, count(*) from runs where error is not null group by error"',
         )
-
-
-def _edges(sweep: _core.Sweep) -> Iterator[_core.RunSpec]:
-    """Runs with every value of every swept key; conflicting values are found when they are due."""
-    for index in sweep.edges():
-        with contextlib.suppress(_core.ExperimentError):
-            yield sweep[index]
 
 
 def _repeat(plan: _core.Plan, precision: Precision, folder: Path, jobs: int) -> Status:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from sojourn import _core, schema
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.arrow import numbers
 from sojourn.frame.groups import code_point
-from sojourn.frame.results import Direction, Results, Run
+from sojourn.frame.later import pa
+from sojourn.frame.results import Results, Run
 from sojourn.frame.statistics import FloatArray
 
 VERSION = 4
@@ -58,12 +59,7 @@ def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
         )
     step_s = float(starts[1] - starts[0]) if starts.size > 1 else run.summary["simulated_s"]
     x_values = [round(float(start) + step_s, 9) for start in starts]
-    columns = {
-        name: numbers(table, name)
-        for name in ("flow", "goodput_bps", "cwnd_segments", "rtt_ms")
-        if name in table.column_names
-    }
-    test, parameters, samples = _test(run, columns)
+    test, parameters, samples = _test(list(zip(run.summary["flows"], _recorded(table, run), strict=True)), starts.size)
     return {
         "version": VERSION,
         "x_values": x_values,
@@ -100,117 +96,95 @@ def data_file(run: Run, summary: schema.Summary) -> dict[str, Any]:
     }
 
 
-def _test(run: Run, columns: Mapping[str, Any]) -> tuple[str, dict[str, str], Samples]:
+class _Series(NamedTuple):
+    """What was recorded of a flow: a value per bin, NaN where there is none."""
+
+    mbps: FloatArray
+    ping_ms: FloatArray
+    is_tcp: bool
+
+
+Flows = Sequence[tuple[schema.Flow, _Series]]
+
+
+def _recorded(table: pa.Table, run: Run) -> Iterator[_Series]:
+    of = numbers(table, "flow")
+
+    def column(name: str) -> FloatArray:
+        return numbers(table, name) if name in table.column_names else np.full(of.size, np.nan)
+
+    goodput_bps, rtt_ms, cwnd = map(column, ("goodput_bps", "rtt_ms", "cwnd_segments"))
+    for flow in range(len(run.summary["flows"])):
+        own = of == flow
+        yield _Series(goodput_bps[own] / 1e6, rtt_ms[own], not np.isnan(cwnd[own]).all())
+
+
+def _test(flows: Flows, bins: int) -> tuple[str, dict[str, str], Samples]:
     """The corresponding test of Flent, its parameters, and its data sets."""
-    flows = list(enumerate(run.summary["flows"]))
-
-    def goodputs(direction: Direction) -> list[FloatArray]:
-        """The goodput of each TCP flow in this direction, in Mbit/s."""
-        own = [index for index, flow in flows if flow["direction"] == direction]
-        tcp = [index for index in own if not np.isnan(_of_flow(columns, index, "cwnd_segments")).all()]
-        return [_of_flow(columns, index, "goodput_bps") / 1e6 for index in tcp]
-
-    if (rrul := _rrul(run, columns)) is not None:
+    if (rrul := _rrul(flows)) is not None:
         return "rrul", {}, rrul
-    down, up = goodputs("down"), goodputs("up")
-    pings = [_of_flow(columns, index, "rtt_ms") for index, flow in flows if flow["kind"] == "ping"]
-    bins = len(_of_flow(columns, 0, "goodput_bps"))
-    ping = {_PING: pings[0] if pings else np.full(bins, np.nan)}
-    marking = " BE" if down and up else ""
+    down, up = (
+        [series.mbps for flow, series in flows if flow["direction"] == direction and series.is_tcp]
+        for direction in ("down", "up")
+    )
+    ping = next((series.ping_ms for flow, series in flows if flow["kind"] == "ping"), np.full(bins, np.nan))
     parameters: dict[str, str] = {}
     samples: Samples = {}
-    for way, streams in (("download", down), ("upload", up)):
+    for name, streams in (("download", down), ("upload", up)):
         if streams:
-            parameters[f"{way}_streams"] = str(len(streams))
-            samples |= _streams(f"TCP {way}", marking, streams)
+            parameters[f"{name}_streams"] = str(len(streams))
+            marked = f"TCP {name}{' BE' if down and up else ''}"
+            named = {f"{marked}::{number}": stream for number, stream in enumerate(streams, start=1)}
+            samples |= _with_mean_and_sum(f"TCP {name}", named)
     if down and up:
-        total = {"TCP totals": cast("FloatArray", np.sum([*down, *up], axis=0))}
-        return "rrul_be_nflows", parameters, {**samples, **total, **ping, "Ping (ms) avg": ping[_PING]}
-    return "tcp_nup" if up else "tcp_ndown" if down else "ping", parameters, {**samples, **ping}
+        both = {"TCP totals": np.sum([*down, *up], axis=0), _PING: ping, "Ping (ms) avg": ping}
+        return "rrul_be_nflows", parameters, samples | both
+    return "tcp_nup" if up else "tcp_ndown" if down else "ping", parameters, samples | {_PING: ping}
 
 
 _RRUL = ("BE", "BK", "CS5", "EF")  # the code points of rrul's TCP flows, in each direction
-_PROBES = ("BE", "BE", "BK", "EF")  # those of its probes: the ICMP ping, then UDP
+_PROBES = ["BE", "BE", "BK", "EF"]  # those of its probes: the ICMP ping, then UDP
 
 
-def _rrul(run: Run, columns: Mapping[str, Any]) -> Samples | None:
+def _rrul(flows: Flows) -> Samples | None:
     """The data sets of Flent's rrul; None if the flows are others."""
-    tcp: dict[tuple[str, str], int] = {}
-    probes: list[tuple[str, int]] = []
-    for index, flow in enumerate(run.summary["flows"]):
-        if flow["kind"] == "ping":
-            probes.append((code_point(flow), index))
-        else:
-            tcp[flow["direction"], code_point(flow)] = index
-    expected = {(direction, point) for direction in ("down", "up") for point in _RRUL}
-    if set(tcp) != expected or len(run.summary["flows"]) != len(expected) + len(probes):
+    tcp = {(flow["direction"], code_point(flow)): series.mbps for flow, series in flows if flow["kind"] != "ping"}
+    probes = [(code_point(flow), series.ping_ms) for flow, series in flows if flow["kind"] == "ping"]
+    expected = [(direction, point) for direction in ("up", "down") for point in _RRUL]
+    if set(tcp) != set(expected) or len(flows) != len(expected) + len(probes):
         return None
-    if tuple(sorted(point for point, _ in probes)) != _PROBES:
+    if sorted(point for point, _ in probes) != _PROBES:
         return None
     samples: Samples = {}
     for direction, name in (("up", "TCP upload"), ("down", "TCP download")):
-        streams = {f"{name} {point}": _of_flow(columns, tcp[direction, point], "goodput_bps") / 1e6 for point in _RRUL}
-        samples |= {**_combined(name, list(streams.values())), **streams}
-    every = [values for name, values in samples.items() if not _is_combined(name)]
-    icmp = min(index for point, index in probes if point == "BE")
-    pings = {
-        _PING if index == icmp else f"Ping (ms) UDP {point}": _of_flow(columns, index, "rtt_ms")
-        for point, index in probes
-    }
-    mean = _mean_of_known(list(pings.values()))
-    return {**samples, "TCP totals": cast("FloatArray", np.sum(every, axis=0)), **pings, "Ping (ms) avg": mean}
+        samples |= _with_mean_and_sum(name, {f"{name} {point}": tcp[direction, point] for point in _RRUL})
+    samples["TCP totals"] = np.sum([tcp[key] for key in expected], axis=0)
+    pings: Samples = {}
+    for point, ms in probes:
+        pings[_PING if point == "BE" and _PING not in pings else f"Ping (ms) UDP {point}"] = ms
+    mean = np.ma.masked_invalid(np.stack(list(pings.values()))).mean(axis=0)
+    return {**samples, **pings, "Ping (ms) avg": mean.filled(np.nan)}
 
 
-def _mean_of_known(series: list[FloatArray]) -> FloatArray:
-    """The mean of the values in each bin; NaN if there is none."""
-    stacked = np.stack(series)
-    known = (~np.isnan(stacked)).sum(axis=0)
-    total = np.nansum(stacked, axis=0)
-    mean: FloatArray = np.divide(total, known, out=np.full(len(total), np.nan), where=known > 0)
-    return mean
+def _with_mean_and_sum(name: str, streams: Samples) -> Samples:
+    every = list(streams.values())
+    return {f"{name} avg": np.mean(every, axis=0), f"{name} sum": np.sum(every, axis=0), **streams}
 
 
 def _note_of_code_points(run: Run, test: str) -> str:
     """Which code points the TCP flows have, if Flent's names do not tell."""
-    points = {
-        direction: [
-            code_point(flow)
-            for flow in run.summary["flows"]
-            if (flow["direction"], flow["kind"]) == (direction, "bulk")
-        ]
-        for direction in ("down", "up")
-    }
-    if test == "rrul" or set().union(*map(set, points.values())) <= {"BE"}:
+    points: dict[str, list[str]] = {"down": [], "up": []}
+    for flow in run.summary["flows"]:
+        if flow["kind"] == "bulk":
+            points[flow["direction"]].append(code_point(flow))
+    if test == "rrul" or {*points["down"], *points["up"]} <= {"BE"}:
         return ""
-    return "; code points of the TCP flows: " + "; ".join(
-        f"{direction} {', '.join(names)}" for direction, names in points.items() if names
-    )
-
-
-def _combined(name: str, streams: list[FloatArray]) -> Samples:
-    return {
-        f"{name} avg": cast("FloatArray", np.mean(streams, axis=0)),
-        f"{name} sum": cast("FloatArray", np.sum(streams, axis=0)),
-    }
-
-
-def _streams(name: str, marking: str, streams: list[FloatArray]) -> Samples:
-    return {
-        **_combined(name, streams),
-        **{f"{name}{marking}::{number}": stream for number, stream in enumerate(streams, start=1)},
-    }
+    named = (f"{direction} {', '.join(names)}" for direction, names in points.items() if names)
+    return f"; code points of the TCP flows: {'; '.join(named)}"
 
 
 def _is_combined(name: str) -> bool:
     return name.endswith((" avg", " sum", " totals"))
-
-
-def _of_flow(columns: Mapping[str, Any], flow: int, name: str) -> FloatArray:
-    """A flow's values in the order of the bins; NaN if there is no such column."""
-    own = columns["flow"] == flow
-    if name not in columns:
-        return np.full(int(own.sum()), np.nan)
-    return cast("FloatArray", columns[name][own])
 
 
 def _nullable(values: FloatArray) -> list[float | None]:
