@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Group
 from rich.table import Table
 
 from sojourn import _core
+from sojourn.cli.app import option
 from sojourn.cli.options import Jobs
 from sojourn.cli.outcome import INTERRUPTED, Stopped
 from sojourn.cli.output import new, show, write
@@ -28,25 +28,16 @@ _ACTIVITIES = ", ".join(household.ACTIVITIES).replace("meeting", "meeting (a vid
 
 
 def command(
-    line: Annotated[str, typer.Option(metavar="KIND", help=f"One of {', '.join(household.LINES)}.")],
-    doing: Annotated[
-        str, typer.Option(metavar="WHAT,…", help=f"At the same time: {_ACTIVITIES}.")
-    ] = "calls,game,download,upload",
-    down: Annotated[str | None, typer.Option(metavar="RATE", help="Rate of the line: 300mbit.")] = None,
-    up: Annotated[str | None, typer.Option(metavar="RATE", help="Rate of the line upward: 20mbit.")] = None,
-    modem_buffer: Annotated[
-        str, typer.Option(metavar="TIME", help="How long packets wait in the full queue of the modem.")
-    ] = "250 ms",
-    rtt: Annotated[str, typer.Option(metavar="TIME", help="Base RTT to servers.")] = "30 ms",
-    trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A recording of the line that sojourn link import reads.")
-    ] = None,
-    trace_up: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The other direction, for traces of mahimahi.")
-    ] = None,
+    line: Annotated[str, option(f"One of {', '.join(household.LINES)}.", "KIND")],
+    doing: Annotated[str, option(f"At the same time: {_ACTIVITIES}.", "WHAT,…")] = "calls,game,download,upload",
+    down: Annotated[str | None, option("Rate of the line: 300mbit.", "RATE")] = None,
+    up: Annotated[str | None, option("Rate of the line upward: 20mbit.", "RATE")] = None,
+    modem_buffer: Annotated[str, option("How long packets wait in the full queue of the modem.", "TIME")] = "250 ms",
+    rtt: Annotated[str, option("Base RTT to servers.", "TIME")] = "30 ms",
+    trace: Annotated[Path | None, option("A recording of the line that sojourn link import reads.", "FILE")] = None,
+    trace_up: Annotated[Path | None, option("The other direction, for traces of mahimahi.", "FILE")] = None,
     out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="FILE.toml", help="Keep the experiment, and a picture as FILE.png."),
+        Path | None, option("Keep the experiment, and a picture as FILE.png.", "FILE.toml", "-o", "--out")
     ] = None,
     jobs: Jobs = None,
 ) -> None:

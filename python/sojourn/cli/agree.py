@@ -8,9 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from sojourn import _core
+from sojourn.cli.app import argument, flag, option
 from sojourn.cli.options import Jobs, Json, Kernels, On, Out, Set, chosen, on_linux, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.output import show, writing
@@ -36,11 +35,9 @@ FIRST_STEP = 4  # added to twice the repeats so far: the most that are tried nex
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
+    file: Annotated[str, argument("The experiment, TOML.", "FILE")],
     out: Out = None,
-    backend: Annotated[
-        str, typer.Option(metavar="NAMES", help="Where to run it, with commas: sim, linux, datapath.")
-    ] = "sim,linux",
+    backend: Annotated[str, option("Where to run it, with commas: sim, linux, datapath.", "NAMES")] = "sim,linux",
     on: On = None,
     kernel: Kernels = None,
     set: Set = None,
@@ -48,14 +45,11 @@ def command(
     json: Json = False,
     until: Annotated[
         str | None,
-        typer.Option(
-            metavar="decided",
-            help=f"Repeat until there is a verdict, at most {MOST_REPEATS} times, first experiment.repeat times.",
+        option(
+            f"Repeat until there is a verdict, at most {MOST_REPEATS} times, first experiment.repeat times.", "decided"
         ),
     ] = None,
-    packets: Annotated[
-        bool, typer.Option("--packets", help="Name the first packet that differs in every run.")
-    ] = False,
+    packets: Annotated[bool, flag("Name the first packet that differs in every run.", "--packets")] = False,
 ) -> None:
     """Run an experiment file on the simulator and on Linux, and judge whether the results agree.
 

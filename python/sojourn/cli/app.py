@@ -1,4 +1,4 @@
-"""The application: its commands, and how errors become messages and exit statuses."""
+"""The application: its commands, how they declare what they take, and how errors become messages and statuses."""
 
 from __future__ import annotations
 
@@ -48,6 +48,44 @@ def _load(name: str) -> Any:
     command = get_command(own)
     command.name = name
     return command
+
+
+def argument(help: str, metavar: str | None = None, **more: Any) -> Any:
+    """An argument."""
+    return typer.Argument(metavar=metavar, help=help, **more)
+
+
+def option(help: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
+    """An option with a value; by default it is named after its parameter."""
+    return typer.Option(*names, metavar=metavar, help=help, **more)
+
+
+def flag(help: str, name: str) -> Any:
+    """An option without a value."""
+    return typer.Option(name, help=help)
+
+
+def folder(help: str, *names: str) -> Any:
+    """An option whose value is a directory."""
+    return option(help, "DIR", *names, parser=out_directory)
+
+
+def out_directory(given: str) -> Path:
+    """The value of ``--out``. An empty one raises ValueError, since it is probably an unset variable."""
+    if not given.strip():
+        raise ValueError("must be the name of a directory")
+    if not is_text(given):
+        raise ValueError("must be the name of a directory in UTF-8")
+    return Path(given)
+
+
+def is_text(given: str) -> bool:
+    """True if the text can be encoded as UTF-8; undecodable bytes of the command line cannot."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class _Command(TyperCommand):
@@ -118,9 +156,9 @@ def _root(
     context: typer.Context,
     load: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="First run a Python file that registers user-defined algorithms."),
+        option("First run a Python file that registers user-defined algorithms.", "FILE"),
     ] = None,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    version: Annotated[bool, flag("Print the version and exit.", "--version")] = False,
 ) -> None:
     if version:
         print(f"sojourn {_core.version}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-import typer
 from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+from sojourn.cli.app import argument
 
 
 class Shell(StrEnum):
@@ -24,7 +25,7 @@ _INSTALLED = {
 }
 
 
-def command(shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish")]) -> None:
+def command(shell: Annotated[Shell, argument("bash, zsh or fish")]) -> None:
     """Print the completion script of a shell; its first line says how to install it."""
     print(f"# {_INSTALLED[shell]}")
     print(get_completion_script(prog_name="sojourn", complete_var="_SOJOURN_COMPLETE", shell=shell))

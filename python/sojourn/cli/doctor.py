@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from sojourn import _core, linux
+from sojourn.cli.app import option
 from sojourn.cli.options import Json, lab
 from sojourn.cli.outcome import FAILED
 from sojourn.linux import datapath
@@ -29,9 +30,7 @@ _PACKAGES = {
 }
 
 
-On = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Examine the hosts of a testbed, lab.toml, instead of this one.")
-]
+On = Annotated[str | None, option("Examine the hosts of a testbed, lab.toml, instead of this one.", "FILE")]
 
 
 def command(on: On = None, json: Json = False) -> None:

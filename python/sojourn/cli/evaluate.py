@@ -13,7 +13,8 @@ import typer
 
 from sojourn import ExperimentError
 from sojourn._core import congestion_controls_json
-from sojourn.cli.options import Jobs, Json, KeptRuns, folder, kept_runs
+from sojourn.cli.app import argument, flag, folder, option
+from sojourn.cli.options import Jobs, Json, KeptRuns, kept_runs
 from sojourn.cli.outcome import stop_reason
 from sojourn.cli.output import show, writing
 from sojourn.cli.progress import Display
@@ -28,14 +29,14 @@ def command(
     context: typer.Context,
     aqm: Annotated[
         str,
-        typer.Argument(
-            metavar="AQM|TCP|FILE.py",
-            help="A discipline, parameters after a colon; a congestion control; or a Python file that registers one.",
+        argument(
+            "A discipline, parameters after a colon; a congestion control; or a Python file that registers one.",
+            "AQM|TCP|FILE.py",
         ),
     ],
-    against: Annotated[str, typer.Option(metavar="AQM,…", help="Others to show beside it.")] = "",
-    suite: Annotated[str, typer.Option(metavar="NAME", help="The suite, or its folder.")] = "rfc7928",
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats, for a quick look.")] = False,
+    against: Annotated[str, option("Others to show beside it.", "AQM,…")] = "",
+    suite: Annotated[str, option("The suite, or its folder.", "NAME")] = "rfc7928",
+    quick: Annotated[bool, flag("Fewer repeats, for a quick look.", "--quick")] = False,
     out: Annotated[Path | None, folder("Directory for the scorecard, data, figures and a page.")] = None,
     jobs: Jobs = None,
     store: KeptRuns = None,

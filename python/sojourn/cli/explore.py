@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from sojourn import _core
+from sojourn.cli.app import option
 from sojourn.cli.options import StoreFolder
 from sojourn.cli.outcome import complain
 from sojourn.cli.output import write
@@ -19,11 +18,9 @@ from sojourn.store.cells import Grid
 
 def command(
     store: StoreFolder,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page: .html.")],
+    out: Annotated[Path, option("The page: .html.", "FILE")],
     where: Where = None,
-    metrics: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Columns of the store with commas; default: all figures.")
-    ] = None,
+    metrics: Annotated[str | None, option("Columns of the store with commas; default: all figures.", "NAMES")] = None,
 ) -> None:
     """Write a store as one HTML file: pictures over any keys, filters, a table of the cells; it needs no network."""
     if out.suffix.lower() not in (".html", ".htm"):

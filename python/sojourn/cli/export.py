@@ -6,26 +6,23 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from sojourn.cli.app import argument, option
 from sojourn.cli.options import Width
 from sojourn.cli.output import writing
 from sojourn.export import FORMATS, export, not_recorded
 
 
 def command(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory that run or compare wrote with --out.")],
+    directory: Annotated[Path, argument("A directory that run or compare wrote with --out.", "DIR")],
     format: Annotated[
         str,
-        typer.Option(
-            help="csv, events, flent, latex, mahimahi, parquet; figures as pdf, svg, png.",
+        option(
+            "csv, events, flent, latex, mahimahi, parquet; figures as pdf, svg, png.",
             autocompletion=lambda: list(FORMATS),
         ),
     ],
     width: Width = None,
-    metrics: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Of latex: the columns of its tables, with commas.")
-    ] = None,
+    metrics: Annotated[str | None, option("Of latex: the columns of its tables, with commas.", "NAMES")] = None,
 ) -> None:
     """Write results into DIR/FORMAT: tables, figures for a paper, events for replay, files of Flent and mahimahi."""
     with writing(directory / format):

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from sojourn.cli.options import Json, folder
+from sojourn.cli.app import argument, flag, folder, option
+from sojourn.cli.options import Json
 from sojourn.cli.output import show
 from sojourn.linux.build import build as made
 from sojourn.linux.kernel import built, cached, own
@@ -40,24 +41,19 @@ def list_(json: Json = False) -> None:
 
 @app.command("build")
 def build(
-    version: Annotated[
-        str | None, typer.Argument(metavar="[VERSION]", help="Like 6.1; with --source it can be omitted.")
-    ] = None,
+    version: Annotated[str | None, argument("Like 6.1; with --source it can be omitted.", "[VERSION]")] = None,
     source: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="The kernel's source: a tarball or an unpacked folder; without it Debian's linux-source-VERSION.",
+        option(
+            "The kernel's source: a tarball or an unpacked folder; without it Debian's linux-source-VERSION.", "PATH"
         ),
     ] = None,
     out: Annotated[
         Path | None, folder("Keep the kernel in this folder, not in the cache; --kernel DIR then runs it.")
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="More of the kernel's options, CONFIG_NAME=y; with --out.")
-    ] = None,
+    config: Annotated[Path | None, option("More of the kernel's options, CONFIG_NAME=y; with --out.", "FILE")] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Build Debian's newest source of this version even if one is in the cache.")
+        bool, flag("Build Debian's newest source of this version even if one is in the cache.", "--again")
     ] = False,
 ) -> None:
     """Build a kernel as User-Mode Linux. Takes minutes, once; --kernel VERSION then runs it."""

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
+from sojourn.cli.app import argument, option
 from sojourn.cli.outcome import FAILED, Stopped
 from sojourn.cli.output import new, write
 from sojourn.frame.swept import time_s
@@ -27,28 +28,21 @@ def _root() -> None:
 def import_(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A result of Flent, trace of mahimahi or CellReplay, log of cake-autorate, CSV of a speed test, or "
+        argument(
+            "A result of Flent, trace of mahimahi or CellReplay, log of cake-autorate, CSV of a speed test, or "
             "ShapedDevices.csv of LibreQoS.",
+            "FILE",
         ),
     ],
-    up: Annotated[Path | None, typer.Option(metavar="FILE", help="The other direction's trace.")] = None,
-    delay: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="CellReplay's delay trace: …-delay-light-pdo.")
-    ] = None,
-    hold: Annotated[
-        str, typer.Option(metavar="TIME", help="How long each of several speed tests lasts.")
-    ] = f"{formats.HOLD_S:g} s",
-    duration: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Of the run; default: the recording's, 10 to 60 s.")
-    ] = None,
+    up: Annotated[Path | None, option("The other direction's trace.", "FILE")] = None,
+    delay: Annotated[Path | None, option("CellReplay's delay trace: …-delay-light-pdo.", "FILE")] = None,
+    hold: Annotated[str, option("How long each of several speed tests lasts.", "TIME")] = f"{formats.HOLD_S:g} s",
+    duration: Annotated[str | None, option("Of the run; default: the recording's, 10 to 60 s.", "TIME")] = None,
     network: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="LibreQoS' network.json; default: the one beside FILE, if any.")
+        Path | None, option("LibreQoS' network.json; default: the one beside FILE, if any.", "FILE")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="FILE", help="The experiment file to write; default: print it."),
+        Path | None, option("The experiment file to write; default: print it.", "FILE", "-o", "--out")
     ] = None,
 ) -> None:
     """Make an experiment of a recorded link, its rates and delay over time, or of an operator's tree of subscribers."""

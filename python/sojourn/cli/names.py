@@ -7,9 +7,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any
 
-import typer
-
 from sojourn import _core
+from sojourn.cli.app import argument
 from sojourn.cli.options import Json
 from sojourn.page.sheet import Sheet, as_table, plain
 
@@ -24,9 +23,7 @@ class What(StrEnum):
     SCHEMA = "schema"
 
 
-def command(
-    what: Annotated[What, typer.Argument(help="aqm, tcp, traffic, studies or schema")], json: Json = False
-) -> None:
+def command(what: Annotated[What, argument("aqm, tcp, traffic, studies or schema")], json: Json = False) -> None:
     """List disciplines, congestion controls, traffic models or studies, or the JSON Schema of files (for editors)."""
     if what is What.SCHEMA:
         print(_core.schema_json())

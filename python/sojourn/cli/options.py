@@ -6,36 +6,15 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from typer.models import OptionInfo
-
 from sojourn import _core, linux
 from sojourn._core import ExperimentError
+from sojourn.cli.app import flag, folder, is_text, option
 from sojourn.cli.outcome import complain
 from sojourn.figure.filenames import DEFAULT_FORMATS, FORMATS, WIDTHS_IN
 from sojourn.files import extras
 from sojourn.runs.backends import BACKENDS, backend_of
 from sojourn.runs.backends import Backend as AnyBackend
 from sojourn.store import Store
-
-
-def out_directory(given: str) -> Path:
-    """The value of ``--out``. An empty one raises ValueError, since it is probably an unset variable."""
-    if not given.strip():
-        raise ValueError("must be the name of a directory")
-    if not is_text(given):
-        raise ValueError("must be the name of a directory in UTF-8")
-    return Path(given)
-
-
-def is_text(given: str) -> bool:
-    """True if the text can be encoded as UTF-8; undecodable bytes of the command line cannot."""
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
 
 BY_DEFAULT = ",".join(DEFAULT_FORMATS) if extras.is_installed("matplotlib") else "none"
 
@@ -57,87 +36,58 @@ def formats_of(given: str) -> tuple[str, ...]:
     return named
 
 
-def folder(help: str, *names: str) -> OptionInfo:
-    """An option whose value is a directory."""
-    found: OptionInfo = typer.Option(*names, metavar="DIR", parser=out_directory, help=help)
-    return found
-
-
 Out = Annotated[Path | None, folder("Write summary.json, recorded tables and plots to this directory.")]
 Figures = Annotated[
-    str,
-    typer.Option(
-        metavar="FORMATS", help="Formats of the figures that --out saves: png, svg, pdf, several with commas, or none."
-    ),
+    str, option("Formats of the figures that --out saves: png, svg, pdf, several with commas, or none.", "FORMATS")
 ]
 Width = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WIDTH", help="Width of figures in a paper: column or page.", autocompletion=lambda: list(WIDTHS_IN)
-    ),
+    str | None, option("Width of figures in a paper: column or page.", "WIDTH", autocompletion=lambda: list(WIDTHS_IN))
 ]
-Jobs = Annotated[int | None, typer.Option(min=1, help="Parallel runs; default: one per processor.")]
+Jobs = Annotated[int | None, option("Parallel runs; default: one per processor.", min=1)]
 StoreFolder = Annotated[Path, folder("The store: a folder of runs.")]
-Trust = Annotated[
-    bool, typer.Option("--trust", help="Run the store's Python files even if other users may write to the folder.")
-]
+Trust = Annotated[bool, flag("Run the store's Python files even if other users may write to the folder.", "--trust")]
 _KEPT = "Keep the runs in this store, a folder that is created if missing. Runs that it has are not repeated."
 KeptRuns = Annotated[Path | None, folder(_KEPT)]
 Executor = Annotated[
     str,
-    typer.Option(
-        metavar="NAME",
-        help="Execute runs in threads or processes. Disciplines in Python run in parallel only in processes.",
-    ),
+    option("Execute runs in threads or processes. Disciplines in Python run in parallel only in processes.", "NAME"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else.")]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Continue an interrupted or killed run of the same experiment into --out.")
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only show the number of runs, their time, memory and disk space.")
-]
+Json = Annotated[bool, flag("Print JSON to standard output, and nothing else.", "--json")]
+Resume = Annotated[bool, flag("Continue an interrupted or killed run of the same experiment into --out.", "--resume")]
+DryRun = Annotated[bool, flag("Only show the number of runs, their time, memory and disk space.", "--dry-run")]
 Baseline = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Also show the differences from this queue, or from this swept value (VALUE or KEY=VALUE), seed by seed.",
+    option(
+        "Also show the differences from this queue, or from this swept value (VALUE or KEY=VALUE), seed by seed.",
+        "NAME",
     ),
 ]
 Until = Annotated[
     str | None,
-    typer.Option(
-        metavar="METRIC=SHARE",
-        help="Repeat until half the width of the 95 % interval of the metric's mean is at most this share of the mean: "
+    option(
+        "Repeat until half the width of the 95 % interval of the metric's mean is at most this share of the mean: "
         "--until goodput_bps=2%. The file's repeat is then the maximum.",
+        "METRIC=SHARE",
     ),
 ]
 Backend = Annotated[
-    str,
-    typer.Option(
-        help="Where to run it: sim, linux, or datapath (real packets).", autocompletion=lambda: list(BACKENDS)
-    ),
+    str, option("Where to run it: sim, linux, or datapath (real packets).", autocompletion=lambda: list(BACKENDS))
 ]
 On = Annotated[
     str | None,
-    typer.Option(
-        metavar="PLACE",
+    option(
+        "For linux: vm (default; virtual time, no root), host (real time), or a testbed's file, lab.toml.",
+        "PLACE",
         autocompletion=lambda: ["vm", "host"],
-        help="For linux: vm (default; virtual time, no root), host (real time), or a testbed's file, lab.toml.",
     ),
 ]
 _KERNEL = (
     "For linux. VERSION or DIR: a kernel made by 'sojourn kernel build'. 'emulated': the default kernel of the "
     "emulated machine. DIR with boot/ and lib/modules/, or IMAGE:MODULES: that kernel in the emulated machine."
 )
-Kernel = Annotated[str | None, typer.Option(metavar="KERNEL", help=_KERNEL)]
-Kernels = Annotated[
-    list[str] | None, typer.Option(metavar="KERNEL", help=f"{_KERNEL} Repeated: these kernels beside each other.")
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(metavar="KEY=VALUE", help='Replace a value, by dotted key: --set queue.0.target="10 ms".'),
-]
+Kernel = Annotated[str | None, option(_KERNEL, "KERNEL")]
+Kernels = Annotated[list[str] | None, option(f"{_KERNEL} Repeated: these kernels beside each other.", "KERNEL")]
+Set = Annotated[list[str] | None, option('Replace a value, by dotted key: --set queue.0.target="10 ms".', "KEY=VALUE")]
 
 
 def overrides(assignments: list[str] | None) -> list[tuple[str, str]]:
@@ -179,7 +129,7 @@ def chosen(backend: str, on: str | None, kernel: str | None) -> AnyBackend:
     """The backend for these options. Raises ExperimentError if the backend is unknown, or does not accept an option."""
     if backend == "linux":
         return on_linux(on, kernel)
-    for option, value in (("--on", on), ("--kernel", kernel)):
+    for name, value in (("--on", on), ("--kernel", kernel)):
         if value is not None:
-            raise ExperimentError(f'{option}: got "{value}"; needs --backend linux')
+            raise ExperimentError(f'{name}: got "{value}"; needs --backend linux')
     return backend_of(backend)

@@ -6,9 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from sojourn import _core
+from sojourn.cli.app import flag, option
 from sojourn.cli.options import StoreFolder, Width
 from sojourn.cli.outcome import complain
 from sojourn.cli.output import write
@@ -21,8 +20,7 @@ from sojourn.store.cells import Grid
 DELAY, GOODPUT = "sojourn_p95_ms", "goodput_bps"
 
 Where = Annotated[
-    str | None,
-    typer.Option(metavar="SQL", help="Draw only these rows of queues: \"aqm = 'codel' and direction = 'down'\"."),
+    str | None, option("Draw only these rows of queues: \"aqm = 'codel' and direction = 'down'\".", "SQL")
 ]
 
 
@@ -39,25 +37,16 @@ class Kind(StrEnum):
 def command(
     store: StoreFolder,
     kind: Annotated[
-        Kind, typer.Option(help="Colours or contours over two keys, lines over one, goodput against delay, or indices.")
+        Kind, option("Colours or contours over two keys, lines over one, goodput against delay, or indices.")
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write: .png, .pdf or .svg.")],
-    x: Annotated[
-        str | None, typer.Option(metavar="KEY", help="A swept key, link.rate, or label. For pareto a metric.")
-    ] = None,
+    out: Annotated[Path, option("The file to write: .png, .pdf or .svg.", "FILE")],
+    x: Annotated[str | None, option("A swept key, link.rate, or label. For pareto a metric.", "KEY")] = None,
     y: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY", help="A second key; for lines, draws one line per value: label. For pareto a metric."
-        ),
+        str | None, option("A second key; for lines, draws one line per value: label. For pareto a metric.", "KEY")
     ] = None,
-    metric: Annotated[
-        str, typer.Option(metavar="NAME", help="The metric to draw over the keys: a column of the store.")
-    ] = DELAY,
+    metric: Annotated[str, option("The metric to draw over the keys: a column of the store.", "NAME")] = DELAY,
     where: Where = None,
-    pool: Annotated[
-        bool, typer.Option("--pool", help="Combine the runs of all values of the other swept keys.")
-    ] = False,
+    pool: Annotated[bool, flag("Combine the runs of all values of the other swept keys.", "--pool")] = False,
     width: Width = None,
 ) -> None:
     """Draw a store: a metric over swept keys, a panel per queue and combination of the other keys."""

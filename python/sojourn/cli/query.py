@@ -5,10 +5,9 @@ from __future__ import annotations
 import json as json_
 from typing import Annotated
 
-import typer
-
 from sojourn import ExperimentError
-from sojourn.cli.options import Json, StoreFolder, is_text
+from sojourn.cli.app import argument, is_text
+from sojourn.cli.options import Json, StoreFolder
 from sojourn.cli.outcome import complain
 from sojourn.cli.output import show
 from sojourn.page.sheet import listing
@@ -18,7 +17,7 @@ from sojourn.store.query import query
 
 def command(
     store: StoreFolder,
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="A DuckDB statement over the tables runs and queues.")],
+    sql: Annotated[str, argument("A DuckDB statement over the tables runs and queues.", "SQL")],
     json: Json = False,
 ) -> None:
     """Query a store in SQL: ``runs`` has a row per run, ``queues`` a row per run and queue."""

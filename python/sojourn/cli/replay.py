@@ -6,28 +6,23 @@ from json import dumps
 from typing import Annotated
 
 import msgspec
-import typer
 
+from sojourn.cli.app import argument, option
 from sojourn.cli.options import Json, disciplines, overrides
 from sojourn.runs.replays import Outcome, replay
 from sojourn.runs.replays import follow as follow_queue
 
 
 def command(
-    events: Annotated[
-        str,
-        typer.Argument(metavar="EVENTS", help="Rows E id t_us [bytes [flow [ecn]]] and D id t_us [ce]; may be gzip."),
-    ],
-    aqm: Annotated[str, typer.Option(help="The discipline; sojourn list aqm.", autocompletion=disciplines)],
-    set: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="One of its keys: --set variant=linux.")
-    ] = None,
+    events: Annotated[str, argument("Rows E id t_us [bytes [flow [ecn]]] and D id t_us [ce]; may be gzip.", "EVENTS")],
+    aqm: Annotated[str, option("The discipline; sojourn list aqm.", autocompletion=disciplines)],
+    set: Annotated[list[str] | None, option("One of its keys: --set variant=linux.", "KEY=VALUE")] = None,
     follow: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Keep the queue as recorded and show the algorithm's variables at this interval: 100ms. "
+        option(
+            "Keep the queue as recorded and show the algorithm's variables at this interval: 100ms. "
             "For algorithms that drop arrivals.",
+            "TIME",
         ),
     ] = None,
     json: Json = False,

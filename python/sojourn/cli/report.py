@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from sojourn._core import ExperimentError
+from sojourn.cli.app import argument
 from sojourn.cli.output import writing
 from sojourn.files.storage import Staging
 from sojourn.page.html import render
@@ -19,9 +18,7 @@ FILE = "report.html"
 
 
 def command(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A directory that run, compare, study run or agree wrote with --out.")
-    ],
+    directory: Annotated[Path, argument("A directory that run, compare, study run or agree wrote with --out.", "DIR")],
 ) -> None:
     """Write DIR/report.html: experiment, figures, tables, published values."""
     with writing(directory):

@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.table import Table
 
 from sojourn import _core
 from sojourn.cli import estimate, options, outcome
+from sojourn.cli.app import argument
 from sojourn.cli.outcome import FAILED, Stopped
 from sojourn.cli.output import show, width
 from sojourn.cli.progress import Display
@@ -34,7 +34,7 @@ from sojourn.store.saving import Saved, Unsaved, left_out_text, run_into
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
+    file: Annotated[str, argument("The experiment, TOML.", "FILE")],
     out: options.Out = None,
     figures: options.Figures = options.BY_DEFAULT,
     backend: options.Backend = "sim",

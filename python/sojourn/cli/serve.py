@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
+from sojourn.cli.app import argument, option
 from sojourn.cli.options import Set, overrides
 from sojourn.cli.outcome import announce_notes, complain
 from sojourn.cli.shell import Between, Outside, Queue, interfaces, prepared, results_of, show_aside
@@ -50,24 +51,18 @@ class Paced(Simulator):
 
 def command(
     words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE [-- COMMAND...]", help="The experiment, TOML, and a program to run behind its link."
-        ),
+        list[str], argument("The experiment, TOML, and a program to run behind its link.", "FILE [-- COMMAND...]")
     ],
-    backend: Annotated[str, typer.Option(help="Without COMMAND: sim, or datapath (real packets).")] = Paced.name,
+    backend: Annotated[str, option("Without COMMAND: sim, or datapath (real packets).")] = Paced.name,
     queue: Queue = None,
     server: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COMMAND", help="With COMMAND: start a server at the other end first; may be repeated."),
+        list[str] | None, option("With COMMAND: start a server at the other end first; may be repeated.", "COMMAND")
     ] = None,
     between: Between = None,
     outside: Outside = None,
-    speed: Annotated[float, typer.Option(help="With sim: simulated seconds in a second.")] = 1.0,
-    host: Annotated[str, typer.Option(help="The address to listen on. Beyond this machine a token is needed.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: any that is free.")] = 0,
+    speed: Annotated[float, option("With sim: simulated seconds in a second.")] = 1.0,
+    host: Annotated[str, option("The address to listen on. Beyond this machine a token is needed.")] = ("127.0.0.1"),
+    port: Annotated[int, option("The port; 0: any that is free.", min=0, max=65535)] = 0,
     set: Set = None,
 ) -> None:
     """Show one run in a browser while it goes on, and let its link and queue be changed there.

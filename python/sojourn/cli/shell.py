@@ -13,6 +13,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import mahimahi
+from sojourn.cli.app import argument, flag, option
 from sojourn.cli.options import BY_DEFAULT, Figures, Out, Set, disciplines, formats_of, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, announce_unkept, complain
 from sojourn.cli.output import show, width
@@ -30,21 +31,20 @@ from sojourn.runs.plan import naming_options, overrides_for_queues
 from sojourn.store.runner import AS_THEY_ARE, Finished
 from sojourn.store.saving import Unsaved, run_into
 
-Queue = Annotated[str | None, typer.Option(metavar="LABEL", help="Which [[queue]] of FILE; default: the first.")]
+Queue = Annotated[str | None, option("Which [[queue]] of FILE; default: the first.", "LABEL")]
 
 Between = Annotated[
     str | None,
-    typer.Option(
-        metavar="FROM,TO",
-        help="Carry what passes these two interfaces, as root; the link leads down from the first to the second.",
+    option(
+        "Carry what passes these two interfaces, as root; the link leads down from the first to the second.", "FROM,TO"
     ),
 ]
 
 Outside = Annotated[
     bool | None,
-    typer.Option(
+    flag(
+        "Let the program reach the outside, by pasta; default: if it is installed and there is no --server.",
         "--outside/--no-outside",
-        help="Let the program reach the outside, by pasta; default: if it is installed and there is no --server.",
     ),
 ]
 
@@ -52,35 +52,33 @@ Outside = Annotated[
 def command(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="[FILE] -- COMMAND...",
-            help="The experiment, TOML, and the program with its arguments; or -- and a command of mahimahi.",
+        argument(
+            "The experiment, TOML, and the program with its arguments; or -- and a command of mahimahi.",
+            "[FILE] -- COMMAND...",
         ),
     ],
-    rate: Annotated[str | None, typer.Option(help="Without FILE: the rate of the link, down.")] = None,
-    up: Annotated[str | None, typer.Option(help="Without FILE: its rate up; default: no queue that way.")] = None,
+    rate: Annotated[str | None, option("Without FILE: the rate of the link, down.")] = None,
+    up: Annotated[str | None, option("Without FILE: its rate up; default: no queue that way.")] = None,
     delay: Annotated[
-        str | None, typer.Option(help="Without FILE: propagation delay of the link, each way; default: none.")
+        str | None, option("Without FILE: propagation delay of the link, each way; default: none.")
     ] = None,
     aqm: Annotated[
         str | None,
-        typer.Option(
-            help="Without FILE: its discipline, as codel or codel:target=10ms; default: pfifo.",
-            autocompletion=disciplines,
+        option(
+            "Without FILE: its discipline, as codel or codel:target=10ms; default: pfifo.", autocompletion=disciplines
         ),
     ] = None,
     queue: Queue = None,
     server: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="Start a server at the other end first, where its address is $SOJOURN_SERVER; may be repeated.",
+        option(
+            "Start a server at the other end first, where its address is $SOJOURN_SERVER; may be repeated.", "COMMAND"
         ),
     ] = None,
     between: Between = None,
     outside: Outside = None,
     panel: Annotated[
-        bool, typer.Option("--panel", help="Show what the queues do, each second, in the title of the terminal.")
+        bool, flag("Show what the queues do, each second, in the title of the terminal.", "--panel")
     ] = False,
     set: Set = None,
     out: Out = None,

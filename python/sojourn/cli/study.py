@@ -16,6 +16,7 @@ import typer
 
 from sojourn import ExperimentError
 from sojourn.cli import estimate, options
+from sojourn.cli.app import argument, flag, folder, option
 from sojourn.cli.names import What
 from sojourn.cli.names import command as list_names
 from sojourn.cli.outcome import Stopped, refuse_invalid, stop_reason
@@ -50,23 +51,23 @@ DEFAULT_FORMATS = "png,svg"
 def run(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="NAME…",
-            help="Studies by name, or their folders.",
+        argument(
+            "Studies by name, or their folders.",
+            "NAME…",
             show_default=False,
             autocompletion=lambda: [study.name for study in available()],
         ),
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Every study of sojourn study list.")] = False,
-    figure: Annotated[str | None, typer.Option(metavar="F", help="Execute only the runs of this figure.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer or shorter runs, for a quick look.")] = False,
+    all_: Annotated[bool, flag("Every study of sojourn study list.", "--all")] = False,
+    figure: Annotated[str | None, option("Execute only the runs of this figure.", "F")] = None,
+    quick: Annotated[bool, flag("Fewer or shorter runs, for a quick look.", "--quick")] = False,
     out: Annotated[
         Path | None,
-        options.folder("Directory for figures and claims, of several studies DIR/NAME; default: results/NAME."),
+        folder("Directory for figures and claims, of several studies DIR/NAME; default: results/NAME."),
     ] = None,
     figures: options.Figures = DEFAULT_FORMATS,
     variants: Annotated[
-        bool, typer.Option("--variants", help="Also run the recipe's variants, and compare them with each miss.")
+        bool, flag("Also run the recipe's variants, and compare them with each miss.", "--variants")
     ] = False,
     backend: options.Backend = "sim",
     on: options.On = None,

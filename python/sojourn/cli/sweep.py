@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from sojourn import _core
+from sojourn.cli.app import argument, flag, folder, option
 from sojourn.cli.estimate import in_bytes, in_runs, in_time
-from sojourn.cli.options import Jobs, Json, Set, Trust, Until, folder, overrides
+from sojourn.cli.options import Jobs, Json, Set, Trust, Until, overrides
 from sojourn.cli.outcome import Stopped, complain, stop_reason
 from sojourn.cli.progress import Display
 from sojourn.runs.costs import possible, refuse_too_large
@@ -29,25 +28,21 @@ MOST_RUNS = 1_000_000
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The experiment, TOML.")],
+    file: Annotated[str, argument("The experiment, TOML.", "FILE")],
     store: Annotated[
         Path | None,
         folder("The store: a folder of runs, created if missing. Only --dry-run works without.", "--store", "--out"),
     ] = None,
     set: Set = None,
     jobs: Jobs = None,
-    dask: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Execute the runs on the workers of this Dask scheduler.")
-    ] = None,
+    dask: Annotated[str | None, option("Execute the runs on the workers of this Dask scheduler.", "ADDRESS")] = None,
     until: Until = None,
     plan_only: Annotated[
-        bool, typer.Option("--plan", help="Only add the sweep to the store; sojourn worker executes its runs.")
+        bool, flag("Only add the sweep to the store; sojourn worker executes its runs.", "--plan")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show the number of runs, and their time and disk space.")
-    ] = False,
+    dry_run: Annotated[bool, flag("Only show the number of runs, and their time and disk space.", "--dry-run")] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue where the sweep stopped; a sweep into a store always does.")
+        bool, flag("Continue where the sweep stopped; a sweep into a store always does.", "--resume")
     ] = False,
     trust: Trust = False,
     json: Json = False,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
 from sojourn import _core
+from sojourn.cli.app import flag
 from sojourn.cli.options import Jobs, StoreFolder, Trust
 from sojourn.cli.outcome import complain, stop_reason
 from sojourn.cli.progress import Display
@@ -19,8 +18,7 @@ def command(
     store: StoreFolder,
     jobs: Jobs = None,
     wait: Annotated[
-        bool,
-        typer.Option("--wait/--no-wait", help="Stay until all runs are done, and take over from workers that die."),
+        bool, flag("Stay until all runs are done, and take over from workers that die.", "--wait/--no-wait")
     ] = True,
     trust: Trust = False,
 ) -> None:

@@ -34,7 +34,7 @@ class Course:
     delay_ms: Steps = ()
     """One-way delay without queues."""
 
-    def keys(self, later_s: float = 0.0) -> dict[str, str]:
+    def keys(self, later_s: float = 0.0) -> dict[str, object]:
         """The values of ``rate``, ``up.rate`` and ``delay`` in a file, as far as they are known.
 
         Whatever changes does so ``later_s`` later; a trace repeats, so that it needs no such time.
@@ -68,30 +68,26 @@ def experiment(course: Course, duration_s: float | None = None) -> str:
     seconds = f"{long:.9f}".rstrip("0").rstrip(".")  # The format has no exponents.
     keys = course.keys()
     why = f"twice the recorded delay, at least {LEAST_RTT_MS} ms" if course.delay_ms else "the recording has none"
-    up = "bulk TCP in both directions" if "up.rate" in keys else "bulk TCP"
-    lines = [
-        f"# From {course.source}; with {up}. Queues and traffic are yours to change.",
-        "[experiment]",
-        f"name     = {json.dumps(course.source)}",
-        f'duration = "{seconds} s"',
-        "",
-        "[link]",
-        *(f"{key} = {value}" for key, value in keys.items()),
-        'buffer = "1000 packets"',
-        "",
-        "[[queue]]",
-        'aqm = "pfifo"',
-        "",
-        "[[queue]]",
-        'aqm = "fq_codel"',
-        "",
-        "[[traffic]]",
-        'kind  = "bulk"',
-        "flows = 4",
-        f'rtt   = "{course.rtt_ms()} ms"   # {why}: yours to change',
-        *(['direction = "both"'] if "up.rate" in keys else []),
-    ]
-    return "\n".join(lines) + "\n"
+    up, both = (" in both directions", '\ndirection = "both"') if "up.rate" in keys else ("", "")
+    link = "\n".join(table("[link]", {**keys, "buffer": "1000 packets"}))
+    return f"""\
+# From {course.source}; with bulk TCP{up}. Queues and traffic are yours to change.
+[experiment]
+name     = {json.dumps(course.source)}
+duration = "{seconds} s"
+
+{link}
+[[queue]]
+aqm = "pfifo"
+
+[[queue]]
+aqm = "fq_codel"
+
+[[traffic]]
+kind  = "bulk"
+flows = 4
+rtt   = "{course.rtt_ms()} ms"   # {why}: yours to change{both}
+"""
 
 
 def table(head: str, keys: Mapping[str, object]) -> list[str]:
@@ -110,13 +106,13 @@ def mean_bps(direction: Steps | str, seconds: float, folder: Path) -> float:
     return sum(span * rate for span, rate in spent) / total if total else direction[0][1]
 
 
-def _rate(direction: Steps | str, later_s: float) -> str:
+def _rate(direction: Steps | str, later_s: float) -> object:
     if isinstance(direction, str):
-        return f"{{ trace = {json.dumps(direction, ensure_ascii=False)} }}"
+        return {"trace": direction}
     return _schedule([(at, f"{max(1, round(bps / 1000))} kbit/s") for at, bps in direction], later_s)
 
 
-def _schedule(steps: Sequence[tuple[float, str]], later_s: float) -> str:
+def _schedule(steps: Sequence[tuple[float, str]], later_s: float) -> object:
     if len(steps) == 1:
-        return f'"{steps[0][1]}"'
-    return "[" + ", ".join(f'["{at and at + later_s:g} s", "{value}"]' for at, value in steps) + "]"
+        return steps[0][1]
+    return [(f"{at and at + later_s:g} s", value) for at, value in steps]

@@ -153,43 +153,40 @@ def _number(value: Any) -> float:
 
 def _autorate(file: Path, text: str) -> Course:
     """The rates at which cake-autorate shaped, and half its baseline of the round trip, medians per second."""
-    columns: dict[str, dict[str, int]] = {}
-    rows: dict[str, list[tuple[int, list[str]]]] = {"DATA": [], "LOAD": []}
-    for number, line in enumerate(text.splitlines(), start=1):
-        fields = line.split("; ")
-        kind, _, header = fields[0].partition("_")
-        if kind in rows and header == "HEADER":
-            columns[kind] = {name.strip(): index for index, name in enumerate(fields)}
-        elif kind in rows and not header:
-            rows[kind].append((number, fields))
-    kind = next((kind for kind in rows if rows[kind] and kind in columns), "")
+    lines = [(number, line.split("; ")) for number, line in enumerate(text.splitlines(), start=1)]
+    kinds = {fields[0] for _, fields in lines}
+    kind = next((kind for kind in ("DATA", "LOAD") if {kind, f"{kind}_HEADER"} <= kinds), "")
     if not kind:
         raise ExperimentError(
             f"{file}: has no DATA or LOAD lines with their header; must be a log with output_processing_stats=1"
         )
+    *_, header = (fields for _, fields in lines if fields[0] == f"{kind}_HEADER")
+    columns = [name.strip() for name in header]
+    rows = [(number, dict(zip(columns, fields, strict=False))) for number, fields in lines if fields[0] == kind]
     names = ("PROC_TIME_US", "CAKE_DL_RATE_KBPS", "CAKE_UL_RATE_KBPS")
-    wanted = (*names, *(name for name in ("DL_OWD_BASELINE", "UL_OWD_BASELINE") if name in columns[kind]))
-    if missing := [name for name in names if name not in columns[kind]]:
+    baselines = [name for name in ("DL_OWD_BASELINE", "UL_OWD_BASELINE") if name in columns]
+    if missing := [name for name in names if name not in columns]:
         raise ExperimentError(f"{file}: its {kind} lines have no {missing[0]}; must be a log of cake-autorate 2 or 3")
     bins: dict[int, list[list[float]]] = {}
     begin = math.nan
     last = 0
-    for number, fields in rows[kind]:
+    for number, row in rows:
         try:
-            at_us, *rates, down_us, up_us = (*(float(fields[columns[kind][name]]) for name in wanted), 0.0, 0.0)[:5]
+            at_us, *rates = (float(row[name]) for name in names)
+            delay_us = sum(float(row[name]) for name in baselines)
             begin = at_us if math.isnan(begin) else begin
             index = int((at_us - begin) / 1e6 / BIN_S)
             if index < last or not all(0 < rate * 1e3 < FASTEST_BPS for rate in rates):
                 raise ValueError
-        except (IndexError, OverflowError, ValueError):
-            if number == rows[kind][-1][0] and bins:
+        except (KeyError, OverflowError, ValueError):
+            if number == rows[-1][0] and bins:
                 break  # A log that was copied while it was written ends within a line.
             raise ExperimentError(
                 f"{file}:{number}: damaged {kind} line; must have later times and rates above 0 in {', '.join(names)}"
             ) from None
         last = index
-        bins.setdefault(index, []).append([rates[0] * 1e3, rates[1] * 1e3, (down_us + up_us) / 2000])
-    medians = [[(index * BIN_S, median(of)) for of in zip(*rows, strict=True)] for index, rows in sorted(bins.items())]
+        bins.setdefault(index, []).append([rates[0] * 1e3, rates[1] * 1e3, delay_us / 2000])
+    medians = [[(index * BIN_S, median(of)) for of in zip(*own, strict=True)] for index, own in sorted(bins.items())]
     down_, up_, delay = map(merged, zip(*medians, strict=True))
     known = kind == "DATA" and all(value > 0 for _, value in delay)
     seconds = (last + 1) * BIN_S

@@ -9,7 +9,6 @@ from pathlib import Path
 from sojourn._core import ExperimentError
 from sojourn.files.typed import all_must_be, must_be
 from sojourn.frame.statistics import FEWEST, three_digits
-from sojourn.frame.swept import as_toml
 from sojourn.lines import course
 from sojourn.lines.course import Course, table
 
@@ -182,24 +181,16 @@ def experiment(of: Home, tried: Sequence[Setting], *, seed: int = 1, repeat: int
     """The experiment file: every setting is a case. The modem's queue is beyond the router in each."""
     own = {} if of.recorded is None else of.recorded.keys(of.lead_s)
     modem = {"aqm": "bfifo", "limit": f"{of.buffer_ms:g} ms"}
-    up_rate = own.get("up.rate", as_toml(f"{of.up_bps / 1000:.0f} kbit/s"))
-    down_rate = own.get("rate", as_toml(f"{of.down_bps / 1000:.0f} kbit/s"))
+    up = {"rate": own.get("up.rate", f"{of.up_bps / 1000:.0f} kbit/s"), "queue": modem}
+    down: dict[str, object] = {"name": "line", "from": "internet", "to": "modem"}
+    down |= {"rate": f"{of.down_bps / 1000:.0f} kbit/s"} | {key: own[key] for key in ("rate", "delay") if key in own}
     duration_s, warmup_s = of.lead_s + of.together_s, of.lead_s + of.together_s / 4
     times = {"duration": f"{duration_s:g} s", "warmup": f"{warmup_s:.3g} s"}
     file = [
         f"# {command or of.title}",
         *table("[experiment]", {"name": of.title, **times, "repeat": repeat, "seed": seed}),
         "# The line, with the modem's queue in front of it up, and the operator's down.",
-        "[[link]]",
-        'name = "line"',
-        'from = "internet"',
-        'to = "modem"',
-        f"rate = {down_rate}",
-        *([f"delay = {own['delay']}"] if "delay" in own else []),
-        *(f"{key} = {as_toml(value)}" for key, value in of.line.keys().items()),
-        f"queue = {as_toml(modem)}",
-        f"up = {{ rate = {up_rate}, queue = {as_toml(modem)} }}",
-        "",
+        *table("[[link]]", {**down, **of.line.keys(), "queue": modem, "up": up}),
         "# The router's port to the modem. The cases are what it may do.",
         *_link("router", "modem", "home", {}),
     ]

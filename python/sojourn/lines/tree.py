@@ -6,7 +6,6 @@ Sources: LibreQoS' documentation of ``ShapedDevices.csv`` and ``network.json``, 
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 from collections import Counter
@@ -83,29 +82,27 @@ def read(file: Path, network: Path | None = None) -> Tree | None:
         raise ExperimentError(
             f"{sites}: two nodes are called {twice[0]!r}; circuits name their parents, so names differ"
         )
-    known = set(nodes)
     rows = [line for line in text.splitlines(keepends=True) if not line.startswith("#")]
     skipped = len(text.splitlines()) - len(rows)
-    reader = csv.reader(io.StringIO("".join(rows)))
-    header = [name.strip().lower() for name in next(reader)]
-    if missing := [name for name in ("circuit id", "parent node", *COLUMNS) if name not in header]:
+    reader = csv.DictReader(rows)
+    reader.fieldnames = [name.strip().lower() for name in reader.fieldnames or ()]
+    if missing := [name for name in ("circuit id", "parent node", *COLUMNS) if name not in reader.fieldnames]:
         raise ExperimentError(f"{file}: has no column {missing[0]!r}; must have those of ShapedDevices.csv")
-    indices = [header.index(name) for name in COLUMNS]
     seen: dict[str, tuple[Plan, str]] = {}
     for row in reader:
         line = f"{file}:{reader.line_num + skipped}"
-        if not any(cell.strip() for cell in row):
+        if not any(cell.strip() for cell in row.values() if isinstance(cell, str)):
             continue
         try:
-            circuit, parent = (row[header.index(name)].strip() for name in ("circuit id", "parent node"))
-            numbers = [float(row[index]) for index in indices]
-        except (IndexError, ValueError):
+            circuit, parent = (row[name].strip() for name in ("circuit id", "parent node"))
+            numbers = [float(row[name]) for name in COLUMNS]
+        except (AttributeError, TypeError, ValueError):
             raise ExperimentError(f"{line}: damaged line; must have numbers for the rates in Mbit/s") from None
         low, high = numbers[:2], numbers[2:]
         if not all(0 < least <= most <= MOST_MBPS for least, most in zip(low, high, strict=True)):
             raise ExperimentError(f"{line}: must have rates above 0, and no minimum above its maximum")
         parent = "" if parent.lower() in ("", "none") else parent
-        if known and parent and parent not in known:
+        if nodes and parent and parent not in nodes:
             raise ExperimentError(f"{line}: got parent node {parent!r}; must be one of {sites}")
         plan = Plan((low[0], low[1]), (high[0], high[1]))
         if circuit in seen:  # A further device.
@@ -113,10 +110,10 @@ def read(file: Path, network: Path | None = None) -> Tree | None:
                 warn(f"{line}: circuit {circuit} has another plan or parent above; that one counts", Note, stacklevel=2)
             continue
         seen[circuit] = plan, parent
-        tree.circuits.setdefault(parent if known else "", Counter())[plan] += 1
+        tree.circuits.setdefault(parent if nodes else "", Counter())[plan] += 1
     if not seen:
         raise ExperimentError(f"{file}: has no circuits")
-    if not known and any(parent for _, parent in seen.values()):
+    if not nodes and any(parent for _, parent in seen.values()):
         warn(f"no {sites}: parent nodes are left out, and every circuit stands on the link", Note, stacklevel=2)
     return tree
 
