@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -50,14 +51,22 @@ def _load(name: str) -> Any:
     return command
 
 
-def argument(help: str, metavar: str | None = None, **more: Any) -> Any:
+Names = Iterable[str] | Callable[[], Iterable[str]]
+"""Names that complete a value."""
+
+
+def argument(help: str, metavar: str | None = None, among: Names = (), **more: Any) -> Any:
     """An argument."""
-    return typer.Argument(metavar=metavar, help=help, **more)
+    return typer.Argument(metavar=metavar, help=help, autocompletion=_completion(among), **more)
 
 
-def option(help: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
+def option(help: str, metavar: str | None = None, *names: str, among: Names = (), **more: Any) -> Any:
     """An option with a value; by default it is named after its parameter."""
-    return typer.Option(*names, metavar=metavar, help=help, **more)
+    return typer.Option(*names, metavar=metavar, help=help, autocompletion=_completion(among), **more)
+
+
+def _completion(among: Names) -> Callable[[], list[str]] | None:
+    return (lambda: list(among() if callable(among) else among)) if among else None
 
 
 def flag(help: str, name: str) -> Any:

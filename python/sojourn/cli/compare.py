@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json as json_
+from functools import partial
 from typing import Annotated
 
-from sojourn import _core
 from sojourn.cli import options
 from sojourn.cli.app import argument, flag, option
 from sojourn.cli.run import run_and_show
@@ -19,18 +18,14 @@ def command(
         argument(
             "Disciplines, parameters after a colon: pie codel:target=10ms,ecn=true",
             "QUEUE...",
-            autocompletion=options.disciplines,
+            among=partial(options.names_of, "aqm"),
         ),
     ],
     rate: Annotated[str, option("Rate of the bottleneck: 10mbit, 10 Mbit/s.")],
     rtt: Annotated[str, option("Base RTT of all flows: 100ms.")],
     flows: Annotated[int, option("Bulk TCP flows.", min=1)] = 1,
     tcp: Annotated[
-        str,
-        option(
-            "Their congestion control; sojourn list tcp.",
-            autocompletion=lambda: [one["name"] for one in json_.loads(_core.congestion_controls_json())],
-        ),
+        str, option("Their congestion control; sojourn list tcp.", among=partial(options.names_of, "tcp"))
     ] = "cubic",
     ecn: Annotated[bool, flag("Flows and queues use ECN.", "--ecn")] = False,
     buffer: Annotated[str, option("Limit of every queue: 1000 packets, 150 kB, 1 bdp.")] = "1000 packets",

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
 from sojourn.cli.app import argument
 
-
-class Shell(StrEnum):
-    """A shell."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
 _INSTALLED = {
-    Shell.BASH: 'In ~/.bashrc: eval "$(sojourn completion bash)"',
-    Shell.ZSH: 'In ~/.zshrc, after compinit: eval "$(sojourn completion zsh)"',
-    Shell.FISH: "In ~/.config/fish/config.fish: sojourn completion fish | source",
+    "bash": 'In ~/.bashrc: eval "$(sojourn completion bash)"',
+    "zsh": 'In ~/.zshrc, after compinit: eval "$(sojourn completion zsh)"',
+    "fish": "In ~/.config/fish/config.fish: sojourn completion fish | source",
 }
 
 
-def command(shell: Annotated[Shell, argument("bash, zsh or fish")]) -> None:
+def command(shell: Annotated[Literal["bash", "zsh", "fish"], argument("bash, zsh or fish")]) -> None:
     """Print the completion script of a shell; its first line says how to install it."""
     print(f"# {_INSTALLED[shell]}")
     print(get_completion_script(prog_name="sojourn", complete_var="_SOJOURN_COMPLETE", shell=shell))

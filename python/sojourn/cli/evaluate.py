@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_of
 import shlex
 import sys
 from collections.abc import Sequence
@@ -12,9 +11,8 @@ from typing import Annotated
 import typer
 
 from sojourn import ExperimentError
-from sojourn._core import congestion_controls_json
 from sojourn.cli.app import argument, flag, folder, option
-from sojourn.cli.options import Jobs, Json, KeptRuns, kept_runs
+from sojourn.cli.options import Jobs, Json, KeptRuns, kept_runs, names_of
 from sojourn.cli.outcome import stop_reason
 from sojourn.cli.output import show, writing
 from sojourn.cli.progress import Display
@@ -66,8 +64,7 @@ def command(
         if out is not None:
             print(f"the page: {out / controls.PAGE}")
         return
-    known = [control["name"] for control in json_of.loads(congestion_controls_json())]
-    if wrong := [one for one in (tested, *others) if one in known]:
+    if wrong := [one for one in (tested, *others) if one in names_of("tcp")]:
         raise ExperimentError(f'evaluate: got "{wrong[0]}", a congestion control; must be with --suite ccwg')
     if against and not others:
         raise ExperimentError(f'--against: got "{against}"; must be disciplines, see sojourn list aqm')

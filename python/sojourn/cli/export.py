@@ -15,11 +15,7 @@ from sojourn.export import FORMATS, export, not_recorded
 def command(
     directory: Annotated[Path, argument("A directory that run or compare wrote with --out.", "DIR")],
     format: Annotated[
-        str,
-        option(
-            "csv, events, flent, latex, mahimahi, parquet; figures as pdf, svg, png.",
-            autocompletion=lambda: list(FORMATS),
-        ),
+        str, option("csv, events, flent, latex, mahimahi, parquet; figures as pdf, svg, png.", among=FORMATS)
     ],
     width: Width = None,
     metrics: Annotated[str | None, option("Of latex: the columns of its tables, with commas.", "NAMES")] = None,

@@ -19,9 +19,7 @@ from sojourn.lines import course, formats, tree
 app = typer.Typer(help="Links from recordings and files of other programs.", no_args_is_help=True, add_completion=False)
 
 
-@app.callback()
-def _root() -> None:
-    """Keeps ``import`` a command of its own while it is the only one."""
+app.callback()(lambda: None)  # Keeps ``import`` a command of its own while it is the only one.
 
 
 @app.command("import")

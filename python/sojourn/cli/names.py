@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import json as json_
-from collections.abc import Callable
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from sojourn import _core
 from sojourn.cli.app import argument
-from sojourn.cli.options import Json
+from sojourn.cli.options import Json, listed
 from sojourn.page.sheet import Sheet, as_table, plain
 
-
-class What(StrEnum):
-    """What to list."""
-
-    AQM = "aqm"
-    TCP = "tcp"
-    TRAFFIC = "traffic"
-    STUDIES = "studies"
-    SCHEMA = "schema"
+What = Literal["aqm", "tcp", "traffic", "studies", "schema"]
 
 
 def command(what: Annotated[What, argument("aqm, tcp, traffic, studies or schema")], json: Json = False) -> None:
     """List disciplines, congestion controls, traffic models or studies, or the JSON Schema of files (for editors)."""
-    if what is What.SCHEMA:
+    if what == "schema":
         print(_core.schema_json())
         return
-    entries = LISTS[what]()
+    entries = studies() if what == "studies" else listed(what)
     if json:
         print(json_.dumps(entries, indent=1, ensure_ascii=False))
         return
@@ -45,11 +35,3 @@ def studies() -> list[dict[str, Any]]:
     from sojourn.studies import available
 
     return [{"name": study.name, "summary": study.title, "source": study.source} for study in available()]
-
-
-LISTS: dict[What, Callable[[], list[dict[str, Any]]]] = {
-    What.AQM: lambda: json_.loads(_core.disciplines_json()),
-    What.TCP: lambda: json_.loads(_core.congestion_controls_json()),
-    What.TRAFFIC: lambda: json_.loads(_core.traffic_json()),
-    What.STUDIES: studies,
-}

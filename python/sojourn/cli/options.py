@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from sojourn import _core, linux
 from sojourn._core import ExperimentError
@@ -19,9 +19,18 @@ from sojourn.store import Store
 BY_DEFAULT = ",".join(DEFAULT_FORMATS) if extras.is_installed("matplotlib") else "none"
 
 
-def disciplines() -> list[str]:
-    """Completes the name of a discipline."""
-    return [one["name"] for one in json.loads(_core.disciplines_json())]
+LISTS = {"aqm": _core.disciplines_json, "tcp": _core.congestion_controls_json, "traffic": _core.traffic_json}
+
+
+def listed(what: str) -> list[dict[str, Any]]:
+    """The disciplines, congestion controls or models of traffic, each with its name."""
+    entries: list[dict[str, Any]] = json.loads(LISTS[what]())
+    return entries
+
+
+def names_of(what: str) -> list[str]:
+    """The names of what is ``listed``."""
+    return [entry["name"] for entry in listed(what)]
 
 
 def formats_of(given: str) -> tuple[str, ...]:
@@ -40,9 +49,7 @@ Out = Annotated[Path | None, folder("Write summary.json, recorded tables and plo
 Figures = Annotated[
     str, option("Formats of the figures that --out saves: png, svg, pdf, several with commas, or none.", "FORMATS")
 ]
-Width = Annotated[
-    str | None, option("Width of figures in a paper: column or page.", "WIDTH", autocompletion=lambda: list(WIDTHS_IN))
-]
+Width = Annotated[str | None, option("Width of figures in a paper: column or page.", "WIDTH", among=WIDTHS_IN)]
 Jobs = Annotated[int | None, option("Parallel runs; default: one per processor.", min=1)]
 StoreFolder = Annotated[Path, folder("The store: a folder of runs.")]
 Trust = Annotated[bool, flag("Run the store's Python files even if other users may write to the folder.", "--trust")]
@@ -70,15 +77,13 @@ Until = Annotated[
         "METRIC=SHARE",
     ),
 ]
-Backend = Annotated[
-    str, option("Where to run it: sim, linux, or datapath (real packets).", autocompletion=lambda: list(BACKENDS))
-]
+Backend = Annotated[str, option("Where to run it: sim, linux, or datapath (real packets).", among=BACKENDS)]
 On = Annotated[
     str | None,
     option(
         "For linux: vm (default; virtual time, no root), host (real time), or a testbed's file, lab.toml.",
         "PLACE",
-        autocompletion=lambda: ["vm", "host"],
+        among=("vm", "host"),
     ),
 ]
 _KERNEL = (

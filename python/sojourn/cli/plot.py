@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from sojourn import _core
 from sojourn.cli.app import flag, option
@@ -24,14 +23,7 @@ Where = Annotated[
 ]
 
 
-class Kind(StrEnum):
-    """The kind of plot."""
-
-    HEATMAP = "heatmap"
-    LINES = "lines"
-    PARETO = "pareto"
-    SURFACE = "surface"
-    SENSITIVITY = "sensitivity"
+Kind = Literal["heatmap", "lines", "pareto", "surface", "sensitivity"]
 
 
 def command(
@@ -53,20 +45,20 @@ def command(
     suffix = out.suffix.removeprefix(".").lower()
     if suffix not in FORMATS:
         raise _core.ExperimentError(f'--out: got "{out}"; must end with .{", .".join(FORMATS)}')
-    if kind not in (Kind.PARETO, Kind.SENSITIVITY) and (x is None or (y is None and kind is not Kind.LINES)):
+    if kind not in ("pareto", "sensitivity") and (x is None or (y is None and kind != "lines")):
         raise _core.ExperimentError(f"plot: {kind} needs {'--x' if x is None else '--y'}, a swept key or label")
     wide: Any = width
     if width is not None:
         must_be(width, WIDTHS_IN, "--width")
 
     draw = Grid(Store(store, say=complain), where).plot
-    if kind is Kind.PARETO:
+    if kind == "pareto":
         drawn = draw.pareto(x or DELAY, y or GOODPUT, pool=pool, width=wide)
-    elif kind is Kind.SENSITIVITY:
+    elif kind == "sensitivity":
         drawn = draw.sensitivity(metric, width=wide)
-    elif kind is Kind.LINES:
+    elif kind == "lines":
         drawn = draw.lines(x or "", y or "label", metric, pool=pool, width=wide)
     else:
-        drawn = getattr(draw, kind.value)(x, y, metric, pool=pool, width=wide)
+        drawn = getattr(draw, kind)(x, y, metric, pool=pool, width=wide)
     write(out, content(drawn, suffix))
     print(out)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from json import dumps
 from typing import Annotated
 
 import msgspec
 
 from sojourn.cli.app import argument, option
-from sojourn.cli.options import Json, disciplines, overrides
+from sojourn.cli.options import Json, names_of, overrides
 from sojourn.runs.replays import Outcome, replay
 from sojourn.runs.replays import follow as follow_queue
 
 
 def command(
     events: Annotated[str, argument("Rows E id t_us [bytes [flow [ecn]]] and D id t_us [ce]; may be gzip.", "EVENTS")],
-    aqm: Annotated[str, option("The discipline; sojourn list aqm.", autocompletion=disciplines)],
+    aqm: Annotated[str, option("The discipline; sojourn list aqm.", among=partial(names_of, "aqm"))],
     set: Annotated[list[str] | None, option("One of its keys: --set variant=linux.", "KEY=VALUE")] = None,
     follow: Annotated[
         str | None,

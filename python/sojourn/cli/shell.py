@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ import typer
 from sojourn import _core
 from sojourn.cli import mahimahi
 from sojourn.cli.app import argument, flag, option
-from sojourn.cli.options import BY_DEFAULT, Figures, Out, Set, disciplines, formats_of, overrides
+from sojourn.cli.options import BY_DEFAULT, Figures, Out, Set, formats_of, names_of, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, announce_unkept, complain
 from sojourn.cli.output import show, width
 from sojourn.cli.run import tables_of
@@ -65,7 +66,8 @@ def command(
     aqm: Annotated[
         str | None,
         option(
-            "Without FILE: its discipline, as codel or codel:target=10ms; default: pfifo.", autocompletion=disciplines
+            "Without FILE: its discipline, as codel or codel:target=10ms; default: pfifo.",
+            among=partial(names_of, "aqm"),
         ),
     ] = None,
     queue: Queue = None,

@@ -17,7 +17,6 @@ import typer
 from sojourn import ExperimentError
 from sojourn.cli import estimate, options
 from sojourn.cli.app import argument, flag, folder, option
-from sojourn.cli.names import What
 from sojourn.cli.names import command as list_names
 from sojourn.cli.outcome import Stopped, refuse_invalid, stop_reason
 from sojourn.cli.output import show, writing
@@ -40,7 +39,7 @@ app = typer.Typer(
 @app.command("list")
 def list_(json: options.Json = False) -> None:
     """List the studies."""
-    list_names(What.STUDIES, json)
+    list_names("studies", json)
 
 
 DEFAULT_FORMATS = "png,svg"
@@ -55,7 +54,7 @@ def run(
             "Studies by name, or their folders.",
             "NAME…",
             show_default=False,
-            autocompletion=lambda: [study.name for study in available()],
+            among=lambda: [study.name for study in available()],
         ),
     ] = None,
     all_: Annotated[bool, flag("Every study of sojourn study list.", "--all")] = False,
