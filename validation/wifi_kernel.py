@@ -18,13 +18,14 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pages
+from wifi_log import ARRIVAL, DONE, FRAME, MS, RECORD, SUBFRAME, Record, S, of_log
 
 import sojourn as sj
 from sojourn import _core
@@ -34,15 +35,11 @@ from sojourn.linux import machine
 ROOT = Path(__file__).parents[1]
 PAGE = pages.RESULTS / "wifi-kernel.md"
 TRACES = ROOT / "crates" / "wifi" / "tests" / "data"
-RECORD = struct.Struct("=QBBBBHHIIII")
-ARRIVAL, PICK, FRAME, EMPTY, RETURN, DONE, ANSWER, HEARD, DONE_UP, SUBFRAME, TRY = range(1, 12)
 NOBODY = 255
 TID_OF_CATEGORY = (6, 4, 0, 1)
 """A user priority of each of the kernel's access categories, voice first (IEEE 802.11-2020, table 10-1)."""
 DSCP = {"background": (8, 17), "best effort": (0, 18), "video": (34, 40), "voice": (46, 48)}
 """A code point of each user priority: two of each category (RFC 8325 has none for user priority 2)."""
-MS = 10**6
-S = 10**9
 LEGACY = {
     2: "1",
     4: "2",
@@ -58,22 +55,6 @@ LEGACY = {
     108: "54",
 }
 """Legacy rates in units of 500 kbit/s, and in Mbit/s."""
-
-
-class Record(NamedTuple):
-    """A record of the radio's log, as in sojourn_wifi.c."""
-
-    ns: int
-    kind: int
-    station: int
-    tid: int
-    ds: int
-    bytes: int
-    port: int
-    number: int
-    value: int
-    hash: int
-    truesize: int
 
 
 @dataclass(frozen=True)
@@ -521,51 +502,11 @@ def hwsim_table(kernel: kernels.Kernel) -> Iterator[list[str]]:
         yield [rate, "25", *map(str, (counters["sent"], counters["new"], spoilt, airtime[1]))]
 
 
-class Share(NamedTuple):
-    """What a station gets."""
-
-    airtime: float
-    goodput_mbps: float
-    p50_ms: float
-    p95_ms: float
-
-
 LONG_S, WARMUP_S = 6, 2
 SEEDS = range(1, 4)
 
 
-def kernels_shares(result: Result) -> list[Share]:
-    """What the stations got from the kernel after the warm-up, with contention. A frame arrives before its answer."""
-    begin = result.records[0].ns + WARMUP_S * S
-    entered: dict[tuple[int, int], int] = {}
-    in_device: dict[int, deque[Record]] = defaultdict(deque)
-    delays: dict[int, list[float]] = defaultdict(list)
-    airtime: Counter[int] = Counter()
-    sent: Counter[int] = Counter()
-    for record in result.records:
-        if record.kind == ARRIVAL:
-            entered[record.port, record.number] = record.ns
-        elif record.kind == FRAME:
-            in_device[record.station].append(record)
-        elif record.kind == TRY and record.ns >= begin:
-            airtime[record.station] += record.value
-        elif record.kind == DONE:
-            frames = [in_device[record.station].popleft() for _ in range(record.bytes)]
-            if record.ns >= begin:
-                sent[record.station] += sum(frame.bytes - 34 for frame in frames)
-                delays[record.station] += [(record.ns - entered[frame.port, frame.number]) / MS for frame in frames]
-    return [
-        Share(
-            airtime[station] / airtime.total(),
-            sent[station] * 8 / (LONG_S - WARMUP_S) / 1e6,
-            statistics.median(delays[station]),
-            statistics.quantiles(delays[station], n=20)[-1],
-        )
-        for station in sorted(delays)
-    ]
-
-
-def simulators_shares() -> list[Share]:
+def simulators_shares() -> list[tuple[float, ...]]:
     """What the stations get from the simulator's cell with the same load."""
     names = ("a", "b", "slow")
     flows = "".join(
@@ -585,14 +526,10 @@ def simulators_shares() -> list[Share]:
         stations = [run["links"]["wifi"]["stations"][name] for run in runs]
         total = [sum(one["airtime_share"] for one in run["links"]["wifi"]["stations"].values()) for run in runs]
         mean = statistics.fmean
-        shares.append(
-            Share(
-                mean(one["airtime_share"] / all_ for one, all_ in zip(stations, total, strict=True)),
-                mean(one["goodput_bps"] for one in stations) / 1e6,
-                mean(one["latency_ms"]["p50"] for one in stations),
-                mean(one["latency_ms"]["p95"] for one in stations),
-            )
-        )
+        airtime = mean(one["airtime_share"] / all_ for one, all_ in zip(stations, total, strict=True))
+        goodput_mbps = mean(one["goodput_bps"] for one in stations) / 1e6
+        delays = (mean(one["latency_ms"][at] for one in stations) for at in ("p50", "p95"))
+        shares.append((airtime, goodput_mbps, *delays))
     return shares
 
 
@@ -600,11 +537,18 @@ def shares_table(kernel: kernels.Kernel) -> Iterator[list[str]]:
     """The kernel and the simulator's cell beside each other."""
     three = next(scenario for scenario in scenarios() if scenario.name == "three")
     flows = [load(station, 25, LONG_S * S) for station in range(3)]
-    runs = [
-        kernels_shares(run(replace(three, flows=flows, duration_ns=LONG_S * S, options=options), kernel))
+    logs = (
+        run(replace(three, flows=flows, duration_ns=LONG_S * S, options=options), kernel).records
         for options in (["sojourn_wifi.edca=1", f"sojourn_wifi.seed={seed}"] for seed in SEEDS)
+    )
+    found = [of_log(records, warmup_s=WARMUP_S, long_s=LONG_S) for records in logs]
+    kernels_own = [
+        [
+            statistics.fmean(getattr(one, name) for one in station)
+            for name in ("airtime", "goodput_mbps", "p50_ms", "p95_ms")
+        ]
+        for station in zip(*found, strict=True)
     ]
-    kernels_own = [Share(*map(statistics.fmean, zip(*shares, strict=True))) for shares in zip(*runs, strict=True)]
     for name, theirs, ours in zip(
         ("65 Mbit/s", "65 Mbit/s", "6.5 Mbit/s"), kernels_own, simulators_shares(), strict=True
     ):

@@ -11,7 +11,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "validation"))
 
 import wifi_tcp
-from wifi_kernel import ANSWER, ARRIVAL, DONE, DONE_UP, FRAME, HEARD, MS, TRY, Record
+from wifi_log import ANSWER, ARRIVAL, DONE, DONE_UP, FRAME, HEARD, MS, TRY, Record, of_log
 
 DATA, ACK = 1500, 52
 
@@ -47,7 +47,7 @@ def test_a_log_gives_the_figures_of_each_station():
         *aggregate(1010, 2, [3, 4]),
         *aggregate(1020, 1, [6]),
     ]
-    first, second = wifi_tcp.of_log(log, warmup_s=1, long_s=2)
+    first, second = of_log(log, warmup_s=1, long_s=2)
     assert first.goodput_mbps == pytest.approx(4 * DATA * 8 / 1e6)
     assert (first.segments_per_ack, first.frames, first.p50_ms) == (2, 2, 4)
     assert first.airtime == pytest.approx(2 / 3)
@@ -58,7 +58,7 @@ def test_a_log_gives_the_figures_of_each_station():
 def test_a_logs_times_are_those_of_the_run():
     """The first record is 100 ms after the run's begin, so that the warm-up ends 0.9 s later, and the run 1.9 s."""
     log = [*aggregate(0, 1, [1]), *aggregate(899, 1, [2, 3]), *aggregate(1880, 1, [4, 5]), *aggregate(1897, 1, [6])]
-    (only,) = wifi_tcp.of_log(log, warmup_s=1, long_s=2, began_s=0.1)
+    (only,) = of_log(log, warmup_s=1, long_s=2, began_s=0.1)
     assert only.goodput_mbps == pytest.approx(4 * DATA * 8 / 1e6)
 
 
@@ -76,7 +76,7 @@ def test_what_collides_has_no_share_of_the_airtime():
         *aggregate(1010, 1, [2, 3]),
         *aggregate(1020, 2, [2, 3]),
     ]
-    first, second = wifi_tcp.of_log(log, warmup_s=1, long_s=2)
+    first, second = of_log(log, warmup_s=1, long_s=2)
     assert (first.airtime, second.airtime) == (0.5, 0.5)
     assert (first.frames, first.collided, second.collided) == (2, 1 / 3, 1 / 3)
 
@@ -84,7 +84,7 @@ def test_what_collides_has_no_share_of_the_airtime():
 def test_an_acknowledgement_of_the_access_points_side_is_no_data():
     down = [record(1000, ARRIVAL, 1, 14 + ACK, 9), record(1001, FRAME, 1, 34 + ACK, 9), record(1002, DONE, 1, 1)]
     log = [*aggregate(0, 1, [1]), *down, *aggregate(1010, 1, [2]), *aggregate(1020, 1, [3])]
-    (only,) = wifi_tcp.of_log(log, warmup_s=1, long_s=2)
+    (only,) = of_log(log, warmup_s=1, long_s=2)
     assert only.frames == 1
     assert only.goodput_mbps == pytest.approx(2 * DATA * 8 / 1e6)
 
@@ -102,7 +102,7 @@ def test_stations_may_send_the_data():
             record(at_ms + 8, DONE, 1, 1, value=400),
         ]
 
-    (only,) = wifi_tcp.of_log([*both(0, [1]), *both(1000, [2, 3, 4])], up=True, warmup_s=1, long_s=2)
+    (only,) = of_log([*both(0, [1]), *both(1000, [2, 3, 4])], up=True, warmup_s=1, long_s=2)
     assert (only.segments_per_ack, only.frames, only.p50_ms) == (3, 3, 5)
 
 
