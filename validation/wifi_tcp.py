@@ -87,20 +87,15 @@ def job(case: Case, seed: int) -> str:
     )
 
 
-def kernels_figures(case: Case, seed: int, kernel: kernels.Kernel, gro: bool) -> tuple[str, list[Figures]]:
-    """The kernel's release and the figures of each station."""
-    release, records = kernels_log(case, seed, kernel, gro)
-    return release, of_log(records, case.up, warmup_s=WARMUP_S, long_s=LONG_S, began_s=opens(case, seed) / S)
-
-
-def kernels_log(case: Case, seed: int, kernel: kernels.Kernel, gro: bool = False) -> tuple[str, list[Record]]:
-    """The kernel's release and the radio's log."""
+def kernels_figures(case: Case, seed: int, kernel: kernels.Kernel, gro: bool) -> list[Figures]:
+    """The figures of each station in the kernel."""
     radio = {"edca": 1, "seed": seed, "peers": len(case.cell), "gro": int(gro)}
     options = ["mac80211_hwsim.radios=0", *(f"sojourn_wifi.{name}={value}" for name, value in radio.items())]
     figures, log = in_kernel(job(case, seed), options, kernel)
     if figures["lost"]:
         raise SystemExit(f"{figures['lost']} records lost")
-    return figures["kernel"], [Record(*values) for values in RECORD.iter_unpack(log)]
+    records = [Record(*values) for values in RECORD.iter_unpack(log)]
+    return of_log(records, case.up, warmup_s=WARMUP_S, long_s=LONG_S, began_s=opens(case, seed) / S)
 
 
 COLLIDED = 2
@@ -170,44 +165,25 @@ def simulators_figures(case: Case, seed: int, version: str) -> list[Figures]:
     ]
 
 
-class Spread(NamedTuple):
-    """A figure of several runs."""
-
-    median: float
-    least: float
-    greatest: float
-
-    def written(self, digits: int) -> str:
-        """As in the table."""
-        median, least, greatest = (f"{value:.{digits}f}" for value in self)
-        return f"{median} ({least}–{greatest})"
-
-
-def spreads(runs: Sequence[Sequence[Figures]]) -> list[list[Spread]]:
-    """By station, each figure over the runs."""
-    return [
-        [Spread(statistics.median(values), min(values), max(values)) for values in zip(*of_station, strict=True)]
-        for of_station in zip(*runs, strict=True)
-    ]
-
-
 DIGITS = (2, 2, 1, 1, 1, 3, 3)
 """Of each figure after the point."""
 
 
-def row(case: Case, station: int, side: str, of: Sequence[Spread]) -> list[str]:
-    """A line of the table."""
-    where = f"{station + 1} of {len(case.cell)}" if len(case.cell) > 1 else "alone"
-    cells = [f"{CONTROLS[case.control]} {'up' if case.up else 'down'}", f"{where}, {RATES[case.cell[station]]}", side]
-    return cells + [one.written(digits) for digits, one in zip(DIGITS, of, strict=True)]
+def over_seeds(values: Sequence[float], digits: int) -> str:
+    """The median, with the least and the greatest."""
+    median, least, greatest = (f"{of(values):.{digits}f}" for of in (statistics.median, min, max))
+    return f"{median} ({least}–{greatest})"
 
 
-def table(sides: Mapping[str, Mapping[Case, Sequence[Sequence[Spread]]]]) -> Iterator[list[str]]:
-    """A row per case, station and side."""
+def table(sides: Mapping[str, Mapping[Case, Sequence[Sequence[Figures]]]]) -> Iterator[list[str]]:
+    """A row per case, station and side; of each the figures of all seeds."""
     for case in CASES:
-        for station in range(len(case.cell)):
+        for station, rate in enumerate(case.cell):
+            where = f"{station + 1} of {len(case.cell)}" if len(case.cell) > 1 else "alone"
             for side, found in sides.items():
-                yield row(case, station, side, found[case][station])
+                cells = [f"{CONTROLS[case.control]} {'up' if case.up else 'down'}", f"{where}, {RATES[rate]}", side]
+                columns = zip(*(run[station] for run in found[case]), strict=True)
+                yield cells + list(map(over_seeds, columns, DIGITS))
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
@@ -224,7 +200,7 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
 
 def differences(case: Case, kernel: kernels.Kernel, version: str) -> Iterator[list[str]]:
     """A row per station, over many seeds: the simulator's figures beside the kernel's."""
-    theirs = [kernels_figures(case, seed, kernel, gro=False)[1] for seed in MANY]
+    theirs = [kernels_figures(case, seed, kernel, gro=False) for seed in MANY]
     ours = [simulators_figures(case, seed, version) for seed in MANY]
     for station, rate in enumerate(case.cell):
         values = [zip(*(run[station] for run in runs), strict=True) for runs in (ours, theirs)]
@@ -239,19 +215,14 @@ def main() -> None:
     if given is None:
         raise SystemExit("no kernel: python validation/wifi_radio/build.py 6.12")
     kernel = kernels.locate(given)
-    releases: set[str] = set()
-    sides: dict[str, dict[Case, list[list[Spread]]]] = {}
-    for side, gro in (("kernel, GRO", True), ("kernel, no GRO", False)):
-        sides[side] = {}
-        for case in CASES:
-            runs = [kernels_figures(case, seed, kernel, gro) for seed in SEEDS]
-            releases |= {release for release, _ in runs}
-            sides[side][case] = spreads([figures for _, figures in runs])
-    (release,) = releases
-    version = ".".join(release.split(".")[:2])
-    sides["simulator"] = {case: spreads([simulators_figures(case, seed, version) for seed in SEEDS]) for case in CASES}
+    version = ".".join(kernel.release.split(".")[:2])
+    sides = {
+        side: {case: [kernels_figures(case, seed, kernel, gro) for seed in SEEDS] for case in CASES}
+        for side, gro in (("kernel, GRO", True), ("kernel, no GRO", False))
+    }
+    sides["simulator"] = {case: [simulators_figures(case, seed, version) for seed in SEEDS] for case in CASES}
     words = {
-        r"with Linux (\S+) and, in the simulator": release,
+        r"with Linux (\S+) and, in the simulator": kernel.release,
         r"TCP of `kernel = \"(\S+)\"`": TCP_OF.get(version, version),
         r"queues of `kernel = \"(\S+)\"`": version,
         r"medians of (\d+) seeds, with": len(SEEDS),
