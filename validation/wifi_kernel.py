@@ -506,25 +506,19 @@ LONG_S, WARMUP_S = 6, 2
 SEEDS = range(1, 4)
 
 
+def cell(name: str, keys: Mapping[str, object]) -> Sequence[sj.Run]:
+    """Runs of a file of ``wifi/``."""
+    times = {"experiment.duration": f"{LONG_S} s", "experiment.warmup": f"{WARMUP_S} s"}
+    return sj.run(ROOT / "validation" / "wifi" / f"{name}.toml", set={**times, **keys}).runs
+
+
 def simulators_shares() -> list[tuple[float, ...]]:
     """What the stations get from the simulator's cell with the same load."""
-    names = ("a", "b", "slow")
-    flows = "".join(
-        f'[[traffic]]\nname = "{name}"\nkind = "cbr"\njitter = "0 s"\nfrom = "ap"\nto = "{name}"\nrate = "25 Mbit/s"\n'
-        f'packet = "1472 B"\nrtt = "2 ms"\nstart = "{13 * at} us"\n'
-        for at, name in enumerate(names)
-    )
-    text = (
-        f'[experiment]\nduration = "{LONG_S} s"\nwarmup = "{WARMUP_S} s"\nrepeat = {len(SEEDS)}\n'
-        '[[link]]\nname = "wifi"\nkind = "wifi"\nstandard = "802.11n"\nkernel = "7.2"\nfrom = "ap"\n'
-        'to = ["a", "b", "slow"]\nstation = { a = { rate = "65 Mbit/s" }, b = { rate = "65 Mbit/s" }, '
-        'slow = { rate = "6.5 Mbit/s" } }\n[[queue]]\naqm = "fq_codel"\n' + flows
-    )
-    runs = [run.summary for run in sj.run_text(text).runs]
+    cells = [run.summary["links"]["wifi"]["stations"] for run in cell("three", {"experiment.repeat": len(SEEDS)})]
     shares = []
-    for name in names:
-        stations = [run["links"]["wifi"]["stations"][name] for run in runs]
-        total = [sum(one["airtime_share"] for one in run["links"]["wifi"]["stations"].values()) for run in runs]
+    for name in cells[0]:
+        stations = [of[name] for of in cells]
+        total = [sum(one["airtime_share"] for one in of.values()) for of in cells]
         mean = statistics.fmean
         airtime = mean(one["airtime_share"] / all_ for one, all_ in zip(stations, total, strict=True))
         goodput_mbps = mean(one["goodput_bps"] for one in stations) / 1e6
@@ -599,16 +593,7 @@ def transmissions(result: Result) -> tuple[Counter[int], dict[int, list[int]]]:
 
 def simulators_full_aggregates() -> list[str]:
     """The simulator's cell of 802.11ac at 80 MHz, whose fast station fills a window of 64 frames in a millisecond."""
-    text = (
-        f'[experiment]\nduration = "{LONG_S} s"\nwarmup = "{WARMUP_S} s"\n'
-        '[[link]]\nname = "wifi"\nkind = "wifi"\nstandard = "802.11ac"\nkernel = "7.2"\nwidth = "80 MHz"\nstreams = 2\n'
-        'from = "ap"\nto = ["fast", "slow"]\nstation = { slow = { rate = "32.5 Mbit/s" } }\n'
-        '[[queue]]\naqm = "fq_codel"\n'
-        '[[traffic]]\nkind = "cbr"\nfrom = "ap"\nto = "fast"\nrate = "900 Mbit/s"\nrtt = "20 ms"\n'
-        '[[traffic]]\nkind = "cbr"\nfrom = "ap"\nto = "slow"\nrate = "100 Mbit/s"\nrtt = "20 ms"\n'
-        '[sweep]\n"link.wifi.airtime_fairness" = [true, false]\n'
-    )
-    runs = [run.summary["links"]["wifi"]["stations"] for run in sj.run_text(text).runs]
+    runs = [run.summary["links"]["wifi"]["stations"] for run in cell("full", {})]
     cells = []
     for stations in runs:
         fast, slow = (stations[name]["airtime_share"] for name in ("fast", "slow"))
