@@ -6,7 +6,7 @@ import argparse
 import csv
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,6 +112,12 @@ def compare(
         if all(sample and None not in sample for sample in samples):
             found.append(Comparison(metric, *samples))  # type: ignore[arg-type]
     return found
+
+
+def over_seeds(values: Sequence[float], show: Callable[[float], str]) -> str:
+    """The median, with the least and the greatest."""
+    median, least, greatest = (show(of(values)) for of in (statistics.median, min, max))
+    return f"{median} ({least}–{greatest})"
 
 
 def verdict(comparisons: Iterable[Comparison]) -> str:

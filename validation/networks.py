@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pages
-from comparison import METRICS
+from comparison import METRICS, Comparison, Metric, over_seeds
 
 import sojourn as sj
 from sojourn._core import Monitor
@@ -95,22 +94,12 @@ def figures_of(run: sj.Run) -> Figures:
     return {key: round(value, 4) for key, value in found.items()}
 
 
-def verdict(key: str, linux: float, ours: float) -> bool | None:
-    """Whether two medians agree; None if the figure is shown only."""
-    metric = JUDGED.get(key.rpartition(" ")[2])
-    return None if metric is None else metric.tolerance.within(linux, ours)
-
-
 def rows(linux: list[Figures], ours: list[Figures]) -> Iterator[tuple[str, str, str, bool | None]]:
-    """Of an arm: a figure's name, both sides over the seeds, and the verdict."""
+    """Of an arm: a figure's name, both sides over the seeds, and the verdict; None if it is shown only."""
     for key in linux[0]:
-        sides = [[one[key] for one in side] for side in (linux, ours)]
-        medians = [statistics.median(side) for side in sides]
-        there, here = (
-            f"{number(middle)} ({number(min(side))}–{number(max(side))})"
-            for middle, side in zip(medians, sides, strict=True)
-        )
-        yield key, there, here, verdict(key, *medians)
+        metric = JUDGED.get(key.rpartition(" ")[2], Metric(key, key, ""))
+        one = Comparison(metric, *(tuple(run[key] for run in side) for side in (linux, ours)))
+        yield key, over_seeds(one.reference, number), over_seeds(one.values, number), one.within
 
 
 def number(value: float) -> str:

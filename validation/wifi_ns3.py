@@ -21,7 +21,7 @@ from pathlib import Path
 
 import comparison
 import pages
-from comparison import Comparison, Metric
+from comparison import Comparison, Metric, over_seeds
 
 import sojourn as sj
 from sojourn.frame.swept import as_file
@@ -206,7 +206,7 @@ def page(found: list[Compared], loads: list[list[str]]) -> str:
         [
             cell.title,
             f"{one.metric.title}, {way}, {one.metric.unit}",
-            *map(over_seeds, (one.reference, one.values)),
+            *(over_seeds(values, "{:.3g}".format) for values in (one.reference, one.values)),
             mark(one),
         ]
         for cell, way, one in found
@@ -224,11 +224,6 @@ def page(found: list[Compared], loads: list[list[str]]) -> str:
     }
     parts = [("**", told), ("| standard", rows), ("| stations", loads)]
     return pages.replaced(PAGE.read_text(encoding="utf-8"), parts, words)
-
-
-def over_seeds(values: tuple[float, ...]) -> str:
-    """Median, least and greatest."""
-    return f"{statistics.median(values):.3g} ({min(values):.3g}–{max(values):.3g})"
 
 
 def mark(one: Comparison) -> str:

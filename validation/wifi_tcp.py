@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pages
+from comparison import over_seeds
 from wifi_kernel import PAGE, in_kernel
 from wifi_log import MS, RECORD, Figures, Record, S, Try, of_log, of_tries
 
@@ -169,12 +170,6 @@ DIGITS = (2, 2, 1, 1, 1, 3, 3)
 """Of each figure after the point."""
 
 
-def over_seeds(values: Sequence[float], digits: int) -> str:
-    """The median, with the least and the greatest."""
-    median, least, greatest = (f"{of(values):.{digits}f}" for of in (statistics.median, min, max))
-    return f"{median} ({least}–{greatest})"
-
-
 def table(sides: Mapping[str, Mapping[Case, Sequence[Sequence[Figures]]]]) -> Iterator[list[str]]:
     """A row per case, station and side; of each the figures of all seeds."""
     for case in CASES:
@@ -183,7 +178,11 @@ def table(sides: Mapping[str, Mapping[Case, Sequence[Sequence[Figures]]]]) -> It
             for side, found in sides.items():
                 cells = [f"{CONTROLS[case.control]} {'up' if case.up else 'down'}", f"{where}, {RATES[rate]}", side]
                 columns = zip(*(run[station] for run in found[case]), strict=True)
-                yield cells + list(map(over_seeds, columns, DIGITS))
+                shown = (
+                    over_seeds(values, f"{{:.{digits}f}}".format)
+                    for values, digits in zip(columns, DIGITS, strict=True)
+                )
+                yield [*cells, *shown]
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
