@@ -37,30 +37,7 @@ _EXTENDED_IF_IT_FITS = "have_xstate_support = iov.iov_len < FP_SIZE * sizeof(uns
 _MIXES_IN = "add_interrupt_randomness("
 _BUILD = {"KBUILD_BUILD_TIMESTAMP": "2024-01-01", "KBUILD_BUILD_USER": "sojourn", "KBUILD_BUILD_HOST": "sojourn"}
 """When, by whom and where the kernel says that it was built. Its generator mixes this in, so it is always the same."""
-_RANDOM = """\
-/* SPDX-License-Identifier: GPL-2.0 */
-#ifndef __ASM_UM_ARCHRANDOM_H__
-#define __ASM_UM_ARCHRANDOM_H__
-
-#include <linux/types.h>
-
-/* The same numbers in every run. The first process of a run mixes in the run's seed. */
-static inline size_t __must_check arch_get_random_longs(unsigned long *v, size_t max_longs)
-{
-\tsize_t n;
-
-\tfor (n = 0; n < max_longs; n++)
-\t\tv[n] = 0x9e3779b97f4a7c15UL * (n + 1);
-\treturn max_longs;
-}
-
-static inline size_t __must_check arch_get_random_seed_longs(unsigned long *v, size_t max_longs)
-{
-\treturn 0;
-}
-
-#endif
-"""
+_RANDOM = Path(__file__).with_name("archrandom.h")
 """Replaces arch/um/include/asm/archrandom.h, which takes random numbers from the host."""
 
 Say = Callable[[str], None]
@@ -216,7 +193,7 @@ def _adapt(tree: Path) -> None:
     if times != 1 or not random.is_file():
         raise LinuxError("this version of the kernel is not known: its arch/um has another form")
     options.write_text(changed, encoding="utf-8")
-    random.write_text(_RANDOM, encoding="utf-8")
+    shutil.copyfile(_RANDOM, random)
     registers = tree / "arch/x86/um/os-Linux/registers.c"
     text = registers.read_text(encoding="utf-8") if registers.is_file() else ""
     if _EXTENDED in text:
