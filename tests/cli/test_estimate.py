@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -144,6 +146,38 @@ def test_memory_grows_with_flows(sojourn: Cli, tmp_path: Path):
     # Two runs at a time with 4.9 kB per flow, and four summaries of 350 bytes per flow.
     grown = (2 * 20_000 * 4.9e3 + 4 * 20_000 * 350 * 15) / 1e6
     assert many["estimate_mb"] - few["estimate_mb"] == pytest.approx(grown, rel=0.1)
+
+
+TREE = """
+experiment = { duration = "2 s" }
+link = { rate = "1 Gbit/s" }
+queue = [{ aqm = "cake" }, { aqm = "pfifo" }]
+class = [{ name = "home-{i}", count = 400, rate = "1 Mbit/s", ceil = "10 Mbit/s" }]
+traffic = [{ kind = "bulk", count = 400, class = "home-{i}", rtt = "30 ms" }]
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells it so")
+def test_a_trial_tells_the_memory_of_the_queues():
+    """Of 400 queues of CAKE, in a process that has made no other runs."""
+    program = (
+        "import json, sys; from sojourn import _core; from sojourn.runs.costs import trial; "
+        "plan = _core.Plan.read_text(sys.stdin.read(), 'tree', []); "
+        "print(json.dumps(trial([plan[0], plan[1]], 60.0).memory))"
+    )
+    found = json.loads(
+        subprocess.run([sys.executable, "-c", program], input=TREE, capture_output=True, text=True).stdout
+    )
+    assert 400 * 0.1e6 < found["cake"] < 400 * 0.5e6
+    assert "pfifo" not in found, "it fits into what the first run has left"
+
+
+def test_runs_at_a_time_are_the_largest(monkeypatch: pytest.MonkeyPatch):
+    plan = _core.Plan.read_text(EXPERIMENT.replace("repeat = 2", "repeat = 1"), "two", [])
+    tried = costs.Trial({}, 1e-6, 1.0, {"codel": 500e6, "pfifo": 100e6})
+    monkeypatch.setattr("sojourn.cli.estimate.trial", lambda *_: tried)
+    of = [estimate(plan, backend_of("sim"), jobs=jobs, formats=())["estimate_mb"] for jobs in (1, 2, 3)]
+    assert [round(of[1] - of[0]), round(of[2] - of[1])] == [100, 0]
 
 
 def test_a_sweep_of_more_runs_than_run_accepts_is_refused(sojourn: Cli, tmp_path: Path):

@@ -93,8 +93,8 @@ class _Effort(NamedTuple):
     """Memory of its runs once they are finished."""
     kept_mb: float
     """The same, with all that they record, if nothing is written."""
-    at_once_mb: float
-    """Memory of a run while it is made."""
+    at_once_mb: list[float]
+    """Memory of runs while they are made."""
     disk_mb: float
 
 
@@ -103,24 +103,28 @@ def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int) -> _E
     looks = [plan[index] for index in range(0, runs, max(1, runs // MOST_LOOKS))]
     left = (runs - stored) / len(looks)
     alone_s = 0.0
+    measured: dict[str, float] = {}
     if isinstance(backend, linux.Linux | linux.Datapath):
         simulated_s = sum(spec.duration_s for spec in looks) * left
         wall_s, summary_kb = backend.wall_s(simulated_s, runs - stored), None
     else:
         tried = trial(_samples(plan, samples), SAMPLE_S)
-        summary_kb = tried.summary_kb
+        summary_kb, measured = tried.summary_kb, tried.memory
         wall_s = sum(map(tried.cpu_s, looks)) * left
         alone_s = sum(tried.cpu_s(spec) for spec in looks if is_python(spec)) * left
-    flows = max(map(flows_of, looks))
     summary_kb = summary_kb or BASE_SUMMARY_KB + FLOW_SUMMARY_BYTES * sum(map(flows_of, looks)) / len(looks) / 1000
     recordings = [recording(spec) for spec in looks]
     queued = max(map(queued_bytes, first_seeds(plan)), default=0.0)
-    at_once = queued + FLOW_BYTES * flows + max(one.memory for one in recordings)
+    # Queues have their state from their first packet on, which no model has: a tree may have a thousand of CAKE.
+    at_once = [
+        (queued + max(FLOW_BYTES * flows_of(spec), measured.get(spec.queue, 0.0)) + own.memory) / 1e6
+        for spec, own in zip(looks, recordings, strict=True)
+    ]
     disk = runs * (1000 * WRITTEN_FACTOR * summary_kb + sum(one.disk for one in recordings) / len(looks))
     kept_kb = PLAN_KB + KEPT_FACTOR * summary_kb + sum(one.kept for one in recordings) / len(looks) / 1000
     summaries_s = (runs - stored) * summary_kb / 1000 * SUMMARY_MB_S
     megabytes = runs * (PLAN_KB + SUMMARY_FACTOR * summary_kb) / 1000
-    return _Effort(runs, wall_s, alone_s, summaries_s, megabytes, runs * kept_kb / 1000, at_once / 1e6, disk / 1e6)
+    return _Effort(runs, wall_s, alone_s, summaries_s, megabytes, runs * kept_kb / 1000, at_once, disk / 1e6)
 
 
 def _samples(plan: _core.Plan, samples: int) -> list[_core.RunSpec]:
@@ -168,7 +172,7 @@ def _sum(
     wall_s += sum(one.summaries_s for one in efforts)
     megabytes = BASE_MB + TABLES_MB + (FIGURES_MB if figures else 0.0) + kept_mb
     megabytes += sum(one.megabytes for one in efforts)
-    megabytes += at_once * max((one.at_once_mb for one in efforts), default=0.0)
+    megabytes += sum(sorted((mb for one in efforts for mb in one.at_once_mb), reverse=True)[:at_once])
     return {
         "runs": runs,
         "stored": stored,

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from sojourn import _core
@@ -147,6 +148,8 @@ class Trial(NamedTuple):
     """The same of all trials together."""
     summary_kb: float | None
     """Size of a run's summary; None if none was finished in its time."""
+    memory: dict[str, float]
+    """Bytes that a run took, by discipline, if the process had to grow for it; none but on Linux."""
 
     def cpu_s(self, spec: _core.RunSpec) -> float:
         """Estimated seconds of a processor for a run."""
@@ -158,6 +161,8 @@ def trial(specs: Iterable[_core.RunSpec], each_s: float) -> Trial:
     measured: dict[str, tuple[float, float]] = {}
     kilobytes: list[float] = []
     failed: _core.RunError | None = None
+    memory: dict[str, float] = {}
+    before = highest = _most_memory()
     for spec in specs:
         try:
             of_run_s, kilobyte = _cpu_s(spec, each_s)
@@ -165,6 +170,8 @@ def trial(specs: Iterable[_core.RunSpec], each_s: float) -> Trial:
             failed = error
             continue
         kilobytes += [] if kilobyte is None else [kilobyte]
+        if (now := _most_memory()) > highest:
+            memory[spec.queue], highest = now - before, now
         cpu_s, effort = measured.get(spec.queue, (0.0, 0.0))
         measured[spec.queue] = cpu_s + of_run_s, effort + spec.effort
     if failed is not None and not measured:
@@ -172,7 +179,16 @@ def trial(specs: Iterable[_core.RunSpec], each_s: float) -> Trial:
     costs = {queue: max(cpu_s, 1e-6) / effort for queue, (cpu_s, effort) in measured.items()}
     whole = [sum(both) for both in zip(*measured.values(), strict=True)] or [0.0, 1.0]
     mean_kb = sum(kilobytes) / len(kilobytes) if kilobytes else None
-    return Trial(costs, max(whole[0], 1e-6) / whole[1], mean_kb)
+    return Trial(costs, max(whole[0], 1e-6) / whole[1], mean_kb, memory)
+
+
+def _most_memory() -> float:
+    """The most bytes that this process has had in memory; 0 on systems other than Linux."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return float(line.split()[1]) * 1024.0
+    return 0.0
 
 
 def is_python(spec: _core.RunSpec) -> bool:
