@@ -30,10 +30,10 @@ _PACKAGES = {
 }
 
 
-On = Annotated[str | None, option("Examine the hosts of a testbed, lab.toml, instead of this one.", "FILE")]
-
-
-def command(on: On = None, json: Json = False) -> None:
+def command(
+    on: Annotated[str | None, option("Examine the hosts of a testbed, lab.toml, instead of this one.", "FILE")] = None,
+    json: Json = False,
+) -> None:
     """Show versions, backends and packages, and what is missing."""
     if on is not None:
         _examine(on, json=json)

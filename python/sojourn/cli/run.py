@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json as json_
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -108,17 +108,13 @@ def run_and_show(
     if out is None:
         saved = Saved(*make())
     else:
-        with _told_if_unsaved(out):
+        say = partial(print, file=sys.stderr)
+        try:
             saved = run_into(
-                out,
-                plan,
-                runner.backend,
-                make,
-                resume=resume,
-                figures=figures,
-                baseline=baseline,
-                say=partial(print, file=sys.stderr),
+                out, plan, runner.backend, make, resume=resume, figures=figures, baseline=baseline, say=say
             )
+        except Unsaved as unsaved:
+            raise _not_saved(out, unsaved) from None
     finished = saved.results
     planned = finished.summary.get("planned_runs", len(finished.runs))
     kept = f"{len(finished.runs)} of {planned} runs finished"
@@ -138,17 +134,12 @@ def run_and_show(
     outcome.refuse_invalid(finished.runs)
 
 
-@contextmanager
-def _told_if_unsaved(out: Path) -> Iterator[None]:
-    try:
-        yield
-    except Unsaved as unsaved:
-        kept = f"{unsaved.resumable} finished runs are kept for --resume" if unsaved.resumable else "no run is kept"
-        if isinstance(unsaved.cause, KeyboardInterrupt):
-            raise Stopped(outcome.INTERRUPTED, f"interrupted before the results were written; {kept}") from None
-        if isinstance(unsaved.cause, OSError):
-            raise Stopped(FAILED, f"{storage.write_failed(out, unsaved.cause)}; {kept}") from None
-        raise Stopped(FAILED, f"{unsaved.cause}; {kept}") from None
+def _not_saved(out: Path, unsaved: Unsaved) -> Stopped:
+    kept = f"{unsaved.resumable} finished runs are kept for --resume" if unsaved.resumable else "no run is kept"
+    if isinstance(unsaved.cause, KeyboardInterrupt):
+        return Stopped(outcome.INTERRUPTED, f"interrupted before the results were written; {kept}")
+    why = storage.write_failed(out, unsaved.cause) if isinstance(unsaved.cause, OSError) else unsaved.cause
+    return Stopped(FAILED, f"{why}; {kept}")
 
 
 LARGE_RUNS = 20_000  # from this many runs on, the estimate is announced before they start
