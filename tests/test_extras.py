@@ -98,3 +98,13 @@ def test_a_lacking_package_is_one_line(experiment: Path, command: tuple[str, ...
     assert done.stderr.endswith(f"needs {needed}\n")
     assert len(done.stderr.splitlines()) == 1
     assert not (experiment / "out").exists()
+
+
+def test_commands_that_lack_a_package_are_listed(experiment: Path, monkeypatch: pytest.MonkeyPatch):
+    listed = bare("--help", cwd=experiment)
+    assert listed.returncode == 0, listed.stderr
+    assert re.search(r"^ +report +needs jinja2", listed.stdout, re.M)
+    for name, value in (("_SOJOURN_COMPLETE", "complete_bash"), ("COMP_WORDS", "sojourn re"), ("COMP_CWORD", "1")):
+        monkeypatch.setenv(name, value)
+    completed = bare(cwd=experiment)
+    assert (completed.stdout.split(), completed.stderr) == (["replay", "report"], "")

@@ -33,7 +33,8 @@ _OPTIONS: dict[str, Any] = {
 
 
 def _load(name: str) -> Any:
-    """A command, from its module."""
+    """A command, from its module; one that needs a package is listed all the same, and tells when it is called."""
+    own = typer.Typer(**_OPTIONS)
     try:
         module = import_module(f"sojourn.cli.{MODULES.get(name, name)}")
     except ModuleNotFoundError as error:
@@ -41,14 +42,20 @@ def _load(name: str) -> Any:
         message = extras.hint(error, name if name in extras.EXTRA_OF.values() else None)
         if message is None:
             raise
-        raise Stopped(WRONG_INPUT, message) from None
-    own = getattr(module, "app", None)
-    if own is None:
-        own = typer.Typer(**_OPTIONS)
-        own.command(name, cls=_Command)(module.command)
+        anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+        own.command(name, help=message, context_settings=anything)(lambda: _tell(message))
+    else:
+        if hasattr(module, "app"):
+            own = module.app
+        else:
+            own.command(name, cls=_Command)(module.command)
     command = get_command(own)
     command.name = name
     return command
+
+
+def _tell(message: str) -> None:
+    raise Stopped(WRONG_INPUT, message)
 
 
 Names = Iterable[str] | Callable[[], Iterable[str]]
