@@ -45,51 +45,30 @@
 /* Without edca: time of a transmission besides preamble and frames. */
 #define OVERHEAD_NS 150000
 
-static bool aql = true;
-module_param(aql, bool, 0444);
-MODULE_PARM_DESC(aql, "announce airtime queue limits");
-static bool fairness = true;
-module_param(fairness, bool, 0444);
-MODULE_PARM_DESC(fairness, "announce airtime fairness, and report airtime");
-static unsigned int ready = 2;
-module_param(ready, uint, 0444);
-MODULE_PARM_DESC(ready, "transmissions held per access category");
-static unsigned int frames = 32;
-module_param(frames, uint, 0444);
-MODULE_PARM_DESC(frames, "most frames of a transmission");
-static unsigned int longest = 4000000;
-module_param(longest, uint, 0444);
-MODULE_PARM_DESC(longest, "longest time of a transmission's frames in ns; a single frame may take longer");
-static bool edca;
-module_param(edca, bool, 0444);
-MODULE_PARM_DESC(edca, "contend for the medium, collide and repeat, as 802.11n at 2.4 GHz, with CCMP");
-static unsigned int seed;
-module_param(seed, uint, 0444);
-MODULE_PARM_DESC(seed, "of the back-offs");
-static unsigned int peers;
-module_param(peers, uint, 0444);
-MODULE_PARM_DESC(peers, "with edca: stations that answer, the first ones, each with an interface");
-static bool gro = true;
-module_param(gro, bool, 0444);
-MODULE_PARM_DESC(gro, "stations merge what arrives together (generic receive offload)");
-static bool amsdu;
-module_param(amsdu, bool, 0444);
-MODULE_PARM_DESC(amsdu, "announce A-MSDU, for stations with HT rates; not with stations that answer");
-static unsigned int amsdu_len[MOST_PEERS];
-module_param_array(amsdu_len, uint, NULL, 0444);
-MODULE_PARM_DESC(amsdu_len, "by station: longest A-MSDU that it takes in bytes; 0: as its capabilities say");
-static unsigned int amsdu_rate_len[MOST_PEERS];
-module_param_array(amsdu_rate_len, uint, NULL, 0444);
-MODULE_PARM_DESC(amsdu_rate_len, "by station: longest A-MSDU by rate control; 0: as mac80211 has it");
-static unsigned int amsdu_subframes[MOST_PEERS];
-module_param_array(amsdu_subframes, uint, NULL, 0444);
-MODULE_PARM_DESC(amsdu_subframes, "by station: most packets of an A-MSDU; 0: any number");
-static unsigned int amsdu_tid_len[IEEE80211_NUM_TIDS];
-module_param_array(amsdu_tid_len, uint, NULL, 0444);
-MODULE_PARM_DESC(amsdu_tid_len, "by TID: longest A-MSDU in bytes; 0: no limit of its own");
-static unsigned int fragments;
-module_param(fragments, uint, 0444);
-MODULE_PARM_DESC(fragments, "most fragments of memory of a frame; 0: any number");
+#define PARAMETER(_type, _name, _value, _about) \
+	static _type _name = _value;            \
+	module_param(_name, _type, 0444);       \
+	MODULE_PARM_DESC(_name, _about)
+#define PARAMETERS(_name, _count, _about)             \
+	static uint _name[_count];                    \
+	module_param_array(_name, uint, NULL, 0444);  \
+	MODULE_PARM_DESC(_name, _about)
+
+PARAMETER(bool, aql, true, "announce airtime queue limits");
+PARAMETER(bool, fairness, true, "announce airtime fairness, and report airtime");
+PARAMETER(uint, ready, 2, "transmissions held per access category");
+PARAMETER(uint, frames, 32, "most frames of a transmission");
+PARAMETER(uint, longest, 4000000, "longest time of a transmission's frames in ns; a single frame may take longer");
+PARAMETER(bool, edca, false, "contend for the medium, collide and repeat, as 802.11n at 2.4 GHz, with CCMP");
+PARAMETER(uint, seed, 0, "of the back-offs");
+PARAMETER(uint, peers, 0, "with edca: stations that answer, the first ones, each with an interface");
+PARAMETER(bool, gro, true, "stations merge what arrives together (generic receive offload)");
+PARAMETER(bool, amsdu, false, "announce A-MSDU, for stations with HT rates; not with stations that answer");
+PARAMETERS(amsdu_len, MOST_PEERS, "by station: longest A-MSDU that it takes in bytes; 0: as its capabilities say");
+PARAMETERS(amsdu_rate_len, MOST_PEERS, "by station: longest A-MSDU by rate control; 0: as mac80211 has it");
+PARAMETERS(amsdu_subframes, MOST_PEERS, "by station: most packets of an A-MSDU; 0: any number");
+PARAMETERS(amsdu_tid_len, IEEE80211_NUM_TIDS, "by TID: longest A-MSDU in bytes; 0: no limit of its own");
+PARAMETER(uint, fragments, 0, "most fragments of memory of a frame; 0: any number");
 
 enum kind {
 	/* A packet is about to enter mac80211's queues. */
