@@ -25,7 +25,7 @@ from comparison import (
     our_figures,
     read_figures,
 )
-from page import Outcome, Replay, page, table, tally, verdict_line
+from fidelity_page import Outcome, Replay, page, table, tally, verdict_line
 
 import sojourn as sj
 

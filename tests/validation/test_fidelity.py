@@ -16,7 +16,7 @@ VALIDATION = ROOT / "validation"
 sys.path.insert(0, str(VALIDATION))
 
 from comparison import JUDGED, Comparison, Departures, Metric, compare, mean_distance  # noqa: E402
-from page import Outcome, tally  # noqa: E402
+from fidelity_page import Outcome, tally  # noqa: E402
 
 P50 = next(metric for metric in JUDGED if metric.key == "p50_ms")
 DROPS = next(metric for metric in JUDGED if metric.key == "drops_and_marks")
