@@ -11,10 +11,11 @@ import pytest
 from conftest import EXPERIMENT
 from sojourn import _core
 from sojourn.files.manifest import OutputError
+from sojourn.files.workspace import Workspace
 from sojourn.frame.results import Run
 from sojourn.runs.backends import Simulator
 from sojourn.runs.plan import read_plan
-from sojourn.store.journal import LINES, TABLES, Header, Journal, LeftBehind, plan_key
+from sojourn.store.journal import FILE, Header, Journal, LeftBehind, plan_key
 
 HEADER = Header("1", "two flows", "key", 3)
 
@@ -29,7 +30,7 @@ def run(number: int) -> Run:
 @pytest.fixture
 def left(tmp_path: Path) -> Path:
     """The folder of a process that was killed after runs 0 and 1, of three."""
-    journal = Journal.start(tmp_path, HEADER)
+    journal = Journal(Workspace.make(tmp_path, for_runs=True), HEADER)
     for number in (0, 1):
         journal.add(number, run(number))
     journal.close(keep=True)
@@ -53,28 +54,31 @@ def test_what_was_finished_comes_back_with_all_that_it_recorded(left: Path):
 
 
 def test_a_line_whose_digits_were_changed_is_repeated(left: Path):
-    lines = left / LINES
-    lines.write_bytes(lines.read_bytes().replace(b'"seed":1', b'"seed":7'))
-    assert sorted(taken(left).stored) == [0]
+    file = left / FILE
+    file.write_bytes(file.read_bytes().replace(b'"seed":0', b'"seed":7'))
+    assert sorted(taken(left).stored) == [1]
 
 
 def test_a_table_that_was_changed_is_repeated(left: Path):
-    tables = left / TABLES
-    content = bytearray(tables.read_bytes())
+    file = left / FILE
+    content = bytearray(file.read_bytes())
     content[-1] ^= 1  # of run 1's capture
-    tables.write_bytes(content)
+    file.write_bytes(content)
     assert sorted(taken(left).stored) == [0]
 
 
 def test_tables_that_were_cut_are_repeated(left: Path):
-    tables = left / TABLES
-    tables.write_bytes(tables.read_bytes()[:-1])
+    file = left / FILE
+    file.write_bytes(file.read_bytes()[:-1])
     assert sorted(taken(left).stored) == [0]
 
 
-def test_what_is_added_behind_a_line_that_was_cut_comes_back(left: Path):
-    lines = left / LINES
-    lines.write_bytes(lines.read_bytes()[:-20])
+@pytest.mark.parametrize("cut", [1, 400])
+def test_what_is_added_behind_an_entry_that_was_cut_comes_back(left: Path, cut: int):
+    file = left / FILE
+    whole = file.read_bytes()
+    assert whole.rindex(b'"run":1') < len(whole) - 400, "within the table"
+    file.write_bytes(whole[:-cut])
     journal = taken(left)
     assert sorted(journal.stored) == [0]
     journal.add(1, run(1))
@@ -106,8 +110,8 @@ def test_of_two_killed_processes_the_one_with_more_runs_is_continued(left: Path,
 
 
 def test_a_journal_of_another_format_is_refused(left: Path):
-    lines = left / LINES
-    lines.write_bytes(lines.read_bytes().replace(b'"format": 4', b'"format": 3'))
+    file = left / FILE
+    file.write_bytes(file.read_bytes().replace(b'"format": 5', b'"format": 4'))
     found = LeftBehind(left.parent)
     assert found.runs_of(HEADER.key) == 0
     with pytest.raises(OutputError, match="version differ"):

@@ -11,6 +11,7 @@ from sojourn import _core
 from sojourn.figure.filenames import FIGURES, FORMATS, OF_QUEUE, OVER
 from sojourn.files.manifest import Manifest, OutputError
 from sojourn.files.storage import Staging, not_left_empty, prepare, why
+from sojourn.files.workspace import Workspace
 from sojourn.frame.results import IF_ASKED_FOR, Results
 from sojourn.runs.backends import Backend
 from sojourn.schema import DIRECTIONS
@@ -103,7 +104,7 @@ def run_into(
                     f"note: {count} of {header.runs} runs were finished before and are run again; "
                     f"stop this and use --resume to continue from them"
                 )
-            journal = journal or Journal.start(directory.absolute(), header)
+            journal = journal or Journal(Workspace.make(directory.absolute(), for_runs=True), header)
         except BaseException:
             others.close(remove=False)
             raise
