@@ -24,7 +24,7 @@ from sojourn import _core
 from sojourn.runs.execution import Progress
 from sojourn.store import Store
 from sojourn.store.claims import LEASE_S
-from sojourn.store.planning import batch_of_list
+from sojourn.store.planning import batch_of
 from sojourn.store.plans import RunList, StoredPlan
 from sojourn.store.runner import Runner
 from sojourn.studies import available
@@ -203,7 +203,7 @@ def progress(folder: Path) -> Iterator[Finding]:
     for study in available():
         specs = [spec for _, _, plan in plan_study(study, quick=True) for spec in plan]
         listing = RunList.of(study.name, specs)
-        plan = Store.make(folder / study.name).add_list(listing, batch_of_list(specs, 2))
+        plan = Store.make(folder / study.name).add_list(listing, batch_of(listing))
         at: list[tuple[float, float]] = []
         began = time.process_time()
 

@@ -168,7 +168,7 @@ def test_a_process_that_dies_fails_its_runs_in_one_line():
 
     executor = Dying(Simulator(), 1)
     specs = list(plan_of(EXPERIMENT))[:2]
-    error = execute(specs, lambda *_: None, finish=lambda _, run: run, executor=executor)
+    error = execute(specs, lambda *_: None, executor=executor)
     assert isinstance(error, sj.RunError)
     assert str(error) == "short: codel, traffic.0.flows 1, seed 1: a worker process died, or could not be started"
 

@@ -19,7 +19,7 @@ from sojourn import RunError, _core
 from sojourn.store import Store, files, work
 from sojourn.store.cells import Grid
 from sojourn.store.files import Part
-from sojourn.store.planning import batch_of, mend
+from sojourn.store.planning import BATCH_EFFORT, batch_of, mend
 from sojourn.store.plans import FORMAT, Meta, RunList, StoredPlan, status
 from sojourn.store.runner import Runner
 from sojourn.store.stored import known_run, runs_of
@@ -284,28 +284,27 @@ def test_a_read_file_lies_in_arrows_memory(finished: StoredPlan):
     assert content.read() == part.path.read_bytes()
 
 
-def batches_of(runs: int, most: int, least: int) -> list[int]:
-    meta = Meta(FORMAT, "", "", "0" * 64, runs, most, [], [], least_runs=least)
-    plan = StoredPlan(Path(), meta)
-    indices = [plan.indices(batch) for batch in range(plan.batches)]
-    assert [index for batch in indices for index in batch] == list(range(runs))
-    assert all(plan.batch_of(index) == batch for batch, own in enumerate(indices) for index in own)
-    return [len(one) for one in indices]
+def test_every_run_is_in_one_batch():
+    for runs, size in ((10, 4), (5, 1), (1800, 64)):
+        plan = StoredPlan(Path(), Meta(FORMAT, "", "", "0" * 64, runs, size, [], []))
+        indices = [plan.indices(batch) for batch in range(plan.batches)]
+        assert [index for batch in indices for index in batch] == list(range(runs))
+        assert all(plan.batch_of(index) == batch for batch, own in enumerate(indices) for index in own)
 
 
-def test_batches_shrink_towards_the_end_of_a_sweep(file: Path):
-    sizes = batches_of(1800, 1024, 64)
-    assert (max(sizes), len(sizes)) == (64, 29), "enough for many workers"
-    sizes = batches_of(100_000, 1024, 64)
-    assert sizes[0] == 1024
-    assert sizes[-2] == 64
-    assert sizes[:-1] == sorted(sizes[:-1], reverse=True)
-    # Every file begins where one of the largest batches would.
-    assert all(sum(sizes[:at]) % size == 0 for at, size in enumerate(sizes))
-    assert batches_of(10, 4, 4) == [4, 4, 2]
-    assert batches_of(5, 1, 1) == [1] * 5
-    most, least = batch_of(_core.Sweep.read_file(str(file), []))
-    assert 1 <= least <= most
+def test_a_sweep_has_batches_of_seconds_and_enough_for_many_workers(file: Path):
+    def batch(repeat: int, duration: str) -> int:
+        overrides = [("experiment.repeat", str(repeat)), ("experiment.duration", f'"{duration}"')]
+        return batch_of(_core.Sweep.read_file(str(file), overrides))
+
+    assert batch(3, "1 s") >= RUNS, "one batch"
+    assert batch(3, "1000000 s") == 1
+    of_many = batch(100_000, "100 s")
+    effort = _core.Sweep.read_file(str(file), [("experiment.duration", '"100 s"')])[0].effort
+    assert 0.1 < of_many * effort / BATCH_EFFORT < 4.0
+    # A sweep of some batches has smaller ones, so that many workers have work to the end.
+    some = of_many * 8
+    assert of_many / 8 < batch(some // 4, "100 s") < of_many
 
 
 @pytest.mark.parametrize("seconds", [pytest.param(float(os.environ.get("SOJOURN_RACE_S", "6")), id="")])

@@ -71,7 +71,7 @@ def command(
         return
     refuse_too_large(possible(sweep.__getitem__, sweep.edges()), min(workers, len(sweep)))
     kept = Store.make(store, say=complain, trusted=trust)
-    plan = kept.find(sweep) or kept.add(Path(file), replaced, sweep, *batch_of(sweep))
+    plan = kept.find(sweep) or kept.add(Path(file), replaced, sweep, batch_of(sweep))
     mend(plan, complain)
     if not plan_only and plan.missing():
         with Display(then=" in the store") as display:
@@ -95,7 +95,7 @@ def _repeat(plan: _core.Plan, precision: Precision, folder: Path, jobs: int) -> 
     rounds = Rounds(plan, precision)
     store = Store.make(folder, say=complain)
     with Display(then=" in the store") as display:
-        _, stopped_by = Runner(jobs=jobs, store=store, report=display).make(plan, lambda _: None, rounds)
+        _, stopped_by = Runner(jobs=jobs, store=store, report=display).run_plan(plan, rounds=rounds)
     if stopped_by is not None:
         raise stop_reason(stopped_by, f"round {rounds.number}; finished runs are in the store and are not repeated")
     for line in rounds.missed():

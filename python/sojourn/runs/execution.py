@@ -5,20 +5,19 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar, cast
+from functools import cache
+from typing import Protocol, cast
 
 import msgspec
 
 from sojourn import _core, schema
 from sojourn.files import interrupts
-from sojourn.files.extras import is_installed
 from sojourn.frame.arrow import columns_as_arrow
 from sojourn.frame.later import pa
 from sojourn.frame.results import Recorded, Run
-from sojourn.runs.executors import POLL_S, TOGETHER, CoreRun, Executor, Outcome
-
-T = TypeVar("T")
+from sojourn.runs.executors import POLL_S, TOGETHER, CoreRun, Executor
 
 
 @dataclass(frozen=True)
@@ -43,36 +42,19 @@ Report = Callable[[Progress], None]
 
 
 def as_run(core: CoreRun) -> Run:
-    """Converts a run of the core, with its tables as Arrow, which share the core's memory."""
-    recorded = _Recorded(core)
-    return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), recorded.table, recorded.files)
+    """Converts a run of the core, with its tables as Arrow, which share the core's memory.
 
+    The core returns what was recorded only once. Without pyarrow a run has no tables.
+    """
 
-class _Recorded:
-    """What a run of the core recorded, which that returns only once. Without pyarrow a run has no tables."""
+    @cache
+    def table(name: Recorded) -> pa.Table | None:
+        columns = core.table(name)
+        with suppress(ModuleNotFoundError):
+            return None if columns is None else columns_as_arrow(columns)
+        return None
 
-    def __init__(self, core: CoreRun) -> None:
-        self._core = core
-        self._tables: dict[Recorded, pa.Table | None] = {}
-        self._files: dict[str, bytes] | None = None
-
-    def __deepcopy__(self, _copied: object) -> _Recorded:
-        """Itself: nobody changes what was recorded."""
-        return self
-
-    def table(self, name: Recorded) -> pa.Table | None:
-        if name not in self._tables:
-            columns = self._core.table(name)
-            if columns is None or not is_installed("pyarrow"):
-                self._tables[name] = None
-            else:
-                self._tables[name] = columns_as_arrow(columns)
-        return self._tables[name]
-
-    def files(self) -> dict[str, bytes]:
-        if self._files is None:
-            self._files = self._core.files()
-        return self._files
+    return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), table, cache(core.files))
 
 
 class Source(Protocol):
@@ -85,8 +67,8 @@ class Source(Protocol):
     def next(self) -> tuple[int, _core.RunSpec] | None:
         """The next run, with the index of its outcome; None if there is none now."""
 
-    def end(self, index: int, outcome: Outcome) -> None:
-        """Takes the outcome of a run. An exception raised here ends the loop."""
+    def end(self, index: int, outcome: CoreRun | _core.RunError) -> None:
+        """Takes a finished run, or why it failed. An exception raised here ends the loop."""
 
     def progress(self, simulated_s: Mapping[int, float], elapsed_s: float) -> Progress:
         """The progress so far; ``simulated_s``: how far the runs in progress are, by index."""
@@ -114,6 +96,8 @@ def make_runs(source: Source, executor: Executor, presses: interrupts.Presses, r
             if running:
                 for index, outcome in executor.ended(POLL_S):
                     del running[index]
+                    if isinstance(outcome, BaseException) and not isinstance(outcome, _core.RunError):
+                        raise outcome
                     source.end(index, outcome)
             elif source.is_over:
                 return False
@@ -136,20 +120,20 @@ def make_runs(source: Source, executor: Executor, presses: interrupts.Presses, r
 
 def execute(
     specs: Sequence[_core.RunSpec],
-    take: Callable[[int, T], None],
+    take: Callable[[int, Run], None],
     *,
-    finish: Callable[[int, Run], T],
     executor: Executor,
+    made: Callable[[int, Run], None] = lambda index, run: None,
     report: Report | None = None,
-    known: Mapping[int, T] = {},
+    known: Mapping[int, Run] = {},
 ) -> BaseException | None:
-    """Makes a list of runs and passes each result to ``take`` with its index, in order. Closes the executor.
+    """Makes a list of runs and passes each to ``take`` with its index, in order. Closes the executor.
 
-    ``finish`` computes the result of a run as soon as the run ends, in any order; ``known`` are results that there are
-    before. If a run fails, the others continue. Finished results are passed on in every case. Returns why results are
-    missing: a KeyboardInterrupt, or the RunError of the first run that failed.
+    ``made`` gets each run as soon as it ends, in any order; ``known`` are runs that there are before. If a run fails,
+    the others continue. Finished runs are passed on in every case. Returns why runs are missing: a KeyboardInterrupt,
+    or the RunError of the first run that failed.
     """
-    runs = _List(specs, take, finish, known)
+    runs = _List(specs, take, made, known)
     with interrupts.held() as presses:
         stopped = make_runs(runs, executor, presses, report)
         # Those after one that is missing.
@@ -166,20 +150,20 @@ def named(error: _core.RunError, spec: _core.RunSpec) -> _core.RunError:
     return found
 
 
-class _List(Generic[T]):
-    """A list of runs; results are taken in its order."""
+class _List:
+    """A list of runs, which are taken in its order."""
 
     def __init__(
         self,
         specs: Sequence[_core.RunSpec],
-        take: Callable[[int, T], None],
-        finish: Callable[[int, Run], T],
-        known: Mapping[int, T],
+        take: Callable[[int, Run], None],
+        made: Callable[[int, Run], None],
+        known: Mapping[int, Run],
     ) -> None:
         self.failed: dict[int, _core.RunError] = {}
         self._specs = specs
         self._take = take
-        self._finish = finish
+        self._made = made
         self.finished = dict(known)
         self._taken = 0
         self._left = deque(index for index in range(len(specs)) if index not in known)
@@ -200,14 +184,13 @@ class _List(Generic[T]):
         index = self._left.popleft()
         return index, self._specs[index]
 
-    def end(self, index: int, outcome: Outcome) -> None:
-        """Finishes a run, and passes on those that are next in order."""
-        if not isinstance(outcome, BaseException):
-            self.finished[index] = self._finish(index, as_run(outcome))
-        elif isinstance(outcome, _core.RunError):
+    def end(self, index: int, outcome: CoreRun | _core.RunError) -> None:
+        """Takes a run, and passes on those that are next in order."""
+        if isinstance(outcome, _core.RunError):
             self.failed[index] = named(outcome, self._specs[index])
         else:
-            raise outcome
+            self.finished[index] = as_run(outcome)
+            self._made(index, self.finished[index])
         self._done += 1
         self._done_effort += self._specs[index].effort
         while self._taken in self.finished or self._taken in self.failed:

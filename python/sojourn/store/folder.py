@@ -18,7 +18,7 @@ from sojourn.frame.arrow import csv_text, plain
 from sojourn.frame.later import pa
 from sojourn.frame.pairs import difference_rows
 from sojourn.frame.results import Recorded, Results, Run
-from sojourn.store.tablefiles import FILES, TABLE_FILES, TableFiles, TableRows, kind_of
+from sojourn.store.tablefiles import FILES, TABLE_FILES, TableFiles, TableRows, kind_of, own_columns
 
 SMALL_FILES = ("summary.json", "summary.csv", "differences.csv", "experiment.json")
 """The most important files of an experiment."""
@@ -160,7 +160,4 @@ def _load_table(rows: TableRows, run: int) -> pa.Table | None:
         if isinstance(error, OSError) and error.errno:
             raise
         raise ExperimentError(f"{rows.path}: the results are damaged: {' '.join(str(error).split())[:200]}") from None
-    if table is None:
-        return None
-    of_others = [name for name in table.column_names if table.num_rows and table[name].null_count == table.num_rows]
-    return table.drop_columns(of_others)
+    return None if table is None else own_columns(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -10,22 +11,24 @@ from typing import TypedDict
 
 from sojourn import _core
 from sojourn.frame.later import pc
-from sojourn.runs.costs import TABLES_BYTES, possible, recording, trial
-from sojourn.runs.executors import POLL_S, default_workers
+from sojourn.runs.costs import TABLES_BYTES, is_python, possible, recording, trial
+from sojourn.runs.executors import POLL_S, TOGETHER, default_workers
 from sojourn.store import files
-from sojourn.store.plans import Store, StoredPlan
+from sojourn.store.plans import Runs, Store, StoredPlan
 from sojourn.store.work import FILES, PART_RUNS, known_runs
 
 SAMPLE_S = 0.3
 """Duration of each trial run."""
 LOOKS = 100
 """Runs whose costs are looked at."""
-BATCH_S = 3.0
-"""Approximate wall time of a batch: the work lost if its worker dies, and the interval between looks at the store."""
+BATCH_EFFORT = 300 * TOGETHER
+"""Effort of a batch, some three seconds: the work lost if its worker dies, and the time between looks at the store."""
+SHARE = 32
+"""Batches of a plan that is longer than one: enough for this many workers, unless they are small."""
 SHRINKS = 16
-"""Batches shrink by this factor towards the end of a sweep; smaller ones would cost more than their runs."""
-BATCHES_EACH = 8
-"""Least batches of a run list per worker, if it has enough runs."""
+"""How much smaller than ``BATCH_EFFORT`` they may be for it: still smaller ones would cost more than their runs."""
+PYTHON = 20.0
+"""How much longer a run takes with a discipline in Python."""
 ROW_KB = 2.0
 """Disk space of a run: measured on examples/home.toml, 400 runs of 60 s. Similar runs take far less."""
 
@@ -42,28 +45,14 @@ class Estimate(TypedDict):
     """Disk space of all runs."""
 
 
-def batch_of(sweep: _core.Sweep) -> tuple[int, int]:
-    """The most and the least runs per batch, powers of two: those of ``BATCH_S``, and of a ``SHRINKS``-th of it.
-
-    A sweep that is not longer is one batch: its files are written once.
-    """
-    most = _batch(PART_RUNS, _mean_s(_looks(sweep)))
-    return most, most if len(sweep) <= most else max(1, most // SHRINKS)
-
-
-def batch_of_list(specs: Sequence[_core.RunSpec], workers: int) -> int:
-    """As ``batch_of``, for listed runs. They vary more, so batches are small enough to balance the workers' load."""
-    if len(specs) <= BATCHES_EACH * workers:
-        return 1
-    indices = sorted({0, len(specs) // 3, 2 * len(specs) // 3, len(specs) - 1})
-    return _batch(len(specs) // (BATCHES_EACH * workers), _mean_s([specs[index] for index in indices]))
-
-
-def _batch(most: int, run_s: float) -> int:
-    runs = 1
-    while 2 * runs <= most and 2 * runs * run_s <= BATCH_S:
-        runs *= 2
-    return runs
+def batch_of(runs: Runs) -> int:
+    """The runs per batch, a power of two. A plan that is not longer is one batch: its files are written once."""
+    looks = _looks(runs)
+    effort = sum(spec.effort * (PYTHON if is_python(spec) else 1.0) for spec in looks) / max(1, len(looks))
+    most = min(PART_RUNS, BATCH_EFFORT / max(effort, 1.0))
+    if len(runs) > most:
+        most = max(1, most / SHRINKS, min(most, len(runs) / SHARE))
+    return 1 << math.frexp(most)[1] - 1
 
 
 def estimate(sweep: _core.Sweep, store: Store | None, workers: int) -> Estimate:
@@ -88,9 +77,9 @@ def estimate(sweep: _core.Sweep, store: Store | None, workers: int) -> Estimate:
     }
 
 
-def _looks(sweep: _core.Sweep) -> list[_core.RunSpec]:
-    """Some runs, spread over the sweep."""
-    return list(possible(sweep.__getitem__, range(0, len(sweep), max(1, len(sweep) // LOOKS))))
+def _looks(runs: Runs) -> list[_core.RunSpec]:
+    """Some runs, spread over all."""
+    return list(possible(runs.__getitem__, range(0, len(runs), max(1, len(runs) // LOOKS))))
 
 
 def _mean_s(looks: Sequence[_core.RunSpec]) -> float:

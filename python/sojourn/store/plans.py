@@ -7,7 +7,6 @@ import json
 import os
 import stat
 import sys
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -29,8 +28,6 @@ FORMAT = 2
 """Version of the store's files; raised when the meaning of one changes."""
 EXPERIMENT = "experiment.toml"
 PLAN = "plan.json"
-SHARE = 32
-"""Batches of each size that a sweep has at the least, until they are small: enough for this many workers."""
 MEND = "restore the file, or move its folder away"
 """What to do about a damaged plan."""
 MOST_RUNS = 1_000_000_000
@@ -110,7 +107,7 @@ class Meta(typed.Strict, frozen=True):
     """``_core.Sweep.hash``."""
     runs: int
     batch_runs: int
-    """Most runs per batch."""
+    """Runs per batch."""
     overrides: list[tuple[str, str]]
     own: list[str]
     """Files of user-defined disciplines, copied into the plan's folder."""
@@ -118,8 +115,6 @@ class Meta(typed.Strict, frozen=True):
     """Whether the plan lists its runs instead of using an experiment file. Listed runs keep all their tables."""
     own_sha256: tuple[str, ...] = ()
     """SHA-256, in hexadecimal, of each file of ``own``."""
-    least_runs: int | None = None
-    """Least runs per batch, except for the last; None: as many as the most."""
     backend: str = "sim"
     """``journal.backend_key`` of the backend that makes the runs."""
 
@@ -128,7 +123,7 @@ class Meta(typed.Strict, frozen=True):
             raise ValueError(f"own_sha256: got {len(self.own_sha256)}; must have one per file of own, {len(self.own)}")
         if self.format != FORMAT:
             raise ValueError(f"format: got {self.format}; this version reads {FORMAT}")
-        if not (self.batch_runs > 0 and (self.least_runs or 1) > 0 and 0 <= self.runs <= MOST_RUNS):
+        if not (self.batch_runs > 0 and 0 <= self.runs <= MOST_RUNS):
             raise ValueError(f"runs: got {self.runs} in batches of {self.batch_runs}; must be at most {MOST_RUNS}")
 
 
@@ -171,7 +166,7 @@ class StoredPlan:
     @property
     def batches(self) -> int:
         """The number of batches."""
-        return len(self._bounds) - 1
+        return -(-self.meta.runs // self.meta.batch_runs)
 
     def run_hash(self, spec: _core.RunSpec) -> str:
         """SHA-256, in hexadecimal, of everything that determines a run's results: of the run and of the backend."""
@@ -181,31 +176,16 @@ class StoredPlan:
 
     def indices(self, batch: int) -> range:
         """The indices of a batch's runs."""
-        return range(self._bounds[batch], self._bounds[batch + 1])
+        first = batch * self.meta.batch_runs
+        return range(first, min(first + self.meta.batch_runs, self.meta.runs))
 
     def batch_of(self, index: int) -> int:
         """The batch of a run."""
-        return bisect_right(self._bounds, index) - 1
+        return index // self.meta.batch_runs
 
     def batches_of(self, first: int, last: int) -> range:
         """The batches of the runs ``first`` to ``last``."""
         return range(self.batch_of(first), self.batch_of(last) + 1)
-
-    @cached_property
-    def _bounds(self) -> list[int]:
-        """The first run of each batch, and the number of runs.
-
-        Batches become smaller towards the end, so that workers end at about the same time: a batch has at most a
-        ``SHARE``-th of the runs from its first one on. Each is half as large as one before it, or as large.
-        """
-        runs, size = self.meta.runs, self.meta.batch_runs
-        least = min(self.meta.least_runs or size, size)
-        bounds = [0]
-        while bounds[-1] < runs:
-            while size // 2 >= least and size * SHARE > runs - bounds[-1]:
-                size //= 2
-            bounds.append(min(bounds[-1] + size, runs))
-        return bounds
 
     @cached_property
     def sweep(self) -> Runs:
@@ -371,16 +351,9 @@ class Store:
         except _core.ExperimentError as error:
             raise _core.ExperimentError(f"{error}: {MEND}") from None
 
-    def add(
-        self,
-        file: Path,
-        overrides: Sequence[tuple[str, str]],
-        sweep: _core.Sweep,
-        batch_runs: int,
-        least_runs: int | None = None,
-    ) -> StoredPlan:
-        """Adds a sweep with the files that it needs; a batch has ``least_runs`` to ``batch_runs`` runs."""
-        plan = self._begin(sweep, batch_runs, overrides, least_runs)
+    def add(self, file: Path, overrides: Sequence[tuple[str, str]], sweep: _core.Sweep, batch_runs: int) -> StoredPlan:
+        """Adds a sweep with the files that it needs."""
+        plan = self._begin(sweep, batch_runs, overrides)
         experiment = bounded.read_bytes(file, bounded.LARGEST_TEXT)
         may_trace = b"trace" in experiment or any("trace" in value for _, value in overrides)
         for name, text in (_traces(sweep) if may_trace else {}).items():
@@ -407,9 +380,7 @@ class Store:
         run_list.write(plan.folder)
         return _complete(plan)
 
-    def _begin(
-        self, runs: Runs, batch_runs: int, overrides: Sequence[tuple[str, str]], least_runs: int | None = None
-    ) -> StoredPlan:
+    def _begin(self, runs: Runs, batch_runs: int, overrides: Sequence[tuple[str, str]]) -> StoredPlan:
         """Starts a plan of these runs and copies the files of user-defined disciplines into its folder."""
         check_writable(self.path)
         sources = user_aqm.registered().files
@@ -419,7 +390,7 @@ class Store:
         listed, backend = (True, runs.backend) if isinstance(runs, RunList) else (False, "sim")
         meta = Meta(
             FORMAT, _core.version, runs.name, runs.hash, len(runs), batch_runs, list(overrides), names, listed, sums,
-            least_runs, backend,
+            backend,
         )  # fmt: skip
         plan = StoredPlan(self.path, meta, self.trusted, runs)
         for name, text in zip(names, texts, strict=True):

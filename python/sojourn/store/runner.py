@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from sojourn import _core
 from sojourn.files import interrupts
@@ -15,12 +14,10 @@ from sojourn.runs.executors import MakeExecutor, Threads, default_workers
 from sojourn.runs.precision import Rounds
 from sojourn.store import Store
 from sojourn.store.journal import backend_key
-from sojourn.store.planning import batch_of_list, mend
+from sojourn.store.planning import batch_of, mend
 from sojourn.store.plans import RunList, StoredPlan, check_writable
 from sojourn.store.stored import runs_of
 from sojourn.store.work import Batches, compact, known_runs
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,10 +53,27 @@ class Runner:
     ) -> tuple[Results, BaseException | None]:
         """Runs a plan. Returns its results and the reason for an early stop, if any: the results are then partial.
 
-        ``rounds`` is as for ``make``.
+        With ``rounds`` it makes only as many repeats as necessary; the plan's number is the maximum.
         """
         runs: list[Run] = []
-        planned, stopped_by = self.make(plan, lambda run: runs.append(finished.keep(run)), rounds, finished)
+        planned = 0
+        stopped_by = None
+        for indices in rounds or [range(len(plan))]:
+
+            def take(number: int, run: Run, indices: Sequence[int] = indices) -> None:
+                runs.append(finished.keep(run))
+                if rounds is not None:
+                    rounds.take(indices[number], run)
+
+            def made(number: int, run: Run, indices: Sequence[int] = indices) -> None:
+                finished.made(indices[number], run)
+
+            planned += len(indices)
+            name = plan.name if rounds is None else f"{plan.name}, round {rounds.number}"
+            there = {number: finished.known[at] for number, at in enumerate(indices) if at in finished.known}
+            stopped_by = self.run(name, [plan[index] for index in indices], take, made=made, known=there)
+            if stopped_by is not None:
+                break
         results = Results.of(runs, experiment=plan.name, backend=self.backend.name, resolved_json=plan.resolved_json())
         if rounds is not None:
             wanted = rounds.precision
@@ -76,60 +90,29 @@ class Runner:
             raise stopped_by
         return results
 
-    def make(
-        self,
-        plan: _core.Plan,
-        take: Callable[[Run], None],
-        rounds: Rounds | None,
-        finished: Finished = AS_THEY_ARE,
-    ) -> tuple[int, BaseException | None]:
-        """Passes each run of a plan to ``take``, in order. Returns how many there are to be, and why runs are missing.
-
-        With ``rounds`` it makes only as many repeats as necessary; the plan's number is the maximum.
-        """
-        planned = 0
-        stopped_by = None
-        for indices in rounds or [range(len(plan))]:
-
-            def finish(number: int, run: Run, indices: Sequence[int] = indices) -> Run:
-                finished.made(indices[number], run)
-                return run
-
-            def taken(number: int, run: Run, indices: Sequence[int] = indices) -> None:
-                take(run)
-                if rounds is not None:
-                    rounds.take(indices[number], run)
-
-            planned += len(indices)
-            name = plan.name if rounds is None else f"{plan.name}, round {rounds.number}"
-            there = {number: finished.known[at] for number, at in enumerate(indices) if at in finished.known}
-            stopped_by = self.run(name, [plan[index] for index in indices], taken, finish=finish, known=there)
-            if stopped_by is not None:
-                break
-        return planned, stopped_by
-
     def run(
         self,
         name: str,
         specs: Sequence[_core.RunSpec],
-        take: Callable[[int, T], None],
+        take: Callable[[int, Run], None],
         *,
-        finish: Callable[[int, Run], T],
-        known: Mapping[int, T] = {},
+        made: Callable[[int, Run], None] = lambda index, run: None,
+        known: Mapping[int, Run] = {},
     ) -> BaseException | None:
-        """Makes all runs and passes each result to ``take`` with its index, in order, as ``execution.execute`` does.
+        """Makes all runs and passes each to ``take`` with its index, in order; arguments as of ``execution.execute``.
 
-        ``finish`` computes the result of a run, in any order; ``known`` are the results that there are. A store keeps
-        the runs under the ``name``; raises ExperimentError if it cannot. Returns why results are missing.
+        A store keeps the runs under the ``name``; raises ExperimentError if it cannot. Returns why runs are missing.
         """
         missing = [index for index in range(len(specs)) if index not in known]
         if self.store is None:
             on = self.executor(self.backend, self.workers(len(missing)))
-            return execute(specs, take, finish=finish, executor=on, report=self.report, known=known)
-        runs, stopped_by = self.stored(self.store, name, [specs[index] for index in missing])
-        made = {missing[number]: run for number, run in runs.items()}
-        for index in sorted({**known, **made}):
-            take(index, known[index] if index in known else finish(index, made[index]))
+            return execute(specs, take, executor=on, made=made, report=self.report, known=known)
+        stored, stopped_by = self.stored(self.store, name, [specs[index] for index in missing])
+        runs = {**known, **{missing[number]: run for number, run in stored.items()}}
+        for index in sorted(runs):
+            if index not in known:
+                made(index, runs[index])
+            take(index, runs[index])
         return stopped_by
 
     def stored(
@@ -144,8 +127,7 @@ class Runner:
         run_list = RunList.of(name, specs, backend_key(self.backend))
         if (plan := store.find(run_list)) is None:
             # Only the simulator is fast enough for several runs to be worth a batch.
-            batch = batch_of_list(specs, self.workers(len(specs))) if self.backend.name == "sim" else 1
-            plan = store.add_list(run_list, batch)
+            plan = store.add_list(run_list, batch_of(run_list) if self.backend.name == "sim" else 1)
         mend(plan, store.say)
         stopped_by = self.fill(store, plan)
         runs, failed = runs_of(plan)

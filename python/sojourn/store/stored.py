@@ -26,7 +26,7 @@ from sojourn.runs.executors import CoreRun, FinishedRun
 from sojourn.store import files
 from sojourn.store.files import Part
 from sojourn.store.plans import StoredPlan
-from sojourn.store.tablefiles import FILES
+from sojourn.store.tablefiles import FILES, own_columns
 
 if TYPE_CHECKING:
     from sojourn.runs.executors import Columns
@@ -179,9 +179,9 @@ def known_run(plan: StoredPlan, part: Part, spec: _core.RunSpec, hash_: str) -> 
 
 
 def _columns(table: pa.Table) -> Columns:
-    """A table as the core gives it, without the columns that only other runs of its file have."""
-    own = [name for name in table.column_names if not table.num_rows or table[name].null_count < table.num_rows]
-    return {name: numbers(table, name) for name in own}
+    """A run's table as the core gives it."""
+    own = own_columns(table)
+    return {name: numbers(own, name) for name in own.column_names}
 
 
 def _row_of(plan: StoredPlan, part: Part, hash_: str) -> tuple[int, str]:

@@ -34,6 +34,12 @@ def kind_of(name: str) -> str:
     return name.partition("_")[0]
 
 
+def own_columns(table: pa.Table) -> pa.Table:
+    """A run's table, of those of several, without the columns that only others have."""
+    of_others = [name for name in table.column_names if table.num_rows and table[name].null_count == table.num_rows]
+    return table.drop_columns(of_others)
+
+
 class TableFiles:
     """Writes the recorded tables of runs while later runs continue, so that memory holds one run's packets at a time.
 

@@ -17,7 +17,7 @@ from sojourn.frame.later import pa
 from sojourn.frame.results import RECORDED
 from sojourn.runs.costs import possible
 from sojourn.runs.execution import Progress
-from sojourn.runs.executors import POLL_S, Outcome
+from sojourn.runs.executors import POLL_S, CoreRun
 from sojourn.store import files
 from sojourn.store.plans import StoredPlan
 from sojourn.store.stored import RunOutcome, known_run, recorded, stacked, table_of
@@ -185,15 +185,10 @@ class Batches:
             self._add(RunOutcome(index, spec, run))
         return None
 
-    def end(self, index: int, outcome: Outcome) -> None:
+    def end(self, index: int, outcome: CoreRun | _core.RunError) -> None:
         """Adds a run to its batch, and writes the batch if it was the last. Raises OSError if that fails."""
-        spec = self._running.pop(index)
-        if not isinstance(outcome, BaseException):
-            self._add(RunOutcome(index, spec, outcome))
-        elif isinstance(outcome, _core.RunError):
-            self._add(RunOutcome(index, spec, None, str(outcome)))
-        else:
-            raise outcome
+        run, error = (None, str(outcome)) if isinstance(outcome, _core.RunError) else (outcome, None)
+        self._add(RunOutcome(index, self._running.pop(index), run, error))
 
     def progress(self, simulated_s: Mapping[int, float], elapsed_s: float) -> Progress:
         """What all workers have done since the first call."""
@@ -223,10 +218,10 @@ class Batches:
             missing = [batch for batch in self.plan.missing() if batch not in self._claimed]
             held = self.plan.claims.held()
             self._free = [batch for batch in missing if str(batch) not in held]
-            # The largest first, of those spread over the sweep, so that the first batches tell how long the rest takes.
-            # Each worker begins elsewhere, so that those that start together do not claim the same.
+            # Spread over the sweep, so that the first batches tell how long the rest takes. Each worker begins
+            # elsewhere, so that those that start together do not claim the same.
             first = random.random()
-            self._free.sort(key=lambda batch: (len(self.plan.indices(batch)), (batch * GOLDEN + first) % 1.0))
+            self._free.sort(key=lambda batch: (batch * GOLDEN + first) % 1.0)
             self._all_done = not missing or not (self._free or self._wait)
         return self._free.pop() if self._free else None
 

@@ -205,7 +205,7 @@ def _specs(plans: Plans) -> list[_core.RunSpec]:
 def _run(name: str, plans: Plans, runner: Runner) -> tuple[dict[str, list[Cell]], int, BaseException | None]:
     """Makes planned runs. Returns the cells of each experiment, the number of runs, and what stopped them early."""
     runs: dict[int, Run] = {}
-    stopped_by = runner.run(name, _specs(plans), runs.__setitem__, finish=lambda _, run: run)
+    stopped_by = runner.run(name, _specs(plans), runs.__setitem__)
     cells: dict[str, list[Cell]] = {}
     first = 0
     for experiment, part, plan in plans:

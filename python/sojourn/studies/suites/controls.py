@@ -207,14 +207,11 @@ def judge(controls: Sequence[str], suite: Suite, runner: Runner, *, quick: bool 
     ]
     second: list[_Job] = []
 
-    def measure(job: _Job, run: Run) -> Any:
-        return job.judge(run) if job.case.act is None or job.acted_s is not None else job.entered_s(run)
-
-    def take(job: _Job, found: Any) -> None:
+    def take(job: _Job, run: Run) -> None:
         act = job.case.act
         if act is None or job.acted_s is not None:
-            judged.answers.setdefault((job.case.id, job.control), []).append(found)
-        elif found is not None:
+            judged.answers.setdefault((job.case.id, job.control), []).append(job.judge(run))
+        elif (found := job.entered_s(run)) is not None:
             seed = {"experiment.seed": str(job.spec.seed), "experiment.repeat": "1"}
             changed = {key: _at(value, found) for key, value in act.set.items()}
             plan = suite.spec_of(job.case, job.control, {**more, **seed, **changed})
@@ -226,8 +223,7 @@ def judge(controls: Sequence[str], suite: Suite, runner: Runner, *, quick: bool 
             judged.stopped_by = runner.run(
                 name,
                 [job.spec for job in batch],
-                lambda index, found, batch=batch: take(batch[index], found),  # type: ignore[misc]
-                finish=lambda index, run, batch=batch: measure(batch[index], run),  # type: ignore[misc]
+                lambda index, run, batch=batch: take(batch[index], run),  # type: ignore[misc]
             )
     judged.runs = len(first) + len(second)
     return judged

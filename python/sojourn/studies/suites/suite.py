@@ -216,14 +216,12 @@ def evaluate(
     owners = [index for index, one in enumerate(planned) for _ in one.plan or ()]
     evaluation = Evaluation(suite, arms, planned, quick, runs=len(batch))
 
-    def measure(index: int, run: Run) -> Measured:
+    def take(index: int, run: Run) -> None:
         metrics = suite.metrics_of(planned[owners[index]].scenario)
-        return Measured(run.label, run.seed, {name: metric.value(run) for name, metric in metrics.items()})
-
-    def take(index: int, measured: Measured) -> None:
+        measured = Measured(run.label, run.seed, {name: metric.value(run) for name, metric in metrics.items()})
         evaluation.measured.setdefault(owners[index], []).append(measured)
 
-    evaluation.stopped_by = (runner or Runner()).run(f"{suite.name}, {queue}", batch, take, finish=measure)
+    evaluation.stopped_by = (runner or Runner()).run(f"{suite.name}, {queue}", batch, take)
     return evaluation
 
 
