@@ -278,10 +278,10 @@ def test_a_long_name_is_cut_and_stays_its_own():
 
 def test_results_are_known_as_complete_only_once_all_files_are_in_place(tmp_path, monkeypatch):
     def staged(key: str, *, lacks: bool = False) -> None:
-        with Staging(tmp_path, by="results", replaces=("results",), key=key) as staging:
+        with Staging(tmp_path, by="results", replaces=("results",)) as staging:
             staging.add_text("summary.json", key)
-            if lacks:
-                staging.key = None
+            if not lacks:
+                staging.made_of["summary.json"] = key
 
     replace = Path.replace
 
@@ -291,11 +291,11 @@ def test_results_are_known_as_complete_only_once_all_files_are_in_place(tmp_path
         return replace(self, target)
 
     staged("first")
-    assert Manifest.read(tmp_path).key == "first"
+    assert Manifest.read(tmp_path).made_of == {"summary.json": "first"}
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", full)
         with pytest.raises(OSError):
             staged("second")
-    assert Manifest.read(tmp_path).key is None
+    assert Manifest.read(tmp_path).made_of == {}
     staged("third", lacks=True)
-    assert Manifest.read(tmp_path).key is None
+    assert Manifest.read(tmp_path).made_of == {}

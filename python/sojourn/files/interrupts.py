@@ -54,14 +54,8 @@ def exit_status() -> int:
     return 128 + (_received[0] if _received else signal.SIGINT)
 
 
-class Presses:
-    """How many times the user has asked to stop."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __bool__(self) -> bool:
-        return self.count > 0
+Presses = list[int]
+"""The signals by which the user has asked to stop."""
 
 
 @contextmanager
@@ -71,7 +65,7 @@ def held() -> Iterator[Presses]:
 
     def count(number: int, _: object) -> None:
         received(number)
-        presses.count += 1
+        presses.append(number)
 
     previous: dict[signal.Signals, Callable[..., object]] = {}
     if threading.current_thread() is threading.main_thread():

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+
+import msgspec
 
 from sojourn.files import locks, whole
 
@@ -27,8 +28,7 @@ class OutputError(ValueError):
     """The output directory cannot be used; the message is one line."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A file as Sojourn wrote it."""
 
     by: str
@@ -48,16 +48,22 @@ class Entry:
         return self.size == status.st_size and (self.mtime_ns == status.st_mtime_ns or self.sha256 == sha256(path))
 
 
+class _Document(msgspec.Struct):
+    """The contents of the list."""
+
+    format: int
+    files: dict[str, list[Entry]]
+    made_of: dict[str, str] = {}
+
+
 @dataclass
 class Manifest:
     """The files written to a folder. While files are replaced, a name has two entries, the old one and the new one."""
 
     folder: Path
     entries: dict[str, list[Entry]]
-    key: str | None = None
-    """``journal.plan_key`` of the experiment whose results are in the folder, if known."""
     made_of: dict[str, str] = field(default_factory=dict)
-    """By file: a hash of everything that determines its content, if known."""
+    """By file: a hash of everything that determines its content, if known. That of summary.json is of all results."""
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
@@ -70,23 +76,21 @@ class Manifest:
         try:
             if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_BYTES:
                 raise ValueError("not a regular file, or too large")
-            document = json.loads(path.read_bytes())
-            if document["format"] != FORMAT:
+            document = msgspec.json.decode(path.read_bytes(), type=_Document)
+            if document.format != FORMAT:
                 raise ValueError("has another version")
-            entries = {
-                name: [Entry(**entry) for entry in known]
-                for name, known in document["files"].items()
-                # A list copied from elsewhere with its folder must not refer to files outside of the folder.
-                if name not in ("", ".") and not name.startswith("/") and ".." not in PurePosixPath(name).parts
-            }
-            key = document.get("key")
-            made_of = {str(name): str(of) for name, of in document.get("made_of", {}).items() if name in entries}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            what = f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+        except (OSError, ValueError) as error:
+            what = " ".join(str(error).split())
             raise OutputError(
                 f"{path}: cannot be read as the list of our files ({what}); name another directory, or move it away"
             ) from None
-        return cls(folder, entries, key, made_of)
+        entries = {
+            name: known
+            for name, known in document.files.items()
+            # A list copied from elsewhere with its folder must not refer to files outside of the folder.
+            if name not in ("", ".") and not name.startswith("/") and ".." not in PurePosixPath(name).parts
+        }
+        return cls(folder, entries, document.made_of)
 
     def is_mixed(self, by: str) -> bool:
         """True if a process was killed while it replaced files of this writer: some may be old and some new."""
@@ -132,11 +136,9 @@ class Manifest:
 
     def write(self) -> None:
         """Writes the list atomically."""
-        files = {name: [asdict(entry) for entry in self.entries[name]] for name in sorted(self.entries)}
-        made_of = {name: self.made_of[name] for name in sorted(self.made_of) if name in files}
-        document = {"format": FORMAT, "key": self.key, "files": files, **({"made_of": made_of} if made_of else {})}
-        text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-        whole.write(self.folder / FILE, text.encode())
+        made_of = {name: of for name, of in self.made_of.items() if name in self.entries}
+        text = msgspec.json.encode(_Document(FORMAT, self.entries, made_of), order="deterministic")
+        whole.write(self.folder / FILE, msgspec.json.format(text, indent=1) + b"\n")
 
 
 @contextlib.contextmanager

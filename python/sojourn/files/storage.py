@@ -36,26 +36,22 @@ def unwritable(directory: Path) -> str:
 
 
 @contextlib.contextmanager
-def reserved(directory: Path | None, names: Iterable[str] = ()) -> Iterator[None]:
-    """``prepare``; within the context no other process makes runs for this directory. None reserves nothing."""
+def reserved(directory: Path | None, names: Iterable[str] = ()) -> Iterator[Workspace | None]:
+    """``prepare``; within the context no other process makes runs for this directory. None reserves nothing.
+
+    Gives a workspace. At the end it is removed unless it was left, and so is a directory that was made if it is empty.
+    """
     if directory is None:
-        yield
+        yield None
         return
-    with not_left_empty(directory):
+    is_new = not directory.exists()
+    try:
         prepare(directory, names)
         workspace = Workspace.make(directory, for_runs=True)
         try:
-            yield
+            yield workspace
         finally:
             workspace.remove()
-
-
-@contextlib.contextmanager
-def not_left_empty(directory: Path) -> Iterator[None]:
-    """At the end removes a directory that was made within the context, if nothing is in it."""
-    is_new = not directory.exists()
-    try:
-        yield
     finally:
         if is_new:
             with contextlib.suppress(OSError):
@@ -95,9 +91,8 @@ class Staging:
 
     Their names are relative to the folder ``inside`` of the directory. ``by`` is their writer, for the directory's list
     of our files. Files of the writers ``replaces`` are removed when the new ones are in place, unless the user has
-    changed them. ``key`` is the ``journal.plan_key`` of the experiment whose results these are, ``workspace`` the
-    hidden folder to use, which is kept; by default a new one. With ``rescue``, if a file of the user's blocks a new
-    file at the end, the new files are kept beside it, in a folder named in the error.
+    changed them. ``workspace`` is the hidden folder to use, which is kept; by default a new one. With ``rescue``, if a
+    file of the user's blocks a new file at the end, the new files are kept beside it, in a folder named in the error.
     """
 
     def __init__(
@@ -107,7 +102,6 @@ class Staging:
         by: str = "results",
         replaces: Iterable[str] = (),
         inside: str = "",
-        key: str | None = None,
         workspace: Workspace | None = None,
         rescue: bool = False,
     ) -> None:
@@ -115,15 +109,14 @@ class Staging:
         self._by = by
         self._replaces = frozenset(replaces)
         self._inside = inside
-        self.key = key
-        """Given to the list of our files once all are in place; None if the results lack something."""
+        self.made_of: dict[str, str] = {}
+        """By file: a hash of everything that determines its content, for ``has``; listed once all are in place."""
         self._given = workspace
         self._workspace: Workspace | None = None
         self._rescue = rescue
         self._known: Manifest | None = None
         """The list of our files before this."""
         self._complete: dict[str, Path] = {}
-        self._made_of: dict[str, str] = {}
         self._ended: set[str] = set()
         self._made: list[Path] = []
 
@@ -143,8 +136,7 @@ class Staging:
     def add(self, name: str, write: Callable[[Path], object], made_of: str | None = None) -> Path:
         """Calls ``write`` with the path of the temporary file that becomes ``name``; returns the final path.
 
-        A file whose writing is interrupted is removed, independently of the others. ``made_of`` is a hash of everything
-        that determines the content, for ``has``.
+        A file whose writing is interrupted is removed, independently of the others. ``made_of`` is as above.
         """
         name, temporary, final = self._paths(name)
         try:
@@ -155,7 +147,7 @@ class Staging:
             raise
         self._complete[name] = temporary
         if made_of is not None:
-            self._made_of[name] = made_of
+            self.made_of[name] = made_of
         return final
 
     def end(self, name: str) -> None:
@@ -240,8 +232,6 @@ class Staging:
             for name, entry in written.items():
                 known.entries[name] = [*known.entries.get(name, ()), entry]
                 known.made_of.pop(name, None)
-            if self._by in self._replaces:
-                known.key = None  # until all are in place
             known.write()
             for path in superseded:
                 path.unlink(missing_ok=True)
@@ -256,7 +246,5 @@ class Staging:
                 del known.entries[name]
             for name, entry in written.items():
                 known.entries[name] = [entry]
-            known.made_of |= {name: of for name, of in self._made_of.items() if name in written}
-            if self._by in self._replaces:
-                known.key = self.key
+            known.made_of |= {name: of for name, of in self.made_of.items() if name in written}
             known.write()

@@ -31,9 +31,9 @@ class Workspace:
     """A hidden folder. One left behind by a killed process can be taken over or removed."""
 
     def __init__(self, path: Path, lock: IO[bytes]) -> None:
-        self.path = path
+        self.path = path.absolute()
         self._lock = lock
-        _ours.add(path.absolute())
+        _ours.add(self.path)
 
     @classmethod
     def make(cls, directory: Path, *, for_runs: bool = False) -> Workspace:
@@ -55,15 +55,15 @@ class Workspace:
         return cls(path, lock)
 
     @classmethod
-    def left_behind(cls, directory: Path, *, for_runs: bool = False) -> list[Workspace]:
-        """Takes over the folders in a directory whose processes have ended. ``for_runs`` as in ``make``."""
+    def left_behind(cls, directory: Path) -> list[Workspace]:
+        """Takes over the folders in a directory whose processes have ended."""
         with locked(directory):
-            if for_runs:
-                _refuse_others(directory)
             return [cls(path, lock) for path, _, lock in _others(directory) if lock is not None]
 
     def remove(self) -> None:
-        """Removes it with its content."""
+        """Removes it with its content, unless it was left or removed."""
+        if self._lock.closed:
+            return
         shutil.rmtree(self.path, ignore_errors=True)
         self.leave()
         if sys.platform == "win32":  # An open file cannot be removed there.
@@ -71,7 +71,7 @@ class Workspace:
 
     def leave(self) -> None:
         """Releases it for another process."""
-        _ours.discard(self.path.absolute())
+        _ours.discard(self.path)
         self._lock.close()
 
 

@@ -158,12 +158,12 @@ class Threads:
         for _ in self._threads:
             self._todo.put(None)
         began = time.monotonic()
-        asked = presses.count
+        asked = len(presses)
         # A backend with processes and devices would leave them behind.
         can_be_left = self._backend.name == "sim"
         while alive := [thread for thread in self._threads if thread.is_alive()]:
             waited_s = time.monotonic() - began
-            if can_be_left and (waited_s > PATIENCE_S or presses.count > asked):
+            if can_be_left and (waited_s > PATIENCE_S or len(presses) > asked):
                 _left.extend(alive)
                 break
             if can_be_left and waited_s > CALM_S:

@@ -76,7 +76,6 @@ class Journal:
 
     def __init__(self, workspace: Workspace, header: Header, left: _Left | None = None) -> None:
         self.workspace = workspace
-        self.header = header
         self.stored: dict[int, Run] = left.runs if left else {}
         """The runs of an earlier process, by their index in the plan."""
         self.kept = len(self.stored)
@@ -198,11 +197,9 @@ def _run(path: Path, entry: _Entry, spans: dict[str, tuple[int, int]]) -> Run:
 class LeftBehind:
     """Workspaces in a directory whose processes have ended."""
 
-    def __init__(self, directory: Path, *, for_runs: bool = False) -> None:
-        """``for_runs``: raises OutputError if another process makes runs for this directory."""
+    def __init__(self, directory: Path) -> None:
         self._directory = directory
-        left = Workspace.left_behind(directory, for_runs=for_runs)
-        self._found = {one: _Left.read(one.path / FILE) for one in left}
+        self._found = {one: _Left.read(one.path / FILE) for one in Workspace.left_behind(directory)}
 
     def runs_of(self, key: str) -> int:
         """The number of finished runs of an experiment."""

@@ -10,8 +10,7 @@ from pathlib import Path
 from sojourn import _core
 from sojourn.figure.filenames import FIGURES, FORMATS, OF_QUEUE, OVER
 from sojourn.files.manifest import Manifest, OutputError
-from sojourn.files.storage import Staging, not_left_empty, prepare, why
-from sojourn.files.workspace import Workspace
+from sojourn.files.storage import Staging, reserved, why
 from sojourn.frame.results import IF_ASKED_FOR, Results
 from sojourn.runs.backends import Backend
 from sojourn.schema import DIRECTIONS
@@ -81,8 +80,8 @@ def run_into(
     ``resume``, it contains runs of another experiment. Raises Unsaved if the results could not be written, or the user
     interrupted the saving.
     """
-    with not_left_empty(directory):
-        prepare(directory, files_of(plan, directory))
+    with reserved(directory, files_of(plan, directory)) as workspace:
+        assert workspace is not None
         header = Header(_core.version, plan.name, plan_key(plan, backend), len(plan.jobs))
         if resume and (there := _complete(directory, header)) is not None:
             say(f"all {len(there.runs)} runs are already in {directory}")
@@ -94,26 +93,22 @@ def run_into(
                 except (OSError, OutputError, KeyboardInterrupt) as error:
                     raise Unsaved(error, 0) from None
             return Saved(there)
-        others = LeftBehind(directory, for_runs=True)
+        others = LeftBehind(directory)
+        journal: Journal | None = None
+        saved: Saved | None = None
         try:
-            journal = others.take(header) if resume else None
-            if journal is not None:
+            if resume and (journal := others.take(header)) is not None:
                 say(f"{journal.kept} of {header.runs} runs are already finished")
             elif count := others.runs_of(header.key):
                 say(
                     f"note: {count} of {header.runs} runs were finished before and are run again; "
                     f"stop this and use --resume to continue from them"
                 )
-            journal = journal or Journal(Workspace.make(directory.absolute(), for_runs=True), header)
-        except BaseException:
-            others.close(remove=False)
-            raise
-        saved: Saved | None = None
-        try:
+            journal = journal or Journal(workspace, header)
             saved = _run_and_save(directory, header, run, journal, figures, baseline)
         finally:
-            is_whole = saved is not None and saved.stopped_by is None
-            journal.close(keep=not is_whole)
+            if journal is not None:
+                journal.close(keep=saved is None or saved.stopped_by is not None)
             others.close(remove=saved is not None and bool(saved.results.runs))
         if journal.failed is not None:
             say(f"note: finished runs could not be kept for --resume: {why(journal.failed)}")
@@ -123,10 +118,10 @@ def run_into(
 def _complete(directory: Path, header: Header) -> Results | None:
     """The complete results, if the directory has them. Raises OutputError if they are of another experiment."""
     manifest = Manifest.read(directory)
-    if manifest.key is None or not manifest.owns("summary.json"):
+    if "summary.json" not in manifest.made_of or not manifest.owns("summary.json"):
         return None
     results = load(directory)
-    if manifest.key != header.key:
+    if manifest.made_of["summary.json"] != header.key:
         raise OutputError(
             f'--resume: {directory} has results of another experiment, "{results.summary["experiment"]}" '
             f"(the file, options or version differ); omit --resume to replace them"
@@ -142,7 +137,6 @@ def _run_and_save(
             directory.absolute(),
             by=BY,
             replaces=MADE_OF_RESULTS,
-            key=header.key,
             workspace=journal.workspace,
             rescue=True,
         ) as staging:
@@ -152,6 +146,8 @@ def _run_and_save(
             saved = Saved(results, stopped_by)
             if results.runs:
                 _stage(saved, staging, tables, figures, baseline)
+            if not saved.left_out:  # else, with --resume, the results are made again
+                staging.made_of["summary.json"] = header.key
         return saved
     except (OSError, OutputError, KeyboardInterrupt) as error:
         raise Unsaved(error, journal.kept) from None
@@ -175,8 +171,6 @@ def _stage(saved: Saved, staging: Staging, tables: TableFiles, figures: Sequence
             line = f"{type(error).__name__}: {' '.join(str(error).split())}"
             tables.dropped["figures"] = error if isinstance(error, OSError) else OSError(0, line)
     saved.left_out = tables.dropped
-    if saved.left_out:
-        staging.key = None  # with --resume, the results are made again
 
 
 def left_out_text(left_out: dict[str, OSError]) -> str:
