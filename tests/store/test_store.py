@@ -57,7 +57,7 @@ def test_runs_of_another_sweep_are_not_made_again(file: Path, tmp_path: Path, mo
     assert fill(planned(file, tmp_path / "store")) is None
     made: list[str] = []
     end = work.Batches.end
-    monkeypatch.setattr(work.Batches, "end", lambda *args: made.append(args[2].summary_json) or end(*args))
+    monkeypatch.setattr(work.Batches, "end", lambda *args: made.append(args[3].summary_json) or end(*args))
     # Two of three seeds, one more rate, and other names.
     text = EXPERIMENT.replace("repeat = 3", "repeat = 2").replace('"4 Mbit/s"]', '"4 Mbit/s", "6 Mbit/s"]')
     file.write_text(text.replace('"grid"', '"more"').replace('"pie"', '"pie", label = "PIE"'))

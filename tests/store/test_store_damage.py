@@ -152,9 +152,9 @@ def test_runs_that_failed_are_tried_again_and_the_others_are_not(
     made: list[int] = []
     end = Batches.end
 
-    def failing(batches: Batches, index: int, outcome: Outcome) -> None:
+    def failing(batches: Batches, index: int, spec: _core.RunSpec, outcome: Outcome) -> None:
         made.append(index)
-        end(batches, index, _core.RunError("out of memory") if index == 17 else outcome)
+        end(batches, index, spec, _core.RunError("out of memory") if index == 17 else outcome)
 
     monkeypatch.setattr(Batches, "end", failing)
     fill(plan)
@@ -164,7 +164,7 @@ def test_runs_that_failed_are_tried_again_and_the_others_are_not(
     # Another sweep makes the failed run, too.
     assert set(known_runs([plan])) == {plan.sweep[index].hash for index in range(RUNS) if index != 17}
     made.clear()
-    monkeypatch.setattr(Batches, "end", lambda batches, index, run: (made.append(index), end(batches, index, run)))
+    monkeypatch.setattr(Batches, "end", lambda batches, index, *run: (made.append(index), end(batches, index, *run)))
     mend(plan, pytest.fail)
     assert plan.missing() == [4]
     fill(plan)

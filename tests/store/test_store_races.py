@@ -286,7 +286,7 @@ def test_a_read_file_lies_in_arrows_memory(finished: StoredPlan):
 
 def test_every_run_is_in_one_batch():
     for runs, size in ((10, 4), (5, 1), (1800, 64)):
-        plan = StoredPlan(Path(), Meta(FORMAT, "", "", "0" * 64, runs, size, [], []))
+        plan = StoredPlan(Path(), Meta(FORMAT, "", "", "0" * 64, runs, size, [], {}))
         indices = [plan.indices(batch) for batch in range(plan.batches)]
         assert [index for batch in indices for index in batch] == list(range(runs))
         assert all(plan.batch_of(index) == batch for batch, own in enumerate(indices) for index in own)

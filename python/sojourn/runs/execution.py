@@ -67,11 +67,11 @@ class Source(Protocol):
     def next(self) -> tuple[int, _core.RunSpec] | None:
         """The next run, with the index of its outcome; None if there is none now."""
 
-    def end(self, index: int, outcome: CoreRun | _core.RunError) -> None:
+    def end(self, index: int, spec: _core.RunSpec, outcome: CoreRun | _core.RunError) -> None:
         """Takes a finished run, or why it failed. An exception raised here ends the loop."""
 
-    def progress(self, simulated_s: Mapping[int, float], elapsed_s: float) -> Progress:
-        """The progress so far; ``simulated_s``: how far the runs in progress are, by index."""
+    def progress(self, unfinished: float, elapsed_s: float) -> Progress:
+        """The progress so far; ``unfinished``: the part of the efforts of the runs in progress that is made."""
 
 
 def make_runs(source: Source, executor: Executor, presses: interrupts.Presses, report: Report | None = None) -> bool:
@@ -81,24 +81,26 @@ def make_runs(source: Source, executor: Executor, presses: interrupts.Presses, r
     that succeed meanwhile are passed on.
     """
     began = due_s = time.monotonic()
-    running: dict[int, float] = {}
-    """The efforts of the runs that were started."""
+    running: dict[int, _core.RunSpec] = {}
+    """The runs that were started."""
 
     def is_fed() -> bool:
         each = len(running) / executor.workers
-        return each >= executor.ahead or (each >= 2 and sum(running.values()) >= 2 * TOGETHER * executor.workers)
+        if each < 2 or each >= executor.ahead:
+            return each >= executor.ahead
+        return sum(spec.effort for spec in running.values()) >= 2 * TOGETHER * executor.workers
 
     try:
         while True:
             while not is_fed() and (todo := source.next()) is not None:
                 executor.start(*todo)
-                running[todo[0]] = todo[1].effort
+                running[todo[0]] = todo[1]
             if running:
                 for index, outcome in executor.ended(POLL_S):
-                    del running[index]
+                    spec = running.pop(index)
                     if isinstance(outcome, BaseException) and not isinstance(outcome, _core.RunError):
                         raise outcome
-                    source.end(index, outcome)
+                    source.end(index, spec, outcome)
             elif source.is_over:
                 return False
             else:
@@ -108,14 +110,16 @@ def make_runs(source: Source, executor: Executor, presses: interrupts.Presses, r
             now_s = time.monotonic()
             if report is not None and (now_s >= due_s or stopping or (source.is_over and not running)):
                 due_s = now_s + POLL_S
-                report(replace(source.progress(executor.simulated_s(), now_s - began), stopping=stopping))
+                there = ((running[index], at_s) for index, at_s in executor.simulated_s().items() if index in running)
+                unfinished = sum(spec.effort * at_s / spec.duration_s for spec, at_s in there)
+                report(replace(source.progress(unfinished, now_s - began), stopping=stopping))
             if stopping:
                 return True
     finally:
         executor.close(presses)
         for index, outcome in executor.ended(0.0):
             if not isinstance(outcome, BaseException):
-                source.end(index, outcome)
+                source.end(index, running[index], outcome)
 
 
 def execute(
@@ -184,22 +188,21 @@ class _List:
         index = self._left.popleft()
         return index, self._specs[index]
 
-    def end(self, index: int, outcome: CoreRun | _core.RunError) -> None:
+    def end(self, index: int, spec: _core.RunSpec, outcome: CoreRun | _core.RunError) -> None:
         """Takes a run, and passes on those that are next in order."""
         if isinstance(outcome, _core.RunError):
-            self.failed[index] = named(outcome, self._specs[index])
+            self.failed[index] = named(outcome, spec)
         else:
             self.finished[index] = as_run(outcome)
             self._made(index, self.finished[index])
         self._done += 1
-        self._done_effort += self._specs[index].effort
+        self._done_effort += spec.effort
         while self._taken in self.finished or self._taken in self.failed:
             if self._taken in self.finished:
                 self._take(self._taken, self.finished.pop(self._taken))
             self._taken += 1
 
-    def progress(self, simulated_s: Mapping[int, float], elapsed_s: float) -> Progress:
+    def progress(self, unfinished: float, elapsed_s: float) -> Progress:
         """The share of the runs' efforts."""
-        running = ((self._specs[index], at_s) for index, at_s in simulated_s.items())
-        done = self._done_effort + sum(spec.effort * at_s / spec.duration_s for spec, at_s in running)
+        done = self._done_effort + unfinished
         return Progress(self._done, self._runs, min(1.0, done / self._effort) if self._effort else 1.0, elapsed_s)

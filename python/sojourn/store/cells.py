@@ -53,7 +53,7 @@ class Grid(CellTable):
         everything = [part for _, parts in found for part in parts]
         keys: dict[str, None] = {}
         first = 0
-        with files.pinned(everything) as paths, refusals(self._store, "--where" if where else "store", everything):
+        with files.pinned(everything) as paths, refusals("--where" if where else "store", everything):
             self._rows: duckdb.DuckDBPyConnection = duckdb.connect(":memory:")
             for plan, parts in found:
                 # Runs of one file have the same keys, listed runs any.

@@ -59,16 +59,6 @@ class RunList:
         """The list of these runs."""
         return cls(name, tuple(spec.document for spec in specs), backend, tuple(specs))
 
-    @classmethod
-    def read(cls, folder: Path, name: str, backend: str = "sim") -> RunList:
-        """Reads a list that ``write`` wrote."""
-        table = pq.read_table(folder / LIST, columns=["document"], partitioning=None)
-        return cls(name, tuple(table["document"].to_pylist()), backend)
-
-    def write(self, folder: Path) -> None:
-        """Writes the list into a folder."""
-        whole.write(folder / LIST, files.encoded(pa.table({"document": values_as_arrow(self.documents)})))
-
     @cached_property
     def hash(self) -> str:
         """SHA-256, in hexadecimal, of everything that determines the runs' results and their names."""
@@ -109,18 +99,14 @@ class Meta(typed.Strict, frozen=True):
     batch_runs: int
     """Runs per batch."""
     overrides: list[tuple[str, str]]
-    own: list[str]
-    """Files of user-defined disciplines, copied into the plan's folder."""
+    own: dict[str, str]
+    """Files of user-defined disciplines, copied into the plan's folder, with their SHA-256 in hexadecimal."""
     listed: bool = False
     """Whether the plan lists its runs instead of using an experiment file. Listed runs keep all their tables."""
-    own_sha256: tuple[str, ...] = ()
-    """SHA-256, in hexadecimal, of each file of ``own``."""
     backend: str = "sim"
     """``journal.backend_key`` of the backend that makes the runs."""
 
     def __post_init__(self) -> None:
-        if len(self.own) != len(self.own_sha256):
-            raise ValueError(f"own_sha256: got {len(self.own_sha256)}; must have one per file of own, {len(self.own)}")
         if self.format != FORMAT:
             raise ValueError(f"format: got {self.format}; this version reads {FORMAT}")
         if not (self.batch_runs > 0 and 0 <= self.runs <= MOST_RUNS):
@@ -204,7 +190,8 @@ class StoredPlan:
     def read_sweep(self) -> Runs:
         """Its runs, as this version reads the stored file. The experiment keeps its original name."""
         if self.meta.listed:
-            run_list = RunList.read(self.folder, self.meta.experiment, self.meta.backend)
+            table = pq.read_table(self.folder / LIST, columns=["document"], partitioning=None)
+            run_list = RunList(self.meta.experiment, tuple(table["document"].to_pylist()), self.meta.backend)
             run_list.check()
             return run_list
         overrides = [("experiment.name", self.meta.experiment), *self.meta.overrides]
@@ -215,7 +202,7 @@ class StoredPlan:
 
         Raises ExperimentError if one differs from the plan, or others may write to it and the plan is not trusted.
         """
-        own = [(self.folder / name, planned) for name, planned in zip(self.meta.own, self.meta.own_sha256, strict=True)]
+        own = [(self.folder / name, planned) for name, planned in self.meta.own.items()]
         for file, planned in own:
             found = hashlib.sha256(bounded.read_given(file, bounded.LARGEST_TEXT)).hexdigest()
             if found != planned:
@@ -377,23 +364,24 @@ class Store:
             if name in used:
                 raise _core.ExperimentError(f'store: "{name}" has no file; must be registered by --load')
         plan = self._begin(run_list, batch_runs, [])
-        run_list.write(plan.folder)
+        rows = files.encoded(pa.table({"document": values_as_arrow(run_list.documents)}))
+        whole.write(plan.folder / LIST, rows)
         return _complete(plan)
 
     def _begin(self, runs: Runs, batch_runs: int, overrides: Sequence[tuple[str, str]]) -> StoredPlan:
         """Starts a plan of these runs and copies the files of user-defined disciplines into its folder."""
         check_writable(self.path)
-        sources = user_aqm.registered().files
-        names = [f"own-{number}-{Path(source).name}" for number, source in enumerate(sources)]
-        texts = [bounded.read_bytes(Path(source), bounded.LARGEST_TEXT) for source in sources]
-        sums = tuple(hashlib.sha256(text).hexdigest() for text in texts)
+        texts = {
+            f"own-{number}-{Path(source).name}": bounded.read_bytes(Path(source), bounded.LARGEST_TEXT)
+            for number, source in enumerate(user_aqm.registered().files)
+        }
+        own = {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
         listed, backend = (True, runs.backend) if isinstance(runs, RunList) else (False, "sim")
         meta = Meta(
-            FORMAT, _core.version, runs.name, runs.hash, len(runs), batch_runs, list(overrides), names, listed, sums,
-            backend,
-        )  # fmt: skip
+            FORMAT, _core.version, runs.name, runs.hash, len(runs), batch_runs, list(overrides), own, listed, backend
+        )
         plan = StoredPlan(self.path, meta, self.trusted, runs)
-        for name, text in zip(names, texts, strict=True):
+        for name, text in texts.items():
             whole.write(plan.folder / name, text)
         return plan
 

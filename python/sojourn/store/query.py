@@ -54,7 +54,7 @@ def _answer(store: Store, sql: str, stack: contextlib.ExitStack) -> Answer:
     with contextlib.ExitStack() as own:
         paths = ", ".join(map(literal, own.enter_context(files.pinned(listed))))
         connection = own.enter_context(duckdb.connect(":memory:"))
-        with refusals(store, "query", listed):
+        with refusals("query", listed):
             connection.execute(RUNS.format(files=f"[{paths}]"))
             connection.execute(QUEUES.format(files=f"[{paths}]"))
             _refuse_writing(connection, sql)
@@ -71,7 +71,7 @@ def _answer(store: Store, sql: str, stack: contextlib.ExitStack) -> Answer:
                 )
             first = _chunk(connection) if names else []
         stack.push(own.pop_all())
-    return Answer(names, _chunks(store, connection, first))
+    return Answer(names, _chunks(connection, first))
 
 
 def whole_parts(store: Store, what: str) -> list[tuple[StoredPlan, list[files.Part]]]:
@@ -119,29 +119,24 @@ def _chunk(connection: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
     ]
 
 
-def _chunks(
-    store: Store, connection: duckdb.DuckDBPyConnection, chunk: list[tuple[Any, ...]]
-) -> Iterator[list[tuple[Any, ...]]]:
+def _chunks(connection: duckdb.DuckDBPyConnection, chunk: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
     while chunk:
         yield chunk
-        with refusals(store, "query"):
+        with refusals("query"):
             chunk = _chunk(connection)
 
 
 @contextmanager
-def refusals(store: Store, what: str, listed: Sequence[files.Part] = ()) -> Iterator[None]:
-    """Converts DuckDB's errors: names what is gone, or damaged, or repeats its message. ``what``: the command."""
+def refusals(what: str, listed: Sequence[files.Part] = ()) -> Iterator[None]:
+    """Converts DuckDB's errors: names what is gone, or repeats its message. ``what``: the command."""
     try:
         yield
     except duckdb.Error as error:
         for part in listed:
             if not part.path.exists():
                 raise files.Gone(str(part.path)) from None
-        damaged: list[str] = []
-        with contextlib.suppress(files.Gone):
-            damaged = [part.damage for plan in store.plans() for part in plan.parts() if not part.is_whole]
         # DuckDB quotes the statement on further lines after its message; omit them.
-        reason = damaged[0] if damaged else " ".join(str(error).partition("\nLINE ")[0].split())
+        reason = " ".join(str(error).partition("\nLINE ")[0].split())
         raise _core.ExperimentError(f"{what}: {reason}") from None
     except RuntimeError as error:
         # What DuckDB makes of a Ctrl-C.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import accumulate, groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 _RUNS = b"runs"
 """The metadata key in a recorded file: its runs in order, each with its number of rows."""
 REMEMBERED_BYTES = 400_000_000
-"""Size of the recorded tables that stay in memory once read; claims ask for the same runs many times."""
+"""Size of the files that stay in memory once read; claims ask for the same runs many times."""
+
+Content = TypeVar("Content")
 
 
 @dataclass(frozen=True)
@@ -186,12 +188,12 @@ def _columns(table: pa.Table) -> Columns:
 
 def _row_of(plan: StoredPlan, part: Part, hash_: str) -> tuple[int, str]:
     try:
-        return _summaries.read(part)[hash_]
+        return _remembered.read(_rows, part)[hash_]
     except files.Gone:
         found = next((other for other in plan.parts() if other.first <= part.first and part.last <= other.last), None)
         if found is None:
             raise LookupError(f"{part.path}: is gone; its runs are repeated") from None
-        return _summaries.read(found)[hash_]
+        return _remembered.read(_rows, found)[hash_]
 
 
 def stacked(tables: Iterable[Columns]) -> pa.Table:
@@ -229,7 +231,7 @@ class _Tables:
             self._parts[name] = files.parts(self._plan.recorded / name)
         of_batch = next((part for part in self._parts[name] if part.first <= index <= part.last), None)
         try:
-            return None if of_batch is None else _remembered.read(of_batch).get(hash_)
+            return None if of_batch is None else _remembered.read(_table, of_batch).get(hash_)
         except files.Gone:
             del self._parts[name]
             raise
@@ -258,34 +260,29 @@ def _table(part: Part) -> tuple[dict[str, pa.Table], int]:
     return tables, whole.nbytes
 
 
-Content = TypeVar("Content")
-
-
-class _Remembered(Generic[Content]):
+class _Remembered:
     """The files that were read last, up to a total size."""
 
-    def __init__(self, load: Callable[[Part], tuple[Content, int]], most_bytes: int) -> None:
-        self._load = load
-        self._most_bytes = most_bytes
+    def __init__(self) -> None:
         self._bytes = 0
-        self._files: OrderedDict[Part, tuple[Content, int]] = OrderedDict()
+        self._files: OrderedDict[tuple[object, Part], tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def read(self, part: Part) -> Content:
-        """A file, from memory or from disk."""
+    def read(self, load: Callable[[Part], tuple[Content, int]], part: Part) -> Content:
+        """The content of a file, from memory or by ``load``, which also tells its size."""
+        key = load, part
         with self._lock:
-            if part in self._files:
-                self._files.move_to_end(part)
-                return self._files[part][0]
-        file = self._load(part)
+            if key in self._files:
+                self._files.move_to_end(key)
+                return cast("Content", self._files[key][0])
+        file = load(part)
         with self._lock:
-            if part not in self._files:
-                self._files[part] = file
+            if key not in self._files:
+                self._files[key] = file
                 self._bytes += file[1]
-            while self._bytes > self._most_bytes and len(self._files) > 1:
+            while self._bytes > REMEMBERED_BYTES and len(self._files) > 1:
                 self._bytes -= self._files.popitem(last=False)[1][1]
         return file[0]
 
 
-_remembered = _Remembered(_table, REMEMBERED_BYTES)
-_summaries = _Remembered(_rows, REMEMBERED_BYTES)
+_remembered = _Remembered()

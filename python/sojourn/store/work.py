@@ -6,7 +6,7 @@ import contextlib
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -107,12 +107,9 @@ def known_runs(plans: Iterable[StoredPlan]) -> Known:
 def _of_plan(plan: StoredPlan) -> Known:
     known: Known = {}
     for part in plan.parts():
-        if not part.is_whole:
-            continue
-        with contextlib.suppress(OSError, ValueError):
+        if part.is_whole:
             table = part.read(["hash", "error"])
-            errors = table["error"]
-            made = table.filter(errors.is_null()) if errors.null_count < len(errors) else table
+            made = table.filter(table["error"].is_null())
             known |= dict.fromkeys(made["hash"].to_pylist(), (plan, part))
     return known
 
@@ -144,7 +141,6 @@ class Batches:
         self._wait = wait
         self._stopping = stopping
         self._claimed: dict[int, _Claimed] = {}
-        self._running: dict[int, _core.RunSpec] = {}
         self._effort = 0.0
         """The effort of the runs that have ended in unfinished batches."""
         self._free: list[int] = []
@@ -180,23 +176,20 @@ class Batches:
             hash_ = self.plan.run_hash(spec)
             run = known_run(*self._known[hash_], spec, hash_) if hash_ in self._known else None
             if run is None:
-                self._running[index] = spec
                 return index, spec
             self._add(RunOutcome(index, spec, run))
         return None
 
-    def end(self, index: int, outcome: CoreRun | _core.RunError) -> None:
+    def end(self, index: int, spec: _core.RunSpec, outcome: CoreRun | _core.RunError) -> None:
         """Adds a run to its batch, and writes the batch if it was the last. Raises OSError if that fails."""
         run, error = (None, str(outcome)) if isinstance(outcome, _core.RunError) else (outcome, None)
-        self._add(RunOutcome(index, self._running.pop(index), run, error))
+        self._add(RunOutcome(index, spec, run, error))
 
-    def progress(self, simulated_s: Mapping[int, float], elapsed_s: float) -> Progress:
+    def progress(self, unfinished: float, elapsed_s: float) -> Progress:
         """What all workers have done since the first call."""
         if self._remaining is None:
             self._remaining = Remaining(self.plan)
-        running = ((self._running[index], at_s) for index, at_s in simulated_s.items() if index in self._running)
-        parts = sum(spec.effort * at_s / spec.duration_s for spec, at_s in running)
-        return self._remaining.progress(max(self._effort + parts, 0.0), elapsed_s)
+        return self._remaining.progress(max(self._effort + unfinished, 0.0), elapsed_s)
 
     def _claim(self) -> _Claimed | None:
         """Claims a batch; None if there is none now."""
