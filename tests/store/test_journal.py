@@ -97,7 +97,7 @@ def test_another_experiment_is_refused_and_its_runs_stay(left: Path):
 
 @pytest.mark.parametrize("of_second", [1, 3])
 def test_of_two_killed_processes_the_one_with_more_runs_is_continued(left: Path, of_second: int):
-    second = Journal.start(left.parent, HEADER)
+    second = Journal(Workspace.make(left.parent, for_runs=True), HEADER)
     for number in range(of_second):
         second.add(number, run(number))
     second.close(keep=True)

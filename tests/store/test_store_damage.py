@@ -74,7 +74,7 @@ def test_a_mark_of_a_store_that_is_nested_too_deeply_is_one_line(sojourn: Cli, t
     (tmp_path / "store" / "store.json").write_text("[" * 100_000)
     refused = sojourn("status", "--store", "store")
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "store.json: got format null; this version reads 2" in refused.stderr
+    assert "store.json: got format null; this version reads 3" in refused.stderr
 
 
 def test_a_folder_that_cannot_be_written_to_is_wrong_input(
@@ -240,7 +240,7 @@ def test_what_is_no_store_is_refused_and_left_alone(sojourn: Cli, file: Path, tm
     (tmp_path / "store" / "store.json").write_text('{"format": 99}')
     newer = sojourn("worker", "--store", "store")
     assert newer.returncode == 2
-    assert newer.stderr.endswith("store.json: got format 99; this version reads 2\n")
+    assert newer.stderr.endswith("store.json: got format 99; this version reads 3\n")
 
 
 def test_a_damaged_table_of_listed_runs_is_named_and_its_runs_made_again(file: Path, tmp_path: Path):

@@ -24,7 +24,7 @@ from sojourn.runs import user_aqm
 from sojourn.store import files
 from sojourn.store.claims import Claims
 
-FORMAT = 2
+FORMAT = 3
 """Version of the store's files; raised when the meaning of one changes."""
 EXPERIMENT = "experiment.toml"
 PLAN = "plan.json"
