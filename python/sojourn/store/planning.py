@@ -21,8 +21,8 @@ SAMPLE_S = 0.3
 """Duration of each trial run."""
 LOOKS = 100
 """Runs whose costs are looked at."""
-BATCH_EFFORT = 300 * TOGETHER
-"""Effort of a batch, some three seconds: the work lost if its worker dies, and the time between looks at the store."""
+BATCH_EFFORT = 500 * TOGETHER
+"""Effort of a batch, 2 to 12 seconds: the work lost if its worker dies, and the time between looks at the store."""
 SHARE = 32
 """Batches of a plan that is longer than one: enough for this many workers, unless they are small."""
 SHRINKS = 16
