@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Protocol, cast
 
 import msgspec
@@ -46,15 +45,23 @@ def as_run(core: CoreRun) -> Run:
 
     The core returns what was recorded only once. Without pyarrow a run has no tables.
     """
+    tables: dict[Recorded, pa.Table | None] = {}
+    files: list[dict[str, bytes]] = []
 
-    @cache
     def table(name: Recorded) -> pa.Table | None:
-        columns = core.table(name)
-        with suppress(ModuleNotFoundError):
-            return None if columns is None else columns_as_arrow(columns)
-        return None
+        if name not in tables:
+            tables[name] = None
+            if (columns := core.table(name)) is not None:
+                with suppress(ModuleNotFoundError):
+                    tables[name] = columns_as_arrow(columns)
+        return tables[name]
 
-    return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), table, cache(core.files))
+    def named_files() -> dict[str, bytes]:
+        if not files:
+            files.append(core.files())
+        return files[0]
+
+    return Run(cast("schema.Run", msgspec.json.decode(core.summary_json)), table, named_files)
 
 
 class Source(Protocol):
@@ -81,23 +88,22 @@ def make_runs(source: Source, executor: Executor, presses: interrupts.Presses, r
     that succeed meanwhile are passed on.
     """
     began = due_s = time.monotonic()
-    running: dict[int, _core.RunSpec] = {}
-    """The runs that were started."""
+    running: dict[int, tuple[_core.RunSpec, float]] = {}
+    """The runs that were started, with their efforts, which the core computes each time that it is asked."""
 
     def is_fed() -> bool:
         each = len(running) / executor.workers
-        if each < 2 or each >= executor.ahead:
-            return each >= executor.ahead
-        return sum(spec.effort for spec in running.values()) >= 2 * TOGETHER * executor.workers
+        enough = 2 * TOGETHER * executor.workers
+        return each >= executor.ahead or (each >= 2 and sum(effort for _, effort in running.values()) >= enough)
 
     try:
         while True:
             while not is_fed() and (todo := source.next()) is not None:
                 executor.start(*todo)
-                running[todo[0]] = todo[1]
+                running[todo[0]] = todo[1], todo[1].effort
             if running:
                 for index, outcome in executor.ended(POLL_S):
-                    spec = running.pop(index)
+                    spec, _ = running.pop(index)
                     if isinstance(outcome, BaseException) and not isinstance(outcome, _core.RunError):
                         raise outcome
                     source.end(index, spec, outcome)
@@ -111,7 +117,7 @@ def make_runs(source: Source, executor: Executor, presses: interrupts.Presses, r
             if report is not None and (now_s >= due_s or stopping or (source.is_over and not running)):
                 due_s = now_s + POLL_S
                 there = ((running[index], at_s) for index, at_s in executor.simulated_s().items() if index in running)
-                unfinished = sum(spec.effort * at_s / spec.duration_s for spec, at_s in there)
+                unfinished = sum(effort * at_s / spec.duration_s for (spec, effort), at_s in there)
                 report(replace(source.progress(unfinished, now_s - began), stopping=stopping))
             if stopping:
                 return True
@@ -119,7 +125,7 @@ def make_runs(source: Source, executor: Executor, presses: interrupts.Presses, r
         executor.close(presses)
         for index, outcome in executor.ended(0.0):
             if not isinstance(outcome, BaseException):
-                source.end(index, running[index], outcome)
+                source.end(index, running[index][0], outcome)
 
 
 def execute(
