@@ -14,7 +14,6 @@ import fcntl
 import hashlib
 import json
 import math
-import os
 import sys
 import time
 import tomllib
@@ -27,6 +26,7 @@ from distributions_page import PAGE, STEPS, Scenario, page, settling, verdict_li
 
 import sojourn as sj
 from sojourn import _core
+from sojourn.files import whole
 from sojourn.linux import Linux
 from sojourn.linux.kernel import built, is_of, simulated
 
@@ -125,10 +125,7 @@ def simulate(scenario: Given, version: str, seeds: int) -> list[Figures]:
         further = {"experiment.repeat": min(AT_ONCE, seeds - len(rows)), "experiment.seed": 1 + len(rows)}
         runs = sj.run(scenario.path, set={**OVERRIDES, **further, "experiment.kernel": version}).runs
         rows += [rounded(our_figures(run, scenario.window_s)) for run in runs]
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        temporary = kept.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps(rows), encoding="utf-8")
-        temporary.replace(kept)
+        whole.write(kept, json.dumps(rows).encode())
     return rows[:seeds]
 
 
@@ -239,9 +236,7 @@ def write(path: Path, scenarios: dict[str, list[dict[str, Any]]]) -> None:
         keys = dict.fromkeys(key for row in rows for key in row)
         columns = (f'  "{key}": {json.dumps([row.get(key) for row in rows])}' for key in keys)
         lines.append(f' "{name}": {{\n' + ",\n".join(columns) + "\n }")
-    temporary = path.with_suffix(".new")
-    temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    temporary.replace(path)
+    whole.write(path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
 
 
 if __name__ == "__main__":
