@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import pkgutil
 
 import numpy as np
 import pytest
@@ -10,16 +12,25 @@ from matplotlib.figure import Figure
 
 import sojourn as sj
 from conftest import EXPERIMENT
+from sojourn import figure
 from sojourn.figure.bars import draw_bars
 from sojourn.figure.covered import COVERED, uncover
 from sojourn.figure.distributions import one_sigma_ellipse, points
-from sojourn.figure.style import looks_of
+from sojourn.figure.plots import Plots
+from sojourn.figure.style import OfResults, looks_of
 from sojourn.frame.statistics import Interval
 
 
 @pytest.fixture(scope="module")
 def results() -> sj.Results:
     return sj.run_text(EXPERIMENT + '\n[record]\nseries = "500 ms"\n', set={"experiment.repeat": 4}, jobs=2)
+
+
+def test_results_have_the_marks_of_every_file():
+    for file in pkgutil.iter_modules(figure.__path__, f"{figure.__name__}."):
+        importlib.import_module(file.name)
+    unnamed = {mark.__qualname__ for mark in OfResults.__subclasses__() if not issubclass(Plots, mark)}
+    assert unnamed == set(), "without their names in figure/plots.py, results.plot does not have them"
 
 
 def test_an_ellipse_reaches_one_standard_deviation_along_each_axis():
