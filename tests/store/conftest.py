@@ -13,9 +13,9 @@ from sojourn.runs.backends import Simulator
 from sojourn.runs.execution import make_runs
 from sojourn.runs.executors import Threads
 from sojourn.store import Store
+from sojourn.store.batches import Batches
 from sojourn.store.plans import StoredPlan
 from sojourn.store.runner import Runner
-from sojourn.store.work import Batches
 
 EXPERIMENT = """
 experiment = { name = "grid", duration = "2 s", repeat = 3 }

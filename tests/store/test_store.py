@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Cli
 from sojourn import _core
-from sojourn.store import Store, work
+from sojourn.store import Store, batches
 from sojourn.store.plans import RunList
 from sojourn.store.runner import Runner
 from store.conftest import EXPERIMENT, RUNS, contents, fill, planned
@@ -56,13 +56,13 @@ def test_the_rows_are_what_run_gives(sojourn: Cli, file: Path, tmp_path: Path):
 def test_runs_of_another_sweep_are_not_made_again(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert fill(planned(file, tmp_path / "store")) is None
     made: list[str] = []
-    end = work.Batches.end
-    monkeypatch.setattr(work.Batches, "end", lambda *args: made.append(args[3].summary_json) or end(*args))
+    end = batches.Batches.end
+    monkeypatch.setattr(batches.Batches, "end", lambda *args: made.append(args[3].summary_json) or end(*args))
     # Two of three seeds, one more rate, and other names.
     text = EXPERIMENT.replace("repeat = 3", "repeat = 2").replace('"4 Mbit/s"]', '"4 Mbit/s", "6 Mbit/s"]')
     file.write_text(text.replace('"grid"', '"more"').replace('"pie"', '"pie", label = "PIE"'))
     other = planned(file, tmp_path / "store")
-    known = work.known_runs(plan for plan in Store(tmp_path / "store").plans() if plan.id != other.id)
+    known = batches.known_runs(plan for plan in Store(tmp_path / "store").plans() if plan.id != other.id)
     assert len(known) == RUNS
     assert fill(other) is None
     assert len(made) == 12
@@ -193,7 +193,7 @@ def test_sweep_and_run_share_their_runs(file: Path, tmp_path: Path, record: str,
     plan = swept.add(file, [], sweep, 4)
     assert fill(plan, jobs=1) is None
     made, _ = Runner(jobs=1).stored(listed, "listed", specs)
-    monkeypatch.setattr(work.Batches, "end", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(batches.Batches, "end", lambda *_: pytest.fail("made again"))
     read, stopped_by = Runner(jobs=1).stored(swept, "listed", specs)
     assert (len(read), stopped_by) == (RUNS, None)
     for index, run in made.items():

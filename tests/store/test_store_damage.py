@@ -15,10 +15,10 @@ from conftest import Cli
 from sojourn import _core
 from sojourn.runs.executors import Outcome
 from sojourn.store import Store
+from sojourn.store.batches import Batches, known_runs
 from sojourn.store.planning import mend
 from sojourn.store.plans import status
 from sojourn.store.runner import Runner
-from sojourn.store.work import Batches, known_runs
 from store.conftest import EXPERIMENT, RUNS, contents, fill, planned
 
 

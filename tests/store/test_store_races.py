@@ -16,14 +16,14 @@ import pyarrow as pa
 import pytest
 
 from sojourn import RunError, _core
-from sojourn.store import Store, files, work
+from sojourn.store import Store, batches, files
+from sojourn.store.batches import compact
 from sojourn.store.cells import Grid
 from sojourn.store.files import Part
 from sojourn.store.planning import BATCH_EFFORT, batch_of, mend
 from sojourn.store.plans import FORMAT, Meta, RunList, StoredPlan, status
 from sojourn.store.runner import Runner
 from sojourn.store.stored import known_run, runs_of
-from sojourn.store.work import compact
 from store.conftest import fill_unmerged
 
 EXPERIMENT = """
@@ -128,7 +128,7 @@ def test_every_reader_of_runs_lists_again(finished: StoredPlan, merged_once: Cal
 
 
 def test_an_index_lists_again(finished: StoredPlan, merged_once: Callable[[], bool]):
-    known = work.known_runs([finished])
+    known = batches.known_runs([finished])
     assert merged_once()
     assert sorted(known) == sorted(finished.sweep[index].hash for index in range(RUNS))
 
@@ -141,7 +141,7 @@ def test_a_grid_lists_again(tmp_path: Path, merged_once: Callable[[], bool]):
 
 def test_a_known_run_is_read_from_the_larger_file(finished: StoredPlan, monkeypatch: pytest.MonkeyPatch):
     spec = finished.sweep[5]
-    plan, part = work.known_runs([finished])[spec.hash]
+    plan, part = batches.known_runs([finished])[spec.hash]
     monkeypatch.setattr(files, "SETTLE_S", 0.0)
     compact(finished)
     assert not part.path.exists()

@@ -22,12 +22,12 @@ from sojourn import _core
 from sojourn.files.interrupts import Presses
 from sojourn.runs.backends import Simulator
 from sojourn.runs.executors import Dask, Outcome
-from sojourn.store import Store, claims, work
+from sojourn.store import Store, batches, claims
+from sojourn.store.batches import Batches, Remaining
 from sojourn.store.claims import Claims
 from sojourn.store.plans import RunList
 from sojourn.store.query import query
 from sojourn.store.runner import Runner
-from sojourn.store.work import Batches, Remaining
 from store.conftest import EXPERIMENT, RUNS, contents, fill, planned
 
 
@@ -243,7 +243,7 @@ def test_listed_runs_are_made_by_workers_and_not_twice(
     specs = list(_core.Plan.read_file(str(file), []))
     plan = store.add_list(RunList.of("listed", specs), 2)
     assert sojourn("worker", "--store", "store").returncode == 0
-    monkeypatch.setattr(work.Batches, "end", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(batches.Batches, "end", lambda *_: pytest.fail("made again"))
     runs, stopped_by = Runner(jobs=1).stored(store, "listed", specs)
     assert (sorted(runs), stopped_by) == (list(range(RUNS)), None)
     # Others that have some of the same runs do not make them either, and read the same tables.

@@ -124,7 +124,7 @@ def _all_tcp(arm: Arm, metrics: Sequence[Declared]) -> list[str]:
 def _caption(metrics: Sequence[Metric], repeats: str) -> str:
     """The meaning of the numbers in the present columns."""
     names = {metric.name for metric in metrics}
-    times = [short for short in ("p50", "p95", "mean") if f"sojourn_{short}_ms" in names]
+    times = [metric.declared.head for metric in metrics if metric.name.startswith("sojourn_")]
     words = {"dropped_packets": "drops", "marked_packets": "marks", "lost_packets": "lost"}
     counts = [word for name, word in words.items() if name in names]
     counted = " and ".join(filter(None, [", ".join(counts[:-1]), *counts[-1:]]))

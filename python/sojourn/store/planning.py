@@ -14,8 +14,8 @@ from sojourn.frame.later import pc
 from sojourn.runs.costs import TABLES_BYTES, is_python, possible, recording, trial
 from sojourn.runs.executors import POLL_S, TOGETHER, default_workers
 from sojourn.store import files
+from sojourn.store.batches import FILES, PART_RUNS, known_runs
 from sojourn.store.plans import Runs, Store, StoredPlan
-from sojourn.store.work import FILES, PART_RUNS, known_runs
 
 SAMPLE_S = 0.3
 """Duration of each trial run."""

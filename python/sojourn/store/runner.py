@@ -13,11 +13,11 @@ from sojourn.runs.execution import Report, execute, make_runs, named
 from sojourn.runs.executors import MakeExecutor, Threads, default_workers
 from sojourn.runs.precision import Rounds
 from sojourn.store import Store
+from sojourn.store.batches import Batches, compact, known_runs
 from sojourn.store.journal import backend_key
 from sojourn.store.planning import batch_of, mend
 from sojourn.store.plans import RunList, StoredPlan, check_writable
 from sojourn.store.stored import runs_of
-from sojourn.store.work import Batches, compact, known_runs
 
 
 @dataclass(frozen=True)
