@@ -23,8 +23,8 @@ LOOKS = 100
 """Runs whose costs are looked at."""
 BATCH_EFFORT = 500 * TOGETHER
 """Effort of a batch, 2 to 12 seconds: the work lost if its worker dies, and the time between looks at the store."""
-SHARE = 32
-"""Batches of a plan that is longer than one: enough for this many workers, unless they are small."""
+SHARE = 128
+"""Batches of a plan that is longer than one, unless they are small: the first of them tell how long the rest takes."""
 SHRINKS = 16
 """How much smaller than ``BATCH_EFFORT`` they may be for it: still smaller ones would cost more than their runs."""
 PYTHON = 20.0
