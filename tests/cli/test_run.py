@@ -245,7 +245,7 @@ def test_progress_shows_on_standard_error_when_it_takes_long(sojourn: Cli, tmp_p
     assert " left" in result.stderr
 
 
-@pytest.mark.parametrize("what", ["aqm", "tcp", "traffic", "studies"])
+@pytest.mark.parametrize("what", ["aqm", "tcp", "traffic", "metrics", "studies"])
 def test_lists_are_there_as_table_and_json(sojourn: Cli, what):
     entries = json.loads(sojourn("list", what, "--json").stdout)
     assert entries
