@@ -159,9 +159,11 @@ def _mend(plan: StoredPlan) -> list[Path]:
 def _failed(plan: StoredPlan, part: files.Part) -> set[int]:
     """The batches of a file in which a run failed."""
     rows = part.read(["index", "hash", "error"])
+    if rows["error"].null_count == len(rows):
+        return set()
     # An invalid combination of values has no hash.
-    failed = rows.filter(pc.and_(rows["hash"].is_valid(), rows["error"].is_valid()))
-    return set(map(plan.batch_of, failed["index"].to_pylist()))
+    found = zip(*(rows[name].to_pylist() for name in ("index", "hash", "error")), strict=True)
+    return {plan.batch_of(index) for index, hash_, error in found if hash_ is not None and error is not None}
 
 
 def _take_out(plan: StoredPlan, part: files.Part, failed: set[int]) -> None:
