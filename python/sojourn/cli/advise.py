@@ -12,10 +12,10 @@ from rich.console import Group
 from rich.table import Table
 
 from sojourn import _core
-from sojourn.cli.app import option
 from sojourn.cli.options import Jobs
 from sojourn.cli.outcome import INTERRUPTED, Stopped
 from sojourn.cli.output import new, show, write
+from sojourn.cli.parameters import option
 from sojourn.cli.progress import Display
 from sojourn.files import extras
 from sojourn.frame.statistics import Interval, fixed

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 from sojourn import _core
-from sojourn.cli.app import argument, flag, option
 from sojourn.cli.options import Jobs, Json, Kernels, On, Out, Set, chosen, on_linux, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, refuse_invalid, stop_reason
 from sojourn.cli.output import show, writing
+from sojourn.cli.parameters import argument, flag, option
 from sojourn.cli.progress import Display
 from sojourn.files import storage
 from sojourn.files.manifest import Manifest

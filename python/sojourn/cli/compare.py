@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated
 
 from sojourn.cli import options
-from sojourn.cli.app import argument, flag, option
+from sojourn.cli.parameters import argument, flag, option
 from sojourn.cli.run import run_and_show
 from sojourn.runs.plan import compare_plan
 from sojourn.store.runner import Runner

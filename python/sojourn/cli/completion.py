@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
-from sojourn.cli.app import argument
+from sojourn.cli.parameters import argument
 
 _INSTALLED = {
     "bash": 'In ~/.bashrc: eval "$(sojourn completion bash)"',

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from sojourn import _core, linux
-from sojourn.cli.app import option
 from sojourn.cli.options import Json, lab
 from sojourn.cli.outcome import FAILED
+from sojourn.cli.parameters import option
 from sojourn.linux import datapath
 from sojourn.linux.lab import examined
 from sojourn.runs.executors import default_workers

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 
 from sojourn import ExperimentError
-from sojourn.cli.app import argument, flag, folder, option
 from sojourn.cli.options import Jobs, Json, KeptRuns, kept_runs, names_of
 from sojourn.cli.outcome import stop_reason
 from sojourn.cli.output import show, writing
+from sojourn.cli.parameters import argument, flag, folder, option
 from sojourn.cli.progress import Display
 from sojourn.files import storage
 from sojourn.page.sheet import as_table

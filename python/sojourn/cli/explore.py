@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 from sojourn import _core
-from sojourn.cli.app import option
 from sojourn.cli.options import StoreFolder
 from sojourn.cli.outcome import complain
 from sojourn.cli.output import write
+from sojourn.cli.parameters import option
 from sojourn.cli.plot import Where
 from sojourn.page.explorer import page
 from sojourn.store import Store

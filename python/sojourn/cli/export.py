@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from sojourn.cli.app import argument, option
 from sojourn.cli.options import Width
 from sojourn.cli.output import writing
+from sojourn.cli.parameters import argument, option
 from sojourn.export import FORMATS, export, not_recorded
 
 

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from sojourn.cli.app import argument, flag, folder, option
 from sojourn.cli.options import Json
 from sojourn.cli.output import show
+from sojourn.cli.parameters import argument, flag, folder, option
 from sojourn.linux.build import build as made
 from sojourn.linux.kernel import built, cached, own
 from sojourn.page.sheet import listing

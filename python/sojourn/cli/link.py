@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.cli.app import argument, option
 from sojourn.cli.outcome import FAILED, Stopped
 from sojourn.cli.output import new, write
+from sojourn.cli.parameters import argument, option
 from sojourn.frame.swept import time_s
 from sojourn.lines import course, formats, tree
 

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
 from sojourn import _core
-from sojourn.cli.app import argument
 from sojourn.cli.options import Json, listed
+from sojourn.cli.parameters import argument
 from sojourn.frame.registry import Over, declared
 from sojourn.page.sheet import Sheet, as_table, plain
 

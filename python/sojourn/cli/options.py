@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from sojourn import _core, linux
 from sojourn._core import ExperimentError
-from sojourn.cli.app import flag, folder, is_text, option
 from sojourn.cli.outcome import complain
+from sojourn.cli.parameters import flag, folder, is_text, option
 from sojourn.figure.filenames import DEFAULT_FORMATS, FORMATS, WIDTHS_IN
 from sojourn.files import extras
 from sojourn.runs.backends import BACKENDS, backend_of

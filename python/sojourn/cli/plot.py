@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from sojourn import _core
-from sojourn.cli.app import flag, option
 from sojourn.cli.options import StoreFolder, Width
 from sojourn.cli.outcome import complain
 from sojourn.cli.output import write
+from sojourn.cli.parameters import flag, option
 from sojourn.figure.filenames import FORMATS, WIDTHS_IN
 from sojourn.figure.style import content
 from sojourn.files.typed import must_be

@@ -6,10 +6,10 @@ import json as json_
 from typing import Annotated
 
 from sojourn import ExperimentError
-from sojourn.cli.app import argument, is_text
 from sojourn.cli.options import Json, StoreFolder
 from sojourn.cli.outcome import complain
 from sojourn.cli.output import show
+from sojourn.cli.parameters import argument, is_text
 from sojourn.page.sheet import listing
 from sojourn.store import Store
 from sojourn.store.query import query

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import msgspec
 
-from sojourn.cli.app import argument, option
 from sojourn.cli.options import Json, names_of, overrides
+from sojourn.cli.parameters import argument, option
 from sojourn.runs.replays import Outcome, replay
 from sojourn.runs.replays import follow as follow_queue
 

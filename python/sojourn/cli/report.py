@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from sojourn._core import ExperimentError
-from sojourn.cli.app import argument
 from sojourn.cli.output import writing
+from sojourn.cli.parameters import argument
 from sojourn.files.storage import Staging
 from sojourn.page.html import render
 from sojourn.store import section as experiment

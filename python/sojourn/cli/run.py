@@ -15,9 +15,9 @@ from rich.table import Table
 
 from sojourn import _core
 from sojourn.cli import estimate, options, outcome
-from sojourn.cli.app import argument
 from sojourn.cli.outcome import FAILED, Stopped
 from sojourn.cli.output import show, width
+from sojourn.cli.parameters import argument
 from sojourn.cli.progress import Display
 from sojourn.files import storage
 from sojourn.frame.pairs import check_compared

@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.cli.app import argument, option
 from sojourn.cli.options import Set, overrides
 from sojourn.cli.outcome import announce_notes, complain
+from sojourn.cli.parameters import argument, option
 from sojourn.cli.shell import Between, Outside, Queue, interfaces, prepared, results_of, show_aside
 from sojourn.linux import Datapath
 from sojourn.linux.shell import Shell

@@ -14,10 +14,10 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import mahimahi
-from sojourn.cli.app import argument, flag, option
 from sojourn.cli.options import BY_DEFAULT, Figures, Out, Set, formats_of, names_of, overrides
 from sojourn.cli.outcome import FAILED, Stopped, announce_notes, announce_unkept, complain
 from sojourn.cli.output import show, width
+from sojourn.cli.parameters import argument, flag, option
 from sojourn.cli.run import tables_of
 from sojourn.files import bounded
 from sojourn.frame.results import Results, Run

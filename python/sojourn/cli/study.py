@@ -16,10 +16,10 @@ import typer
 
 from sojourn import ExperimentError
 from sojourn.cli import estimate, options
-from sojourn.cli.app import argument, flag, folder, option
 from sojourn.cli.names import command as list_names
 from sojourn.cli.outcome import Stopped, refuse_invalid, stop_reason
 from sojourn.cli.output import show, writing
+from sojourn.cli.parameters import argument, flag, folder, option
 from sojourn.cli.progress import Display
 from sojourn.files import storage
 from sojourn.linux import Linux

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 from sojourn import _core
-from sojourn.cli.app import argument, flag, folder, option
 from sojourn.cli.estimate import in_bytes, in_runs, in_time
 from sojourn.cli.options import Jobs, Json, Set, Trust, Until, overrides
 from sojourn.cli.outcome import Stopped, complain, stop_reason
+from sojourn.cli.parameters import argument, flag, folder, option
 from sojourn.cli.progress import Display
 from sojourn.runs.costs import possible, refuse_too_large
 from sojourn.runs.designs import with_points

@@ -6,9 +6,9 @@ import sys
 from typing import Annotated
 
 from sojourn import _core
-from sojourn.cli.app import flag
 from sojourn.cli.options import Jobs, StoreFolder, Trust
 from sojourn.cli.outcome import complain, stop_reason
+from sojourn.cli.parameters import flag
 from sojourn.cli.progress import Display
 from sojourn.store import Store
 from sojourn.store.runner import Runner
