@@ -5,6 +5,7 @@ use sojourn_experiment::model::{Experiment, Hop, Way};
 use sojourn_path::pcapng;
 use sojourn_units::Time;
 
+use crate::ports::Port;
 use crate::topology;
 
 /// An interface of the capture: its name, and the source and destination Ethernet addresses of its packets.
@@ -29,7 +30,7 @@ pub fn interfaces(experiment: &Experiment) -> Vec<Interface> {
                 None => hop.way.name().into(),
                 Some(_) => format!("{}/{}", link.name, hop.way.name()),
             },
-            ends: [hop, back].map(|hop| topology::Port::of(links, hop).mac()),
+            ends: [hop, back].map(|hop| Port::of(links, hop).mac()),
         }
     };
     let each = (0..links.len()).flat_map(|link| [Way::Down, Way::Up].map(|way| Hop { link, way }));

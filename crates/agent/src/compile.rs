@@ -15,6 +15,7 @@ use crate::job::{
     Action, FIRST_PORT, FIRST_PORT_OF_REQUESTED, Flow, Job, ObservedQueue, PathJob, Step, Tcp,
 };
 use crate::netem;
+use crate::ports::Port;
 use crate::shaper;
 use crate::topology::{self, Names};
 
@@ -529,7 +530,7 @@ fn side<'a>(
 
 impl Side<'_> {
     fn observed(&self, experiment: &Experiment, seed: u64, names: &Names) -> ObservedQueue {
-        let port = topology::Port::of(&experiment.links, self.egress.hop);
+        let port = Port::of(&experiment.links, self.egress.hop);
         let changes = self.rate.iter().skip(1).map(|(at, rate)| {
             (
                 at.as_nanos(),

@@ -13,31 +13,13 @@ use crate::netlink::Attributes;
 mod attributes;
 mod counters;
 mod fields;
+mod options;
 mod red;
 
 use attributes::{Unit, encode, whole};
 pub use counters::{Counters, counters};
 use counters::{Overflow, Source, Statistics};
-
-/// A discipline to add to a class.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Leaf {
-    /// Its name in the kernel.
-    pub kind: &'static str,
-    /// Its parameters.
-    pub options: Options,
-    /// The kernel module of the discipline.
-    pub module: &'static str,
-}
-
-/// The options of a discipline or class in a netlink message (TCA_OPTIONS).
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub enum Options {
-    /// A C structure of the kernel.
-    Fields(Vec<u8>),
-    /// Attributes; none if the kernel decides everything.
-    Attributes(Attributes),
-}
+pub use options::{Leaf, Options, TICK_NS, ticks};
 
 /// Why an arm cannot run on Linux.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -8,8 +8,8 @@ use sojourn_experiment::derived::{self, Host};
 use sojourn_experiment::model::{Direction, Experiment, Kind, Recovery, Tcp, Traffic};
 use sojourn_units::Duration;
 
+use crate::ports::{Port, ports};
 use crate::shaper::MOST_BANDS;
-use crate::topology::{Port, ports};
 
 /// A traffic group in one direction: a pair of hosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

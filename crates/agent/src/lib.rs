@@ -14,6 +14,7 @@
 //! | [`decision`] | the messages between a queue and its algorithm in another process |
 //! | [`disciplines`] | disciplines as options of the kernel, and their counters |
 //! | [`shaper`], `netem` | HTB and netem, which make a link |
+//! | [`hosts`], [`ports`] | the hosts of an experiment's paths, and the ends of its links |
 //! | [`topology`] | the network as steps that build it |
 //! | [`parts`] | a job on several machines: the part of each, and the recording of all from theirs |
 //! | `netlink` | the bytes of netlink messages |
@@ -37,6 +38,7 @@ mod job;
 mod netem;
 mod netlink;
 pub mod parts;
+pub mod ports;
 pub mod recording;
 mod replay;
 pub mod shaper;

@@ -4,9 +4,9 @@ use sojourn_path::Impair;
 use sojourn_path::impair::{Loss, Shape};
 use sojourn_units::{Duration, Way};
 
-use crate::disciplines::Options;
+use crate::disciplines::{Options, TICK_NS};
 use crate::netlink::Attributes;
-use crate::shaper::{ANY, Part, ROOT, Scheduler, TICK_NS};
+use crate::shaper::{ANY, Part, ROOT, Scheduler};
 
 /// Packets that a netem holds: more than ever occur.
 const LIMIT: u32 = 200_000;

@@ -3,11 +3,9 @@
 use serde::{Deserialize, Serialize};
 use sojourn_units::Rate;
 
-use crate::disciplines::{Leaf, Options};
+use crate::disciplines::{Leaf, Options, ticks};
 use crate::netlink::Attributes;
 
-/// Nanoseconds of a tick, in which the kernel's packet schedulers count (PSCHED_SHIFT).
-pub const TICK_NS: u64 = 64;
 /// The class of the link, below which its own classes stand.
 pub const CLASS: u32 = 1;
 /// The major number of the first discipline under test.
@@ -72,12 +70,6 @@ pub struct Scheduler {
     pub options: Options,
     /// Bytes added to each packet's length, as counted here and by everything below. Negative to subtract.
     pub overhead: i32,
-}
-
-/// Time that a rate needs for some bytes, in whole ticks.
-pub fn ticks(rate: Rate, bytes: u64) -> u32 {
-    let ns = bytes as f64 * 8e9 / rate.as_bps() as f64;
-    (ns / TICK_NS as f64) as u32
 }
 
 /// The handle of the discipline with this number under a root.
@@ -228,13 +220,6 @@ pub fn sizes(overhead: i32) -> Attributes {
 mod tests {
     use super::*;
     use crate::netlink::attribute;
-
-    /// 1514 bytes take 1.2112 ms at 10 Mbit/s: 18925 ticks of 64 ns.
-    #[test]
-    fn a_time_is_counted_in_whole_ticks() {
-        assert_eq!(ticks(Rate::from_mbps(10), 1514), 18_925);
-        assert_eq!(ticks(Rate::from_mbps(10), 1), 12); // 800 ns
-    }
 
     /// 50 Gbit/s are 6.25e9 bytes a second, which four bytes cannot hold.
     #[test]

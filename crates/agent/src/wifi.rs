@@ -11,6 +11,7 @@ use sojourn_traffic::{Direction, Kind, OPENS_AHEAD, Tcp as Options};
 use sojourn_units::Duration;
 
 use crate::job::{Action, Flow, Interface, Job, Route, Step, Tcp};
+use crate::ports::ethernet;
 use crate::{netem, topology};
 
 /// What the agent is told.
@@ -155,7 +156,7 @@ impl WifiJob {
             namespace: namespace.into(),
             device: "wire".into(),
             address,
-            mac: topology::ethernet(address),
+            mac: ethernet(address),
             mtu: MTU,
         };
         let ends = [end(SERVER, OF_SERVER), end(ACCESS_POINT, OF_WIRE)];

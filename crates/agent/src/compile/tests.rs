@@ -124,7 +124,7 @@ fn data_and_acknowledgements_of_a_host_have_bands() {
 fn the_discipline_is_the_leaf_of_a_shaper_that_follows_the_schedule() {
     let job = compiled(BASE).unwrap();
     let experiment = experiment(BASE);
-    let port = topology::Port::of(
+    let port = Port::of(
         &experiment.links,
         Hop {
             link: 0,

@@ -6,9 +6,8 @@ use sojourn_experiment::model::Queue;
 use sojourn_units::{Duration, Rate, Value};
 
 use super::fields::{bytes, count, fitting, flag, numbers, sfq_fields};
-use super::{Line, Options, Refusal, refuse, setting};
+use super::{Line, Options, Refusal, refuse, setting, ticks};
 use crate::netlink::Attributes;
-use crate::shaper::ticks;
 
 /// TCA_RED_PARMS, TCA_RED_STAB and TCA_RED_MAX_P; those of CHOKe have the same numbers.
 const PARAMETERS: u16 = 1;

@@ -12,7 +12,7 @@ use nix::sys::socket::{MsgFlags, TimestampingFlag, recvmsg, setsockopt, sockopt}
 
 use sojourn_traffic::EXCHANGE_BYTES;
 
-use super::tcp_sockets::is_for_later;
+use super::is_for_later;
 
 /// SOF_TIMESTAMPING_TX_ACK and SOF_TIMESTAMPING_OPT_TSONLY (linux/net_tstamp.h): the kernel puts a message, without the
 /// data, on the socket's error queue when the data is acknowledged.

@@ -23,6 +23,7 @@ mod ping;
 mod tcp;
 mod tcp_sockets;
 
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 
@@ -260,6 +261,14 @@ fn set_priority(socket: &impl AsFd, flow: &Flow, side: Side) -> Result<(), Failu
         priority => setsockopt(socket, sockopt::Priority, &(priority as i32))
             .context(|| format!("priority {priority:#x}")),
     }
+}
+
+/// True if an operation may succeed later. `NotConnected`: the handshake is in progress.
+fn is_for_later(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::NotConnected
+    )
 }
 
 /// A span in microseconds, the unit of recordings.

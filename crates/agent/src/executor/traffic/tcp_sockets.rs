@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use sojourn_traffic::{Id, Side, UNLIMITED};
 
 use super::discard::Discard;
 use super::greeting::Greeting;
-use super::{Socket, Watch, set_dscp, set_priority};
+use super::{Socket, Watch, is_for_later, set_dscp, set_priority};
 use crate::executor::diag::{self, Diag};
 use crate::executor::namespace::within;
 use crate::executor::{Context, Failure};
@@ -200,14 +200,6 @@ impl End {
             }
         }
     }
-}
-
-/// True if an operation may succeed later. `NotConnected`: the handshake is in progress.
-pub fn is_for_later(error: &std::io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::NotConnected
-    )
 }
 
 impl TcpSockets {
