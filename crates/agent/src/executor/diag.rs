@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use nix::sys::socket::SockProtocol;
 
-use super::link::{DUMP, dump, open};
+use super::socket::{DUMP, dump, open};
 use super::{Context, Failure};
 use crate::netlink::{attribute, number, request};
 

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, SockProtocol, recv, send};
 
-use super::link::{CHANGE, ERROR, error, open};
+use super::socket::{CHANGE, ERROR, error, open};
 use super::{Context, Failure};
 use crate::netlink::{Attributes, attribute, message, number, request};
 

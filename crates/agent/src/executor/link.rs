@@ -1,20 +1,19 @@
 //! Devices, addresses, routes and disciplines of a namespace, by netlink (rtnetlink(7), linux/ethtool_netlink.h).
 
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
-};
+use nix::sys::socket::SockProtocol;
 
 use super::generic::Family;
 use super::namespace::{handle_of, within};
+use super::socket::{CHANGE, CREATE, DUMP, REPLACE, acknowledged, dump, open};
 use super::{Context, Failure};
 use crate::disciplines::Options;
 use crate::job::{Attachment, Interface, Route};
-use crate::netlink::{Attributes, attribute, attributes, message, number, request};
+use crate::netlink::{Attributes, attribute, attributes, number, request};
 use crate::shaper::{self, Part, Scheduler};
 
 /// Types of messages (linux/rtnetlink.h, linux/netlink.h).
@@ -28,16 +27,6 @@ const NEW_QDISC: u16 = 36;
 const GET_QDISC: u16 = 38;
 const NEW_CLASS: u16 = 40;
 const NEW_FILTER: u16 = 44;
-/// An error of number zero is an acknowledgement.
-pub const ERROR: u16 = 2;
-const DONE: u16 = 3;
-
-/// NLM_F_REQUEST | NLM_F_ACK; with NLM_F_CREATE and NLM_F_EXCL or NLM_F_REPLACE; NLM_F_REQUEST | NLM_F_DUMP.
-pub const CHANGE: u16 = 0x005;
-const CREATE: u16 = 0x605;
-const REPLACE: u16 = 0x505;
-pub const DUMP: u16 = 0x301;
-
 const AF_INET: u8 = 2;
 /// The index of the loopback device in every namespace (LOOPBACK_IFINDEX).
 const LOOPBACK: u32 = 1;
@@ -323,57 +312,6 @@ pub fn index(namespace: Option<&str>, device: &str) -> Result<u32, Failure> {
     within(namespace, || {
         if_nametoindex(device).context(|| format!("looking for device {device}"))
     })
-}
-
-/// Opens a netlink socket in a namespace.
-pub fn open(namespace: Option<&str>, protocol: SockProtocol) -> Result<OwnedFd, Failure> {
-    within(namespace, || {
-        let (family, kind) = (AddressFamily::Netlink, SockType::Raw);
-        socket(family, kind, SockFlag::SOCK_CLOEXEC, protocol)
-            .context(|| "opening a netlink socket".into())
-    })
-}
-
-fn send_to(socket: &impl AsFd, message: &[u8]) -> nix::Result<usize> {
-    send(socket.as_fd().as_raw_fd(), message, MsgFlags::empty())
-}
-
-/// Sends a message and waits for its acknowledgement.
-fn acknowledged(socket: &OwnedFd, message_sent: &[u8]) -> Result<(), Errno> {
-    send_to(socket, message_sent)?;
-    let mut answer = [0; 4096];
-    let length = recv(socket.as_raw_fd(), &mut answer, MsgFlags::empty())?;
-    match message(&answer[..length]) {
-        Some((ERROR, body, _)) => error(body).map_or(Ok(()), Err),
-        _ => Err(Errno::EPROTO),
-    }
-}
-
-/// Sends a request, and passes the body of each message of its answer to `each`.
-///
-/// # Errors
-/// The kernel refuses.
-pub fn dump(socket: &OwnedFd, asked: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
-    send_to(socket, asked)?;
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let length = recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
-        let mut rest = &buffer[..length];
-        while let Some((kind, body, next)) = message(rest) {
-            match kind {
-                DONE => return Ok(()),
-                ERROR => return Err(error(body).unwrap_or(Errno::EPROTO)),
-                _ => each(body),
-            }
-            rest = next;
-        }
-    }
-}
-
-/// The error of an nlmsgerr; `None` if it is an acknowledgement.
-pub fn error(body: &[u8]) -> Option<Errno> {
-    let code = number::<4>(body, 0).unwrap_or_default() as u32 as i32;
-    (code != 0).then(|| Errno::from_raw(-code))
 }
 
 /// ifinfomsg: family, type, index, flags, and which flags to change.

@@ -2,7 +2,7 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | `setup`, `namespace`, `link`, `generic` | load kernel modules; build the network and remove it |
+//! | `setup`, `namespace`, `link`, `generic`, `socket` | load kernel modules; build the network and remove it, by netlink |
 //! | `session` | the run: a loop that lets flows act when they are due |
 //! | `traffic/` | the flows, a file per transport |
 //! | `tracing`, `ring`, `packets` | the kernel's tracepoints, and the fate of each packet from them |
@@ -10,7 +10,7 @@
 //! | `diag` | TCP_INFO |
 //! | `clock` | the time of the run |
 //! | [`path`] | a run whose packets pass Sojourn's own path |
-//! | [`shell`] | a program with its network behind that path |
+//! | [`shell`], `ends` | a program with its network behind that path |
 //! | `live` | whoever watches either |
 //! | [`machine`], `wire` | one of several machines that carry out a job: told what to do by lines; its interfaces |
 //! | [`sandbox`] | namespaces that end with their last process, for both |
@@ -20,6 +20,7 @@
 
 mod clock;
 mod diag;
+mod ends;
 mod foreign;
 mod generic;
 pub mod init;
@@ -38,6 +39,7 @@ pub mod sandbox;
 mod session;
 mod setup;
 pub mod shell;
+mod socket;
 mod tap;
 mod tracing;
 mod traffic;

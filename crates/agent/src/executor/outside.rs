@@ -29,9 +29,9 @@ use nix::sys::socket::{
 };
 use sojourn_datapath::ip::{Carried, Headers};
 
+use super::ends::{DEVICE, ENDS};
 use super::link::{self, Link};
 use super::namespace::within;
-use super::shell::{DEVICE, ENDS};
 use super::{Context, Failure};
 use crate::job::Route;
 

@@ -7,16 +7,11 @@
 //! ```
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::stderr;
-use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd};
 
 use nix::errno::Errno;
-use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -26,34 +21,21 @@ use sojourn_datapath::datapath::Ends;
 use sojourn_datapath::flows::{Flow, Flows, Kind};
 use sojourn_datapath::ip::Headers;
 use sojourn_datapath::network::Plan;
-use sojourn_datapath::port::Port;
 use sojourn_datapath::scheduling::{Priority, ask_for_real_time};
-use sojourn_datapath::wire::Wire;
 use sojourn_datapath::{Clock, Datapath, Frame};
 use sojourn_experiment::derived;
 use sojourn_path::Route;
 use sojourn_units::{Time, Way};
 
+use super::ends::{ENDS, End, before, between};
 use super::foreign::catalogue;
-use super::link::Link;
 use super::live::{self, Live, Watched};
-use super::namespace::within;
 use super::outside::{self, Outside, Waiting};
 use super::path::{built, read_run, record};
-use super::sandbox::{PASSED_ON, as_plain, handled, network_namespace, status_of};
-use super::setup::tun;
+use super::sandbox::{PASSED_ON, as_plain, handled, status_of};
 use super::{Context, Failure, release};
-use crate::job::{Interface, Route as To, ShellJob};
+use crate::job::ShellJob;
 use crate::recording::{Appeared, AppearedKind, FlowFigures, Recording};
-
-/// The addresses of the servers' end and of the program's, in the network set aside for providers (RFC 6598).
-pub(super) const ENDS: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 64, 0, 1), Ipv4Addr::new(100, 64, 0, 2)];
-/// The variable that names the servers' address to the program.
-const SERVER: &str = "SOJOURN_SERVER";
-/// The device of each.
-pub(super) const DEVICE: &str = "sojourn0";
-/// How long servers may take to listen.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The flows of a program and its servers.
 struct Appearing {
@@ -109,125 +91,6 @@ impl Watched for Appearing {
         let all = self.flows.all.iter();
         all.take(live::MOST_FLOWS).map(one).collect()
     }
-}
-
-/// Where a program runs: in a namespace at an end of the path, or in the agent's own.
-struct End {
-    file: Option<OwnedFd>,
-    /// A name under which the agent finds it.
-    name: Option<String>,
-}
-
-impl End {
-    fn new() -> Result<Self, Failure> {
-        let file = network_namespace()?;
-        let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-        Ok(Self {
-            file: Some(file),
-            name: Some(name),
-        })
-    }
-
-    /// Makes its device, and lets programs without rights use ports and echoes.
-    fn set_up(&self, address: Ipv4Addr, mtu: u32) -> Result<Port, Failure> {
-        let name = self.name.as_deref();
-        Link::open(name)?.loopback_up()?;
-        let port = Interface {
-            namespace: name.unwrap_or_default().into(),
-            device: DEVICE.into(),
-            address,
-            mac: [0; 6],
-            mtu,
-        };
-        // Programs are not those of an experiment: their host sends as it does to a network card.
-        let made = tun(&port, true)?;
-        within(name, || {
-            for (key, value) in [
-                ("ipv4/ping_group_range", "0 0"),
-                ("ipv4/ip_unprivileged_port_start", "0"),
-                ("ipv6/conf/all/disable_ipv6", "1"),
-            ] {
-                // A kernel without the key has other rules.
-                let _ = fs::write(format!("/proc/sys/net/{key}"), value);
-            }
-            Ok(())
-        })?;
-        Ok(Port::Tun(made))
-    }
-
-    fn start(&self, mut program: Command) -> Result<Pid, Failure> {
-        within(self.name.as_deref(), || {
-            let child = program.env(SERVER, ENDS[0].to_string()).spawn();
-            let child = child.context(|| "starting a program".into())?;
-            Ok(Pid::from_raw(child.id() as i32))
-        })
-    }
-
-    /// Waits until as many sockets listen as there are servers. One that takes longer, or does not listen, is not waited for.
-    ///
-    /// # Errors
-    /// A server has ended in error.
-    fn await_listeners(&self, servers: &[(Pid, &String)]) -> Result<(), Failure> {
-        let listening = |name: &str| {
-            let text =
-                fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
-            let is_open = |line: &&str| match line.split_whitespace().nth(3) {
-                Some("0A") => true,
-                Some("07") => name.starts_with("udp"),
-                _ => false,
-            };
-            text.lines().filter(is_open).count()
-        };
-        let began = Instant::now();
-        within(self.name.as_deref(), || {
-            while ["tcp", "tcp6", "udp", "udp6"]
-                .map(listening)
-                .iter()
-                .sum::<usize>()
-                < servers.len()
-                && began.elapsed() < PATIENCE
-            {
-                servers.iter().try_for_each(refuse_failed)?;
-                sleep(Duration::from_millis(10));
-            }
-            Ok(())
-        })
-    }
-}
-
-/// Refuses a server that has ended in error. A server that puts itself into the background ends with status 0.
-fn refuse_failed((pid, command): &(Pid, &String)) -> Result<(), Failure> {
-    let ended = match waitpid(*pid, Some(WaitPidFlag::WNOHANG)) {
-        Ok(status) => status_of(status).filter(|status| *status != 0),
-        Err(_) => None, // it was waited for before
-    };
-    ended.map_or(Ok(()), |status| {
-        Err(Failure(format!(
-            "--server: got \"{command}\"; it ended with status {status} before the program could begin"
-        )))
-    })
-}
-
-/// The two ends of a path of our own, and their devices.
-fn before(mtu: u32) -> Result<([End; 2], Vec<Port>), Failure> {
-    unshare(CloneFlags::CLONE_NEWNET).context(|| "creating a network namespace".into())?;
-    let ends = [End::new()?, End::new()?];
-    let ports = vec![ends[0].set_up(ENDS[0], mtu)?, ends[1].set_up(ENDS[1], mtu)?];
-    Link::open(ends[1].name.as_deref())?.route(&To::new(None, ENDS[0]))?;
-    Ok((ends, ports))
-}
-
-/// Two interfaces of the machine. Programs run as they would without the path.
-fn between(wires: &[String; 2]) -> Result<([End; 2], Vec<Port>), Failure> {
-    let open = |wire: &String| -> Result<Port, Failure> {
-        let opened = Wire::open(wire).context(|| format!("opening interface {wire}"))?;
-        Ok(Port::Wire(opened))
-    };
-    let here = || End {
-        file: None,
-        name: None,
-    };
-    Ok(([here(), here()], vec![open(&wires[0])?, open(&wires[1])?]))
 }
 
 /// Runs a program behind the path, or beside it; returns its exit status and what was recorded.
