@@ -16,8 +16,9 @@ use crate::ip::{Above, ETHERNET, Headers, unpadded};
 use crate::lateness::Lateness;
 use crate::network::{Network, QueueState, states};
 use crate::packet::{Frame, Packet, arrived, packet};
-use crate::port::{Came, Port};
+use crate::port::Port;
 use crate::watch::Watch;
+use crate::wire::Came;
 
 /// The largest packet of IP, with the headers before it.
 const LARGEST: usize = (1 << 16) + HEADER + ETHERNET;

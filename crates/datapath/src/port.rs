@@ -3,10 +3,10 @@
 use std::io::Result;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::gso::{Meta, Partial};
+use crate::gso::Partial;
 use crate::ip::Link;
 use crate::tun::Tun;
-use crate::wire::Wire;
+use crate::wire::{Came, Wire};
 
 /// A device.
 #[derive(Debug)]
@@ -15,17 +15,6 @@ pub enum Port {
     Tun(Tun),
     /// An interface: its packets are frames of Ethernet.
     Wire(Wire),
-}
-
-/// A frame that has come. It begins in the buffer at [`crate::gso::HEADER`] with IP's header.
-#[derive(Clone, Copy, Debug)]
-pub struct Came {
-    /// About large frames.
-    pub meta: Meta,
-    /// Where it ends in the buffer.
-    pub end: usize,
-    /// Its header of Ethernet.
-    pub link: Link,
 }
 
 impl Port {

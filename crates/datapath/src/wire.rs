@@ -20,7 +20,6 @@ use nix::sys::socket::{
 
 use crate::gso::{HEADER, Meta, Partial};
 use crate::ip::{ETHERNET, Link};
-use crate::port::Came;
 
 /// Room for the frames that come while the thread waits for a processor.
 const BUFFER_BYTES: usize = 64 << 20;
@@ -60,6 +59,17 @@ pub struct Wire {
     name: String,
     /// Held as long as this: the interface carries one link.
     _claim: UnixDatagram,
+}
+
+/// A frame that has come. It begins in the buffer at [`HEADER`] with IP's header.
+#[derive(Clone, Copy, Debug)]
+pub struct Came {
+    /// About large frames.
+    pub meta: Meta,
+    /// Where it ends in the buffer.
+    pub end: usize,
+    /// Its header of Ethernet.
+    pub link: Link,
 }
 
 impl Wire {
