@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::axis::Axis;
 use crate::cases::{self, Case};
 use crate::design::{self, Design};
-use crate::document::{self, Item, Node, path_segment};
+use crate::document::{Item, Node, overlap, overridden, path_segment};
 use crate::error::{Origin, ReadError};
 
 /// The swept keys, and how their values combine into cells.
@@ -66,7 +66,7 @@ fn swept(file: &str, root: &mut Node, overrides: &[(String, String)]) -> Result<
     let points = design.is_some().then(|| table.remove("points")).flatten();
     collect(file, "", sweep, &mut axes.each, &mut design)?;
     for (index, axis) in axes.each.iter().enumerate() {
-        let twin = |other: &&Axis| document::overlap(root, &axis.key, &other.key);
+        let twin = |other: &&Axis| overlap(root, &axis.key, &other.key);
         if let Some(twin) = axes.each[..index].iter().find(twin) {
             let what = format!("sets what sweep.{} sets; must be one of both", twin.key);
             let path = format!("sweep.{}", path_segment(&axis.key));
@@ -95,35 +95,6 @@ fn swept(file: &str, root: &mut Node, overrides: &[(String, String)]) -> Result<
         (None, _) => {}
     }
     Ok(axes)
-}
-
-/// Whether an override, which `root` has already, sets what a swept key, or that of a case, sets. One that sets a table
-/// without the key leaves it to the sweep.
-///
-/// # Errors
-/// An override sets a part of it, which the values of the key would replace.
-pub(crate) fn overridden(
-    file: &str,
-    root: &Node,
-    key: &str,
-    by: &str,
-    overrides: &[(String, String)],
-) -> Result<bool, ReadError> {
-    let mut same = overrides
-        .iter()
-        .filter(|(set, _)| document::overlap(root, key, set));
-    let part = same
-        .clone()
-        .find(|(set, _)| set.split('.').count() > key.split('.').count());
-    if let Some((set, text)) = part {
-        let origin = Origin::Set {
-            key: path_segment(set),
-            text: text.clone(),
-        };
-        let what = format!("{by} sets all of {key}; must be {key} as a whole");
-        return Err(ReadError::new(file, origin, "", what));
-    }
-    Ok(same.next().is_some() && document::has(root, key))
 }
 
 fn collect(

@@ -1,8 +1,7 @@
 //! `[[case]]`: set-ups that differ in several keys at once.
 
-use crate::axes;
 use crate::axis::Axis;
-use crate::document::{Item, Node, Table, overlap, path_segment};
+use crate::document::{Item, Node, Table, overlap, overridden, path_segment};
 use crate::error::ReadError;
 
 /// The key under which a cell has the label of its case.
@@ -70,7 +69,7 @@ pub(crate) fn take(
             {
                 return refuse(format!("sets what {twin} sets; must be one of both"));
             }
-            if !axes::overridden(file, root, &key, "a case", overrides)? {
+            if !overridden(file, root, &key, "a case", overrides)? {
                 case.set.push((key, value));
             }
         }

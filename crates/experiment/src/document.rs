@@ -211,6 +211,33 @@ pub(crate) fn has(root: &Node, key: &str) -> bool {
     found.is_some()
 }
 
+/// Whether an override, which `root` has already, sets what a swept key, or that of a case, sets. One that sets a table
+/// without the key leaves it to the sweep.
+///
+/// # Errors
+/// An override sets a part of it, which the values of the key would replace.
+pub(crate) fn overridden(
+    file: &str,
+    root: &Node,
+    key: &str,
+    by: &str,
+    overrides: &[(String, String)],
+) -> Result<bool, ReadError> {
+    let mut same = overrides.iter().filter(|(set, _)| overlap(root, key, set));
+    let part = same
+        .clone()
+        .find(|(set, _)| set.split('.').count() > key.split('.').count());
+    if let Some((set, text)) = part {
+        let origin = Origin::Set {
+            key: path_segment(set),
+            text: text.clone(),
+        };
+        let what = format!("{by} sets all of {key}; must be {key} as a whole");
+        return Err(ReadError::new(file, origin, "", what));
+    }
+    Ok(same.next().is_some() && has(root, key))
+}
+
 /// The segments of a dotted key, with the numbers of entries in place of their names.
 fn by_number(root: &Node, key: &str) -> Vec<String> {
     let mut here = Some(root);

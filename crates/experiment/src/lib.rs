@@ -25,6 +25,7 @@
 //! | [`cells`] | Wi-Fi cells as parts of such a network |
 //! | [`change`] | keys that change while a run goes on |
 //! | [`parts`] | the queues and flows of a run, described |
+//! | `queue` | a queue: its discipline and its capacity |
 //! | [`topology`] | links, nodes, and the routes of traffic over them |
 //! | [`wifi`] | the settings of a Wi-Fi cell |
 //! | `written` | formats quantities as in a file |
@@ -58,6 +59,7 @@ mod notes;
 pub mod npz;
 pub mod parts;
 mod plan;
+mod queue;
 mod read;
 mod resolved;
 mod run_spec;

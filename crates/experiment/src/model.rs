@@ -5,8 +5,9 @@ pub use sojourn_traffic::{
     Pages, Ping, Recovery, Sizes, Tcp, Times, Transport, Video, Voip, Web,
 };
 pub use sojourn_units::{Capacity, Hop, Trace, Way};
-use sojourn_units::{Duration, Rate, Value};
+use sojourn_units::{Duration, Rate};
 
+pub use crate::queue::{Buffer, Queue};
 pub use crate::topology::{Impaired, Link, Nodes, Route, UpLink};
 
 /// One experiment without its sweep; it runs once per queue and seed.
@@ -85,37 +86,6 @@ impl Kernel {
             Self::V7_3 => "7.3",
         }
     }
-}
-
-/// The capacity of a queue.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Buffer {
-    /// Packets of any size.
-    Packets(u64),
-    /// Bytes on the link.
-    Bytes(u64),
-    /// Multiples of the BDP: the first rate (of a trace: the mean) × the largest base RTT.
-    Bdp(f64),
-    /// What the link sends in this time at that rate.
-    Time(Duration),
-}
-
-/// One arm of the comparison: a discipline with its parameters.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Queue {
-    /// The discipline's name.
-    pub aqm: String,
-    /// The name in tables and plots, unique per arm. Default: the discipline's name, with the settings that distinguish
-    /// it from other arms.
-    pub label: String,
-    /// The arm's own limit.
-    pub limit: Option<Buffer>,
-    /// The given keys, `ecn` included; each value has the key's kind.
-    pub settings: Vec<(String, Value)>,
-    /// Whether each class of the link has this discipline for itself; otherwise one queue is for all.
-    pub classes: bool,
-    /// The same arm in the reverse direction of links, if keys are given for it.
-    pub up: Option<Box<Queue>>,
 }
 
 /// A class of HTB, above disciplines; see [`sojourn_path::htb`].

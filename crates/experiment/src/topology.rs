@@ -7,7 +7,7 @@ use sojourn_path::Impair;
 use sojourn_path::impair::{Jitter, Loss, Reorder};
 use sojourn_units::{Capacity, Duration, Hop, Rate, Way};
 
-use crate::model::{Buffer, Queue};
+use crate::queue::{Buffer, Queue};
 use crate::wifi::Wifi;
 
 /// A link between two nodes.

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use sojourn_path::impair::{Jitter, Loss, Reorder, Shape};
 use sojourn_units::{Duration, Kind};
 
-use super::link::steps;
+use super::schedule::steps;
 use crate::document::Item;
 use crate::entry::Entry;
 use crate::error::ReadError;

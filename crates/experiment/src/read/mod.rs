@@ -8,6 +8,7 @@ mod link;
 mod queue;
 mod record;
 mod routes;
+mod schedule;
 mod tcp;
 mod traffic;
 mod wifi;
