@@ -1,49 +1,16 @@
-//! A run as a controller drives it: numbered keys to act on, and observations in a fixed layout.
+//! A run as a controller drives it, by the numbers of its space.
 
 use sojourn_aqm::policy::INPUTS;
-use sojourn_aqm::{Discipline, Key, Limit, Settings};
+use sojourn_aqm::{Key, Limit};
 use sojourn_experiment::derived::{self, Owner};
 use sojourn_experiment::network::RunError;
 use sojourn_measure::series::Reader;
-use sojourn_units::{Capacity, Duration, Kind, Rate, Value};
+use sojourn_units::{Capacity, Kind, Value};
 
 use crate::catalogue::Catalogue;
-use crate::packet::SimPacket;
 use crate::sampler::{look_at_flows, look_at_queue};
 use crate::session::Session;
-
-/// A key that a controller may set, with its unit.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Action {
-    /// As for [`Session::set`]: `queue.target`, `link.rate`.
-    pub key: String,
-    /// The unit of its numbers: `ms`, `bit/s`, `packets`, `bytes`, or `1` for bare numbers.
-    pub unit: &'static str,
-    /// The least and the largest number that is accepted.
-    pub range: (f64, f64),
-    kind: Kind,
-    target: Target,
-}
-
-/// What an action changes.
-#[derive(Clone, PartialEq, Debug)]
-enum Target {
-    /// The rate of a queue's link.
-    Rate(usize),
-    /// A key of the disciplines of these queues.
-    Key(&'static str, Vec<usize>),
-    /// The limit of the disciplines of these queues, which is none of their keys.
-    Limit,
-}
-
-/// What a controller may do and sees.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Space {
-    /// The keys, by their numbers.
-    pub actions: Vec<Action>,
-    /// The names of the numbers of an observation, in their order: `down.sojourn_mean_ms`, `flow.0.goodput_bps`.
-    pub observations: Vec<String>,
-}
+use crate::space::{Action, Space, Target, is_number};
 
 /// The numbers of a queue in an observation: those that a policy's network may have as inputs, without its own probability.
 const OF_QUEUE: &[&str] = INPUTS.split_at(INPUTS.len() - 1).0;
@@ -191,123 +158,6 @@ impl Session {
             put(flow.goodput_bps);
             put(flow.cwnd);
             put(flow.rtt_ms);
-        }
-    }
-}
-
-/// A value as a number in the unit of [`Action::unit`].
-fn number_of(value: &Value) -> Option<f64> {
-    match *value {
-        Value::Duration(span) => Some(span.as_millis_f64()),
-        Value::Rate(rate) => Some(rate.as_bps() as f64),
-        Value::Bytes(count) | Value::Packets(count) | Value::Count(count) => Some(count as f64),
-        Value::Number(number) => Some(number),
-        Value::Flag(_) | Value::Word(_) | Value::File(_) => None,
-    }
-}
-
-const fn is_number(kind: Kind) -> bool {
-    !matches!(kind, Kind::Flag | Kind::Choice(_) | Kind::File)
-}
-
-impl Action {
-    fn new(key: String, kind: Kind, target: Target) -> Self {
-        let (unit, range) = match kind {
-            Kind::Duration => ("ms", (0.001, 10_000.0)),
-            Kind::Rate => ("bit/s", (1e3, 1e12)),
-            Kind::Bytes => ("bytes", (1.0, 1e9)),
-            Kind::Packets | Kind::Size => ("packets", (1.0, 1e6)),
-            Kind::Probability => ("1", (0.0, 1.0)),
-            Kind::Count => ("1", (0.0, 1e6)),
-            Kind::Number | Kind::Flag | Kind::Choice(_) | Kind::File => ("1", (-1e9, 1e9)),
-        };
-        Self {
-            key,
-            unit,
-            range,
-            kind,
-            target,
-        }
-    }
-
-    /// The action with the range that the discipline accepts while it runs, around the value in use; `None` if it lets the
-    /// key not change.
-    fn accepted(
-        mut self,
-        name: &str,
-        discipline: &Discipline<SimPacket>,
-        settings: &Settings,
-    ) -> Option<Self> {
-        let mut running = discipline.build(settings).ok()?;
-        let mut accepts = |number: f64| {
-            let settings = settings.with(discipline, name, &self.written(number));
-            settings.is_ok_and(|settings| {
-                discipline.build(&settings).is_ok() && running.change(&settings).is_ok()
-            })
-        };
-        let in_use = settings
-            .in_use()
-            .into_iter()
-            .find(|(key, _)| key == name)
-            .and_then(|(_, value)| number_of(&value));
-        let (low, high) = self.range;
-        let start = [in_use.unwrap_or(low), low, high, f64::midpoint(low, high)];
-        let start = start.into_iter().find(|&number| accepts(number))?;
-        let is_whole = !matches!(self.kind, Kind::Duration | Kind::Probability | Kind::Number);
-        let mut furthest = |end: f64| {
-            let (mut accepted, mut refused) = (start, end);
-            if accepts(end) {
-                return end;
-            }
-            for _ in 0..60 {
-                let middle = f64::midpoint(accepted, refused);
-                let middle = if is_whole { middle.round() } else { middle };
-                *(if accepts(middle) {
-                    &mut accepted
-                } else {
-                    &mut refused
-                }) = middle;
-            }
-            let rounded = (accepted * 1e6).round() / 1e6;
-            if accepts(rounded) { rounded } else { accepted }
-        };
-        let (low, high) = (furthest(low), furthest(high));
-        self.range = (low, high);
-        (low < high).then_some(self)
-    }
-
-    /// A number of the range as a value.
-    fn value(&self, number: f64) -> Option<Value> {
-        let (low, high) = self.range;
-        if !(low..=high).contains(&number) {
-            return None;
-        }
-        let whole = number.round() as u64;
-        match self.kind {
-            Kind::Duration => {
-                let nanos = (number * 1e6).round() as u64;
-                Some(Value::Duration(Duration::from_nanos(nanos)))
-            }
-            Kind::Rate => Rate::from_bps(whole).map(Value::Rate),
-            Kind::Bytes => Some(Value::Bytes(whole)),
-            Kind::Packets | Kind::Size => Some(Value::Packets(whole)),
-            Kind::Count => Some(Value::Count(whole)),
-            Kind::Probability | Kind::Number => Some(Value::Number(number)),
-            Kind::Flag | Kind::Choice(_) | Kind::File => None,
-        }
-    }
-
-    /// A number as a file has it.
-    fn written(&self, value: f64) -> String {
-        match self.kind {
-            Kind::Duration => format!("{value:.6} ms"),
-            Kind::Rate => format!("{value:.0} bit/s"),
-            Kind::Bytes => format!("{value:.0} B"),
-            Kind::Packets | Kind::Size => format!("{value:.0} packets"),
-            Kind::Count => format!("{value:.0}"),
-            Kind::Probability | Kind::Number | Kind::Flag | Kind::Choice(_) | Kind::File => {
-                format!("{value:.9}")
-            }
         }
     }
 }

@@ -6,7 +6,8 @@
 //! | module | what is there |
 //! | --- | --- |
 //! | [`Session`], [`run()`] | one run: driven step by step, or to its end |
-//! | [`Space`] | a run as a controller drives it: numbered keys, observations in a fixed layout |
+//! | [`Space`] | what a controller may do to a run and sees of it: numbered keys, observations in a fixed layout |
+//! | `control` | a run as a controller drives it, by these numbers |
 //! | `build` | builds the simulation of one arm of an experiment |
 //! | [`lists`] | the names accepted in a file with their descriptions, as JSON |
 //! | [`Catalogue`] | the disciplines and congestion controls that it finds by name |
@@ -36,13 +37,13 @@ mod path;
 mod sampler;
 mod session;
 mod simulation;
+mod space;
 mod summary;
 mod timers;
 mod traffic;
 
 pub use build::{check, check_queues, document, in_use, is_refused, refusal};
 pub use catalogue::{Catalogue, catalogue};
-pub use control::{Action, Space};
 pub use names::{names, names_in};
 pub use packet::SimPacket;
 pub use path::{PathFileError, path_from_toml};
@@ -51,6 +52,7 @@ pub use sojourn_experiment::network::RunError;
 pub use sojourn_measure::probe::{Happened, PacketEvent};
 pub use sojourn_measure::result::{self, RunResult};
 pub use sojourn_measure::series::{FlowSample, QueueSample};
+pub use space::{Action, Space};
 
 /// The README's example is tested.
 #[cfg(doctest)]

@@ -11,10 +11,10 @@ use sojourn_units::Time;
 
 use crate::build::build;
 use crate::catalogue::Catalogue;
-use crate::control::Space;
 use crate::result::RunResult;
 use crate::sampler::{look_at_flows, look_at_queues};
 use crate::simulation::Simulation;
+use crate::space::Space;
 use crate::summary::summarise;
 
 /// One run under way.
