@@ -5,9 +5,6 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTraceback;
 use sojourn_experiment::ReadError;
-use sojourn_experiment::model::Experiment;
-
-use crate::own;
 
 create_exception!(
     sojourn,
@@ -21,12 +18,6 @@ create_exception!(sojourn, Cancelled, PyRuntimeError, "A run was cancelled.");
 /// The error in an experiment file.
 pub fn wrong_input(error: &ReadError) -> PyErr {
     ExperimentError::new_err(error.to_string())
-}
-
-/// True if the simulator cannot build queue `queue` of an experiment because of the same key.
-pub fn is_refused(experiment: &Experiment, queue: usize, key: &str) -> bool {
-    let failure = own::Failure::default();
-    sojourn_sim::is_refused(experiment, queue, key, &own::catalogue(&failure))
 }
 
 /// The error for an exception that an algorithm in Python raised. The exception becomes the error's cause, and the message

@@ -13,11 +13,14 @@
 //! | [`replay`] | replays a recorded queue through a discipline |
 //! | [`linux`] | the input and the output of the agent on Linux |
 //! | [`own`] | users' algorithms, written in Python |
+//! | [`decider`] | such algorithms decide about packets in another process |
 //! | [`lists`] | the names accepted in a file, as JSON |
 //! | [`errors`] | Rust errors as Python exceptions |
 
 use pyo3::prelude::*;
 
+#[cfg(unix)]
+mod decider;
 mod errors;
 mod linux;
 mod lists;
@@ -42,6 +45,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _core {
     use super::*;
 
+    #[cfg(unix)]
+    #[pymodule_export]
+    use decider::Decider;
     #[pymodule_export]
     use errors::{Cancelled, ExperimentError, RunError};
     #[pymodule_export]
@@ -54,9 +60,6 @@ mod _core {
         congestion_controls_json, design_json, disciplines_json, metrics_json, network_json,
         quantity, schema_json, traffic_json, units_json,
     };
-    #[cfg(unix)]
-    #[pymodule_export]
-    use own::Decider;
     #[pymodule_export]
     use own::{
         AckView, Algorithm, PacketView, QueueView, SampleView, WindowView, register_aqm,

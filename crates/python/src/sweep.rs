@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use serde_json::json;
+use sojourn_experiment::model::Experiment;
 use sojourn_experiment::{Cell, InUse, sha256};
 use sojourn_sim::{RunError, check, in_use};
 
-use crate::errors::{failed_run, is_refused, wrong_input};
+use crate::errors::{failed_run, wrong_input};
 use crate::own;
 use crate::run_spec::{Common, RunSpec};
 
@@ -159,4 +160,10 @@ impl Sweep {
         }
         Ok(self.hash.get_or_init(|| sha256(&text)))
     }
+}
+
+/// True if the simulator cannot build queue `queue` of an experiment because of the same key.
+fn is_refused(experiment: &Experiment, queue: usize, key: &str) -> bool {
+    let failure = own::Failure::default();
+    sojourn_sim::is_refused(experiment, queue, key, &own::catalogue(&failure))
 }

@@ -15,9 +15,8 @@ use sojourn_aqm::{Algorithm, Aqm, Backlog, Environment};
 use sojourn_experiment::network;
 use sojourn_units::Time;
 
-use super::adapter::{Failure, PythonAqm};
-use super::registry;
 use crate::errors::{RunError, failed_algorithm, failed_run};
+use crate::own::{self, Built, Failure, PythonAqm};
 use crate::run_spec::{Monitor, RunSpec};
 
 /// The algorithms in Python of one run whose queues are in another process, which asks at a socket.
@@ -34,12 +33,12 @@ impl Decider {
     #[staticmethod]
     fn begin(spec: &RunSpec, socket: PathBuf, monitor: Py<Monitor>) -> PyResult<Option<Self>> {
         let run = &spec.inner;
-        if registry::foreign(run).is_empty() {
+        if own::foreign(run).is_empty() {
             return Ok(None);
         }
         let failure = Failure::default();
-        let built = registry::Built::default();
-        let catalogue = registry::collecting(&failure, &built);
+        let built = Built::default();
+        let catalogue = own::collecting(&failure, &built);
         network::links(&run.experiment, run.queue, run.seed, &catalogue).map_err(|error| {
             match failure.take() {
                 Some(raised) => failed_algorithm(raised),
