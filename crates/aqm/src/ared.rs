@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::{Key, SettingError};
@@ -29,6 +29,7 @@ use crate::parameters::Parameters as _;
 use crate::red::{self, Red, Rule, Unit, linux::ONE_PERCENT};
 use crate::settings::Settings;
 use crate::single::Single;
+use crate::verdict::Verdict;
 use crate::{choice, parameters};
 
 parameters! {

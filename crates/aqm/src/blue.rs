@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::limit::Limit;
@@ -20,6 +20,7 @@ use crate::packet::Packet;
 use crate::parameters;
 use crate::parameters::Parameters;
 use crate::single::Single;
+use crate::verdict::Verdict;
 
 parameters! {
     /// The parameters of BLUE.

@@ -13,9 +13,9 @@ use alloc::collections::VecDeque;
 
 use sojourn_units::Time;
 
-use crate::aqm::{Algorithm as _, Backlog, Verdict};
+use crate::aqm::{Algorithm as _, Backlog};
 use crate::discipline::Discipline;
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::key::SettingError;
 use crate::limit::Limit;
 use crate::packet::{Packet, ce_bytes};
@@ -23,6 +23,7 @@ use crate::parameters::Parameters as _;
 use crate::qdisc::Qdisc;
 use crate::red::{self, Red, Unit};
 use crate::settings::Settings;
+use crate::verdict::{DropReason, Verdict};
 
 const DRAWS: usize = 3;
 

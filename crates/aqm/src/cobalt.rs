@@ -14,7 +14,7 @@ use alloc::format;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::SettingError;
@@ -22,6 +22,7 @@ use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::single::Single;
+use crate::verdict::Verdict;
 use crate::{choice, parameters};
 
 /// BLUE's step up at an overflow, as a 32-bit fraction: 1/256.

@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::{Key, SettingError};
@@ -27,6 +27,7 @@ use crate::packet::{Ecn, Packet};
 use crate::parameters::Parameters;
 use crate::settings::Settings;
 use crate::single::Single;
+use crate::verdict::Verdict;
 use crate::{ce_exclude, choice, parameters};
 
 parameters! {

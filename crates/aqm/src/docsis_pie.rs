@@ -13,7 +13,7 @@ use alloc::format;
 
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::SettingError;
@@ -23,6 +23,7 @@ use crate::parameters;
 use crate::parameters::Parameters;
 use crate::pie::float::{ACCU_HIGH, ACCU_LOW, STEPS_RFC8033, divisor};
 use crate::single::Single;
+use crate::verdict::Verdict;
 
 /// INTERVAL: time between updates.
 const INTERVAL: Duration = Duration::from_millis(16);

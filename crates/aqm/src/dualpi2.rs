@@ -21,11 +21,12 @@ use alloc::collections::VecDeque;
 use sojourn_units::{Duration, Rate, Time};
 
 use crate::discipline::Discipline;
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::pi2::{Control, Controller, is_scalable};
 use crate::qdisc::Qdisc;
+use crate::verdict::DropReason;
 use crate::{choice, parameters};
 
 mod configuration;

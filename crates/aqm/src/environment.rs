@@ -5,20 +5,8 @@ use alloc::vec::Vec;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::aqm::Verdict;
 use crate::packet::Packet;
-
-/// Why a packet was dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-#[non_exhaustive]
-pub enum DropReason {
-    /// Decided by the algorithm, as a signal to the sender.
-    Aqm,
-    /// Decided by a deterministic rule of an algorithm that also drops at random (MADPIE).
-    Deterministic,
-    /// There was no room.
-    Overflow,
-}
+use crate::verdict::{DropReason, Verdict};
 
 /// The environment of a discipline: random numbers, and the record of drops and marks. There is one per queue, so that
 /// no other queue shifts its random stream.

@@ -11,13 +11,14 @@ use sojourn_units::Time;
 
 use crate::aqm::{Algorithm, Aqm};
 use crate::discipline::{Built, Discipline};
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::key::SettingError;
 use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::qdisc::Qdisc;
 use crate::settings::Settings;
 use crate::single::Single;
+use crate::verdict::DropReason;
 
 /// The absence of active queue management.
 #[derive(Clone)]

@@ -11,7 +11,7 @@ use sojourn_units::{Time, Value};
 
 use crate::aqm::Aqm;
 use crate::classify::{Classifier, Hashing};
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::key::{Key, SettingError};
 use crate::limit::Limit;
 use crate::list::{Link, Linked, List};
@@ -20,6 +20,7 @@ use crate::parameters::Parameters;
 use crate::pool::{Pool, Queue, Scope, earliest};
 use crate::qdisc::Qdisc;
 use crate::settings::Settings;
+use crate::verdict::DropReason;
 use crate::{choice, parameters};
 
 /// Memory in bytes that a packet takes besides its own: the size of Linux's `struct sk_buff` and `struct

@@ -95,11 +95,11 @@ mod tests {
 
     use super::*;
     use crate::Datagram;
-    use crate::environment::DropReason;
     use crate::limit::Limit;
     use crate::packet::Ecn;
     use crate::qdisc::Qdisc;
     use crate::testing::{Driven, packet};
+    use crate::verdict::DropReason;
 
     fn settings(values: &[(&str, Value)]) -> Settings {
         let mut settings = Settings::new(Rate::from_mbps(10), 1514);

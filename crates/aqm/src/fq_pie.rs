@@ -70,12 +70,12 @@ mod tests {
 
     use super::*;
     use crate::Datagram;
-    use crate::environment::DropReason;
     use crate::limit::Limit;
     use crate::packet::Ecn;
     use crate::qdisc::Qdisc;
     use crate::settings::Settings;
     use crate::testing::{Driven, packet};
+    use crate::verdict::DropReason;
 
     fn built(settings: &Settings) -> Driven<dyn Qdisc<Datagram<u64>> + Send> {
         Driven::boxed(fq_pie().build(settings).expect("good settings"))

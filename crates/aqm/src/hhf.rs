@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use sojourn_units::{Duration, Time};
 
 use crate::discipline::Discipline;
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::key::SettingError;
 use crate::limit::Limit;
 use crate::packet::Packet;
@@ -19,6 +19,7 @@ use crate::parameters;
 use crate::parameters::Parameters;
 use crate::qdisc::Qdisc;
 use crate::settings::Settings;
+use crate::verdict::DropReason;
 
 /// Stages of the filter; counters per stage, and slots of the table of heavy hitters.
 const STAGES: usize = 4;

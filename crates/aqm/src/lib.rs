@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`packet`], [`datagram`] | the fields of a packet that a discipline may read and change; a packet that is ready to use |
 //! | [`qdisc`], [`limit`] | the [`Qdisc`] trait: enqueue and dequeue; how much a queue may hold |
+//! | [`verdict`] | the decision about a packet, the reason for a drop |
 //! | [`environment`] | randomness, drops and marks |
 //! | [`aqm`] | the [`Aqm`] trait: a decision per packet, for one queue |
 //! | [`single`] | one FIFO governed by an [`Aqm`] |
@@ -67,13 +68,14 @@ pub mod sfq_aqm;
 pub mod single;
 #[cfg(test)]
 mod testing;
+pub mod verdict;
 
-pub use aqm::{Algorithm, Aqm, Backlog, Verdict};
+pub use aqm::{Algorithm, Aqm, Backlog};
 pub use catalogue::Catalogue;
 pub use classify::Hashing;
 pub use datagram::Datagram;
 pub use discipline::{Built, Discipline, Make};
-pub use environment::{DropReason, Environment};
+pub use environment::Environment;
 pub use fq::Fair;
 pub use key::{Key, SettingError};
 pub use limit::Limit;
@@ -83,6 +85,7 @@ pub use parameters::Parameters;
 pub use qdisc::{InnerSettings, Qdisc};
 pub use settings::Settings;
 pub use single::Single;
+pub use verdict::{DropReason, Verdict};
 
 /// The README's example is tested.
 #[cfg(doctest)]

@@ -12,9 +12,9 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog};
 use crate::discipline::Discipline;
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::key::{Key, SettingError};
 use crate::limit::Limit;
 use crate::packet::Packet;
@@ -23,6 +23,7 @@ use crate::parameters::Parameters;
 use crate::pie::{self, Pie, Variant};
 use crate::settings::Settings;
 use crate::single::Single;
+use crate::verdict::{DropReason, Verdict};
 
 parameters! {
     /// MADPIE's parameters besides PIE's.

@@ -16,7 +16,7 @@ use sojourn_units::{Duration, Rate, Time};
 
 use crate::classify::{Classifier, Hashing};
 use crate::discipline::Discipline;
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::key::SettingError;
 use crate::limit::Limit;
 use crate::list::{Link, Linked, List};
@@ -26,6 +26,7 @@ use crate::parameters::Parameters;
 use crate::pool::{Pool, Queue};
 use crate::qdisc::Qdisc;
 use crate::settings::Settings;
+use crate::verdict::DropReason;
 
 parameters! {
     /// The parameters. [`Config::new`] holds the defaults.

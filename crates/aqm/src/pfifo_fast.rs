@@ -10,11 +10,12 @@ use alloc::collections::VecDeque;
 use sojourn_units::Time;
 
 use crate::discipline::Discipline;
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::qdisc::Qdisc;
+use crate::verdict::DropReason;
 use crate::{choice, parameters};
 
 /// The band for each of the four combinations of RFC 1349's bits "minimize delay" (the higher) and "maximize

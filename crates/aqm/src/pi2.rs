@@ -11,7 +11,7 @@ use alloc::format;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::SettingError;
@@ -21,6 +21,7 @@ use crate::parameters;
 use crate::parameters::Parameters;
 use crate::settings::Settings;
 use crate::single::Single;
+use crate::verdict::Verdict;
 
 parameters! {
     /// The parameters of the coupled PI controller, for PI2 and DualPI2 (RFC 9332 Appendix A.1).

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::SettingError;
@@ -29,6 +29,7 @@ use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::settings::Settings;
 use crate::single::Single;
+use crate::verdict::Verdict;
 use crate::{ce_exclude, choice, parameters};
 
 pub mod departure;

@@ -9,7 +9,7 @@ use alloc::format;
 
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::SettingError;
@@ -19,6 +19,7 @@ use crate::parameters;
 use crate::parameters::Parameters;
 use crate::settings::Settings;
 use crate::single::Single;
+use crate::verdict::Verdict;
 
 parameters! {
     /// The parameters of a policer.

@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::key::{Key, SettingError};
@@ -14,6 +14,7 @@ use crate::parameters;
 use crate::parameters::Parameters;
 use crate::settings::Settings;
 use crate::single::Single;
+use crate::verdict::Verdict;
 
 use sojourn_units::{Kind, Rate, Time, Value};
 

@@ -3,10 +3,11 @@
 use sojourn_units::{Duration, Rate, Time};
 
 use crate::aqm::Aqm;
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::key::SettingError;
 use crate::packet::Packet;
 use crate::settings::Settings;
+use crate::verdict::DropReason;
 
 /// What an inner queue was given: a tin of CAKE its share of the rate, and the target and interval of its COBALT. tc(8) shows
 /// them as `thresh`, `target` and `interval`.

@@ -13,13 +13,14 @@ use alloc::boxed::Box;
 
 use sojourn_units::{Duration, Rate, Time};
 
-use crate::aqm::{Algorithm, Aqm, Backlog, Verdict};
+use crate::aqm::{Algorithm, Aqm, Backlog};
 use crate::discipline::Discipline;
 use crate::environment::Environment;
 use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::parameters::Parameters as _;
 use crate::single::Single;
+use crate::verdict::Verdict;
 use crate::{ce_exclude, choice};
 
 pub mod floyd;

@@ -18,13 +18,14 @@ use alloc::format;
 use sojourn_units::{Duration, Time};
 
 use crate::discipline::Discipline;
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::key::SettingError;
 use crate::limit::Limit;
 use crate::packet::{Packet, mix};
 use crate::parameters::Parameters;
 use crate::qdisc::Qdisc;
 use crate::settings::Settings;
+use crate::verdict::DropReason;
 use crate::{choice, parameters};
 
 const LEVELS: usize = 8;

@@ -17,10 +17,10 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Duration, Time};
 
-use crate::aqm::{Aqm, Verdict};
+use crate::aqm::Aqm;
 use crate::classify::{Classifier, Hashing};
 use crate::discipline::Discipline;
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::fifo::DropTail;
 use crate::fq::require_quantum;
 use crate::key::SettingError;
@@ -31,6 +31,7 @@ use crate::parameters::Parameters as _;
 use crate::pool::{Pool, Queue, Scope, earliest};
 use crate::qdisc::Qdisc;
 use crate::settings::Settings;
+use crate::verdict::{DropReason, Verdict};
 use crate::{choice, parameters};
 
 mod lengths;

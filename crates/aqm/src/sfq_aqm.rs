@@ -151,8 +151,8 @@ mod tests {
 
     use super::*;
     use crate::Datagram;
-    use crate::environment::DropReason;
     use crate::testing::{Driven, packet};
+    use crate::verdict::DropReason;
 
     fn disciplines() -> [Discipline<Datagram<u64>>; 4] {
         [sfq_red(), sfq_ared(), sfq_pie(), sfq_madpie()]

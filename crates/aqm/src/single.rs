@@ -4,13 +4,14 @@ use alloc::collections::VecDeque;
 
 use sojourn_units::Time;
 
-use crate::aqm::{Aqm, Backlog, Verdict};
-use crate::environment::{DropReason, Environment};
+use crate::aqm::{Aqm, Backlog};
+use crate::environment::Environment;
 use crate::key::SettingError;
 use crate::limit::Limit;
 use crate::packet::{Packet, ce_bytes};
 use crate::qdisc::Qdisc;
 use crate::settings::Settings;
+use crate::verdict::{DropReason, Verdict};
 
 /// A FIFO whose [`Aqm`] decides about every packet at arrival and at departure.
 ///

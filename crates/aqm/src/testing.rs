@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 
 use sojourn_units::Time;
 
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::qdisc::Qdisc;
+use crate::verdict::DropReason;
 use crate::{Datagram, FlowKey};
 
 /// Packet `id` of flow `flow`, 1000 bytes, not ECN-capable.

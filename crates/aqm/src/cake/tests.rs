@@ -5,9 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Datagram;
-use crate::environment::DropReason;
 use crate::packet::{AckView, Ecn, FlowKey};
 use crate::testing::{Driven, packet};
+use crate::verdict::DropReason;
 
 /// Unlimited rate, one tin, a queue per flow.
 const CONFIG: Config = Config {

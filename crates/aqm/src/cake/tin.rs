@@ -15,11 +15,12 @@ use super::shaper::Claim;
 use crate::aqm::Algorithm as _;
 use crate::classify::{Classifier, Hashing};
 use crate::cobalt::{self, Cobalt};
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::list::{Link, Linked, List};
 use crate::packet::{FlowKey, Packet};
 use crate::pool::{Pool, Queue, Scope};
 use crate::qdisc::InnerSettings;
+use crate::verdict::DropReason;
 
 /// Queues in a tin, and hosts on either side.
 pub(super) const QUEUES: u32 = 1024;

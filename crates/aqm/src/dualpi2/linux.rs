@@ -12,11 +12,12 @@ use alloc::collections::VecDeque;
 use sojourn_units::Time;
 
 use super::{CLASSIC, Config, LOW_LATENCY, NAMES};
-use crate::environment::{DropReason, Environment};
+use crate::environment::Environment;
 use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::pi2::{Controller, is_scalable};
 use crate::qdisc::Qdisc;
+use crate::verdict::DropReason;
 
 /// The fewest full frames that must remain queued for a packet to be signalled.
 const FLOOR_FRAMES: u64 = 2;
