@@ -11,9 +11,10 @@ use crate::delay_line::DelayLine;
 use crate::event_queue::EventQueue;
 use crate::impair::{Impair, Impairment};
 use crate::link::{Link, LinkConfig};
-use crate::lookahead::{self, Lookahead};
 use crate::medium::Medium;
-use crate::network::{AccessLink, Hop, Network, Observer, Packet, Route};
+use crate::network::lookahead::{self, Lookahead};
+use crate::network::{AccessLink, Hop, Network, Packet, Route};
+use crate::observer::Observer;
 use crate::wire::Wire;
 
 /// A stage of a route.

@@ -34,6 +34,7 @@
 //! | [`path`] | a path between two ends, ready to use: where to begin |
 //! | `drive` | the loop around a path and two endpoints: [`Endpoint`], [`Path::drive`] |
 //! | [`network`] | links, delay lines and routes together: where a packet's next hop is chosen |
+//! | [`observer`] | who sees packets on their way |
 //! | [`builder`] | a network from links and the stages of routes |
 //! | [`link`] | one direction of a link: a discipline, a device queue and a shaper |
 //! | `grants` | requests and grants of a cable modem |
@@ -46,7 +47,7 @@
 //! | `qlog` | what happened to packets, as a qlog |
 //! | `capture`, [`pcapng`] | what arrives over a path, as a file for Wireshark |
 //! | `event_queue` | which part acts next |
-//! | `lookahead` | links in a row, which a packet passes at once |
+//! | `network::lookahead` | links in a row, which a packet passes at once |
 //! | `network::bursts`, `link::bursts` | packets that a host sends together, as one object |
 #![no_std]
 extern crate alloc;
@@ -60,9 +61,9 @@ mod grants;
 pub mod htb;
 pub mod impair;
 pub mod link;
-mod lookahead;
 pub mod medium;
 pub mod network;
+pub mod observer;
 pub mod path;
 pub mod pcapng;
 mod qlog;
@@ -76,7 +77,8 @@ pub use drive::Endpoint;
 pub use impair::Impair;
 pub use link::{Link, LinkConfig};
 pub use medium::{Medium, NoMedium};
-pub use network::{EventSource, Hosts, Network, NoObserver, Observer, Packet, Route};
+pub use network::{EventSource, Hosts, Network, Packet, Route};
+pub use observer::{NoObserver, Observer};
 pub use path::{Carried, Delivery, Event, Part, Path, PathBuilder, PathError, Verdict};
 pub use qlog::Qlog;
 pub use sojourn_aqm::{Datagram, DropReason, Ecn, FlowKey};

@@ -18,7 +18,7 @@ use sojourn_aqm::{Environment, Packet, Qdisc, SettingError, Settings};
 use sojourn_units::{Capacity, Duration, Rate, Time, cold_path};
 
 use crate::grants::Grants;
-use crate::network::Observer;
+use crate::observer::Observer;
 use crate::shaper::Shaper;
 
 /// A discipline that a link can own, on any thread.
@@ -588,7 +588,7 @@ mod tests {
     use sojourn_aqm::{Datagram, Limit, Single};
 
     use super::*;
-    use crate::network::NoObserver;
+    use crate::observer::NoObserver;
 
     /// 1 ms at 10 Mbit/s.
     const BYTES: u32 = 1250;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use sojourn_aqm::fifo::DropTail;
 use sojourn_aqm::{Datagram, Limit, Single};
-use sojourn_path::network::NoObserver;
+use sojourn_path::observer::NoObserver;
 use sojourn_path::random::Stream;
 use sojourn_path::{Link, LinkConfig};
 use sojourn_units::{Capacity, Time, Trace};

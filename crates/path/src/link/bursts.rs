@@ -5,7 +5,7 @@ use sojourn_aqm::{DropReason, Packet};
 use sojourn_units::Time;
 
 use super::Link;
-use crate::network::Observer;
+use crate::observer::Observer;
 
 impl<P: Packet> Link<P> {
     /// True if it is plain, and its discipline takes bursts.

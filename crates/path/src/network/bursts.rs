@@ -3,8 +3,9 @@
 
 use sojourn_units::Time;
 
-use super::{Hop, Network, Observer, Packet, Route};
+use super::{Hop, Network, Packet, Route};
 use crate::medium::Medium;
+use crate::observer::Observer;
 
 impl<P: Packet, O: Observer<P>, M: Medium<P, O>> Network<P, O, M> {
     /// As [`Network::send`] of each packet of a burst, in their order. As far as they queue at a link whose discipline takes

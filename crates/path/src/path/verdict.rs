@@ -6,7 +6,7 @@ use sojourn_aqm::{DropReason, Ecn, FlowKey};
 use sojourn_units::{Duration, Time, Way};
 
 use super::Carried;
-use crate::network::Observer;
+use crate::observer::Observer;
 
 /// What happened to a packet, and when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,8 +10,9 @@ use alloc::vec::Vec;
 
 use sojourn_units::{Time, cold_path};
 
+use super::{Hop, Network, Packet};
 use crate::medium::Medium;
-use crate::network::{Hop, Network, Observer, Packet};
+use crate::observer::Observer;
 
 /// How far packets go ahead of time.
 #[derive(Clone, Debug, Default)]
