@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 SCHEMA = ROOT / "python" / "sojourn" / "schema.py"
 PAGE = ROOT / "docs" / "results.md"
 SOURCES = (
-    *(f"crates/measure/src/{name}.rs" for name in ("result", "groups", "cell", "distribution")),
+    *(f"crates/measure/src/{name}.rs" for name in ("result", "flow", "groups", "cell", "distribution")),
     "crates/experiment/src/run_spec.rs",
     "crates/agent/src/summary.rs",
     "crates/agent/src/recording.rs",

@@ -2,10 +2,11 @@
 
 use sojourn_experiment::derived::Egress;
 use sojourn_experiment::model::Link;
+use sojourn_measure::interval::Reader;
 use sojourn_measure::meter::Meter;
 use sojourn_measure::probe::{Packet, QueueProbe, Reason};
 use sojourn_measure::scope::Scope;
-use sojourn_measure::series::{FlowSample, QueueSample, Reader, Series};
+use sojourn_measure::series::{FlowSample, QueueSample, Series};
 use sojourn_units::{Duration, Time};
 
 use crate::disciplines::Counters;

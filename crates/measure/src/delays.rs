@@ -4,7 +4,7 @@ use crate::distribution::{Quantiles, Spread, histogram_table};
 use sojourn_units::{Duration, Hop};
 
 use crate::percentile::Histogram;
-use crate::result::Table;
+use crate::table::Table;
 
 /// The resolution of delays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,7 +138,7 @@ impl Delays {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Column;
+    use crate::table::Column;
     use sojourn_units::Way;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use sojourn_units::Hop;
 
-use crate::result::{Column, Table, place_columns};
+use crate::table::{Column, Table, place_columns};
 
 /// Declares a distribution by its quantiles, each with its share from 0 (the minimum) to 1 (the maximum), in increasing
 /// order.

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::distribution::Spread;
-use crate::result::{Flow, Video, jain};
+use crate::fairness::jain;
+use crate::flow::{Flow, Video};
 
 /// The figures of a traffic group's flows in one direction.
 #[derive(Clone, Debug, Default, Serialize)]

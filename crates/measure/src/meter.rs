@@ -3,9 +3,9 @@
 use sojourn_units::{Duration, Rate, Time};
 
 use crate::delays::{Delays, Precision};
+use crate::interval::{Interval, Reader};
 use crate::jitter::Jitter;
 use crate::playback::Playback;
-use crate::series::{Interval, Reader};
 
 /// The quantities to measure of a flow, depending on its kind.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 pub enum Over {
     /// The run: [`RunResult`](crate::result::RunResult).
     Run,
-    /// All flows in a direction: the sum over them, each a [`Flow`](crate::result::Flow).
+    /// All flows in a direction: the sum over them, each a [`Flow`](crate::flow::Flow).
     Direction,
     /// A queue: a [`Bottleneck`](crate::result::Bottleneck).
     Queue,

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use sojourn_units::{Duration, Hop, Time, cold_path};
 
 use crate::delays::{Delays, Precision};
+use crate::interval::{Interval, Reader};
 use crate::loss_events::{LossEvents, ResponsiveFlows};
-use crate::result::{Bottleneck, Column, InnerQueue, Spread, Table, place_columns};
-use crate::series::{Interval, Reader};
+use crate::result::{Bottleneck, InnerQueue, Spread};
+use crate::table::{Column, Table, place_columns};
 
 /// A packet at a queue, as a probe sees it.
 pub trait Packet {

@@ -5,7 +5,7 @@ use sojourn_units::{Duration, Hop, Time};
 
 use crate::meter::Sample;
 use crate::probe::Recent;
-use crate::result::{Column, Table};
+use crate::table::{Column, Table};
 
 /// The samples at the ends of bins, in order of time.
 pub struct Series {
@@ -110,29 +110,6 @@ impl FlowSample {
             state: of(|sender| sender.state.map(f64::from)),
             rtt_ms: sample.rtt_ms(),
         }
-    }
-}
-
-/// The readers of measurements; each sees the events since its own last look.
-#[derive(Clone, Copy)]
-pub enum Reader {
-    /// The series that a run records.
-    Series = 0,
-    /// The caller that drives the run.
-    Caller = 1,
-}
-
-/// The measurements since each [`Reader`] last looked.
-#[derive(Clone, Copy, Default)]
-pub struct Interval<T>([T; 2]);
-
-impl<T: Copy + Default> Interval<T> {
-    /// Adds the `latest` measurements for every reader, and takes those of `reader`.
-    pub fn take(&mut self, latest: T, add: impl Fn(&mut T, T), reader: Reader) -> T {
-        for interval in &mut self.0 {
-            add(interval, latest);
-        }
-        std::mem::take(&mut self.0[reader as usize])
     }
 }
 

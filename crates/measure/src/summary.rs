@@ -5,13 +5,15 @@ use sojourn_units::{Duration, Hop};
 use crate::cell::Cell;
 use crate::delays::Delays;
 use crate::emodel;
+use crate::flow::Flow;
 use crate::groups::{Pooled, groups};
 use crate::meter::{Meter, OneWay, Packets};
 use crate::probe::{FlowCounts, QueueProbe};
 use crate::qoo::Conditions;
-use crate::result::{Bottleneck, Column, Flow, RunResult, Table, power};
+use crate::result::{Bottleneck, RunResult, power};
 use crate::scope::{self, Scope};
 use crate::series::Series;
+use crate::table::{Column, Table};
 
 /// The measurements of a run. Queues and flows are in the order of the [`Scope`].
 pub struct Measured<'m> {

@@ -4,7 +4,7 @@ use sojourn_aqm::policy::INPUTS;
 use sojourn_aqm::{Key, Limit};
 use sojourn_experiment::derived::{self, Owner};
 use sojourn_experiment::network::RunError;
-use sojourn_measure::series::Reader;
+use sojourn_measure::interval::Reader;
 use sojourn_units::{Capacity, Kind, Value};
 
 use crate::catalogue::Catalogue;

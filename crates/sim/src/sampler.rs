@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 
 use sojourn_experiment::cells::Backlog;
+use sojourn_measure::interval::Reader;
 use sojourn_measure::scope::Scope;
-use sojourn_measure::series::{FlowSample, QueueSample, Reader, Series};
+use sojourn_measure::series::{FlowSample, QueueSample, Series};
 use sojourn_units::{Duration, Time, Way};
 
 use crate::network::Network;

@@ -5,8 +5,9 @@ use std::cell::OnceCell;
 use sojourn_experiment::change::Changes;
 use sojourn_experiment::network::RunError;
 use sojourn_experiment::{RunSpec, derived};
+use sojourn_measure::interval::Reader;
 use sojourn_measure::probe::{PacketEvent, QueueProbe};
-use sojourn_measure::series::{FlowSample, QueueSample, Reader};
+use sojourn_measure::series::{FlowSample, QueueSample};
 use sojourn_units::Time;
 
 use crate::build::build;
