@@ -1,25 +1,14 @@
 //! Explicit congestion notification: how the endpoints negotiate it, and how the receiver reports marks. There are
 //! three ways: RFC 3168, DCTCP's exact echo (RFC 8257 §3.2) and AccECN (RFC 9768), whose option has a module.
 
+mod arrival;
 mod option;
 
 use crate::segment::Flags;
 
-pub use option::EcnBytes;
-pub(crate) use option::{Counts, OPTION_BYTES, Reported, Told, option_bytes};
-
-/// The ECN codepoint with which a segment arrived.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrival {
-    /// Not ECN-capable.
-    NotEct,
-    /// ECN-capable, unmarked, with ECT(0).
-    Ect0,
-    /// The same with ECT(1), which asks for L4S (RFC 9331).
-    Ect1,
-    /// Marked.
-    Ce,
-}
+pub use arrival::{Arrival, EcnBytes};
+pub(crate) use arrival::{OPTION_BYTES, option_bytes};
+pub(crate) use option::{Counts, Reported, Told};
 
 /// How a receiver reports marks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

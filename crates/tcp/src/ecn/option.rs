@@ -1,56 +1,12 @@
 //! The AccECN option (RFC 9768 §3.2.3): the payload bytes that arrived with each codepoint. The order of its fields is
 //! that of kind 174: ECT(1), CE, ECT(0). It has as many of them as fit, none, one, two or three.
 
-use super::Arrival;
+use super::arrival::{Arrival, EcnBytes, option_bytes};
 use crate::segment::{SackBlock, Segment};
 use crate::seq::Seq;
 
-/// Bytes of a whole option with its padding. They come off the payload of a full segment, beside the timestamps.
-pub(crate) const OPTION_BYTES: u16 = 12;
-
 /// Room for TCP options beside the timestamps, in bytes.
 const ROOM: u32 = 40 - 12;
-
-/// Payload bytes by the codepoint with which they arrived, from 0 on. The option carries the last 24 bits; in it the
-/// counters of ECT(0) and ECT(1) begin at 1.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct EcnBytes {
-    /// With ECT(1), CE and ECT(0): the order of the fields.
-    pub fields: [u32; 3],
-}
-
-impl EcnBytes {
-    /// Counts an arrival. Returns the number of fields that the option needs to tell of it.
-    pub(crate) const fn count(&mut self, ecn: Arrival, bytes: u32) -> u8 {
-        let field = match ecn {
-            Arrival::NotEct => return 0,
-            Arrival::Ect1 => 0,
-            Arrival::Ce => 1,
-            Arrival::Ect0 => 2,
-        };
-        if bytes == 0 {
-            return 0;
-        }
-        self.fields[field] = self.fields[field].wrapping_add(bytes);
-        field as u8 + 1
-    }
-
-    /// The fields as they stand in the option.
-    pub fn on_the_wire(&self) -> [u32; 3] {
-        let [ect1, marked, ect0] = self.fields;
-        [ect1.wrapping_add(1), marked, ect0.wrapping_add(1)].map(|field| field & 0xff_ffff)
-    }
-}
-
-/// Bytes of an option of so many fields with its padding, or what it adds beside SACK blocks, whose padding it may fill.
-pub(crate) const fn option_bytes(fields: u8, has_blocks: bool) -> u32 {
-    match (fields, has_blocks) {
-        (3.., _) => OPTION_BYTES as u32,
-        (2, _) | (1, false) => 8,
-        (1, true) | (0, false) => 4,
-        (0, true) => 0,
-    }
-}
 
 /// How many of so many SACK blocks stay and how many fields stand beside them, of at least `needed`; `None`: the option is
 /// left out. SACK comes first, but for a third block (RFC 9768 §3.2.3.3; Linux's tcp_options_fit_accecn).
@@ -197,21 +153,6 @@ impl Reported {
 mod tests {
     use super::*;
     use crate::segment::Flags;
-
-    /// RFC 9768 §3.2.3, figure 5: with order 1 the fields are ECT(1), CE and ECT(0); §3.2.1: those of ECT begin at 1.
-    #[test]
-    fn the_fields_are_ect1_ce_and_ect0() {
-        let mut bytes = EcnBytes::default();
-        assert_eq!(bytes.on_the_wire(), [1, 0, 1]);
-        assert_eq!(bytes.count(Arrival::Ect1, 100), 1);
-        assert_eq!(bytes.count(Arrival::Ce, 20), 2);
-        assert_eq!(bytes.count(Arrival::Ect0, 3), 3);
-        assert_eq!(bytes.count(Arrival::NotEct, 1000), 0);
-        assert_eq!(bytes.count(Arrival::Ce, 0), 0, "a pure acknowledgement");
-        assert_eq!(bytes.on_the_wire(), [101, 20, 4]);
-        bytes.count(Arrival::Ce, 0xff_ffff);
-        assert_eq!(bytes.on_the_wire(), [101, 19, 4], "24 bits");
-    }
 
     /// Linux's tcp_options_fit_accecn: 28 bytes beside the timestamps; a SACK option of n blocks takes 4 + 8n.
     #[test]

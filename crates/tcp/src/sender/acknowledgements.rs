@@ -3,8 +3,9 @@
 
 use sojourn_units::{Duration, Time};
 
+use super::alarm::Arm;
 use super::recovery::State;
-use super::{Acknowledged, Sender, recovery, timers};
+use super::{Acknowledged, Sender, recovery};
 use crate::cc::AckEvent;
 use crate::config::Recovery;
 use crate::ecn::{self, Feedback};
@@ -111,7 +112,7 @@ impl Sender {
         };
         self.on_probe_answered(&facts);
         if advanced || self.reports_older_transmission(&acked) {
-            self.arm = timers::Arm::Acknowledged;
+            self.arm = Arm::Acknowledged;
         }
         let event = AckEvent {
             now,
@@ -175,7 +176,7 @@ impl Sender {
         self.rtt.sample(oldest, now, ack, self.next);
         self.backoff = 0;
         self.last_rtt = None;
-        self.arm = timers::Arm::Acknowledged;
+        self.arm = Arm::Acknowledged;
         let event = AckEvent {
             now,
             delivered: acked.segments,

@@ -13,9 +13,11 @@
 //! | `deferral.rs` | how long data goes on waiting to fill a burst |
 //! | `offers.rs` | the windows that the peer has offered |
 //! | `due.rs` | what may be sent regardless of the congestion window |
+//! | `alarm.rs` | what the running timer is for, and how it is set |
 //! | `timers.rs` | retransmission timeout, tail loss probe, reordering timer, idle restart |
 
 mod acknowledgements;
+mod alarm;
 mod buffers;
 mod deferral;
 mod delivery;
@@ -29,6 +31,7 @@ mod transmission;
 
 use sojourn_units::{Duration, Rate, Time, prefetch};
 
+use self::alarm::Arm;
 use self::buffers::Buffers;
 use self::deferral::Deferral;
 use self::due::Due;
@@ -115,7 +118,7 @@ pub struct Sender {
     reordering: recovery::Reordering,
     alarm: Option<timers::Timer>,
     /// How to set the alarm once everything that may be sent has been sent.
-    arm: timers::Arm,
+    arm: Arm,
     backoff: u32,
     probe: Option<timers::Probe>,
     due: Due,
@@ -221,7 +224,7 @@ impl Sender {
             duplicates: 0,
             reordering: recovery::Reordering::default(),
             alarm: None,
-            arm: timers::Arm::Leave,
+            arm: Arm::Leave,
             backoff: 0,
             probe: None,
             due: Due::default(),
@@ -355,10 +358,7 @@ impl Sender {
 
     /// True if there is nothing to send and nothing in flight: [`Sender::poll`] would do nothing.
     fn is_idle(&self) -> bool {
-        self.scoreboard.is_empty()
-            && self.unsent == 0
-            && !self.owes_fin()
-            && self.arm == timers::Arm::Leave
+        self.scoreboard.is_empty() && self.unsent == 0 && !self.owes_fin() && self.arm == Arm::Leave
     }
 
     /// True if no timer runs either, nothing waits for the pacer, and marks are not reported: an acknowledgement matters only

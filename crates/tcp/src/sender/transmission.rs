@@ -2,9 +2,9 @@
 
 use sojourn_units::{Time, cold_path};
 
+use super::alarm::{Alarm, Arm};
 use super::due::Due;
 use super::gso::Burst;
-use super::timers::{self, Alarm};
 use super::{Fin, Sender, UNLIMITED};
 use crate::ecn::Feedback;
 use crate::segment::{Flags, Segment};
@@ -267,7 +267,7 @@ impl Sender {
         self.scoreboard.mark_resent(now, stamp);
         self.undo.on_resend(now);
         if seq == self.una {
-            self.arm = timers::Arm::Retransmit;
+            self.arm = Arm::Retransmit;
         }
         Some(self.resend(segment, seq, len, now))
     }
@@ -326,7 +326,7 @@ impl Sender {
         self.next += space;
         self.sent += u64::from(len);
         if is_first || self.alarm.is_none() || self.runs(Alarm::Probe) || self.may_probe() {
-            self.arm = timers::Arm::NewData;
+            self.arm = Arm::NewData;
         }
         let stamp = self.stamp(now);
         self.scoreboard.push(seq, space, now, stamp);
