@@ -11,19 +11,7 @@ from pathlib import Path
 CRATES = Path(__file__).parents[1] / "crates"
 Module = tuple[str, ...]
 
-ARGUED = {
-    ("agent", ("disciplines", "disciplines/red", "shaper")): "to be cut",
-    ("agent", ("executor/generic", "executor/link")): "to be cut",
-    ("agent", ("executor/outside", "executor/shell")): "to be cut",
-    ("agent", ("executor/traffic/greeting", "executor/traffic/tcp_sockets")): "to be cut",
-    ("agent", ("hosts", "topology")): "to be cut",
-    ("aqm", ("aqm", "environment")): "to be cut",
-    ("measure", ("cell", "distribution", "groups", "result")): "to be cut",
-    ("measure", ("meter", "probe", "series")): "to be cut",
-    ("path", ("link", "lookahead", "network")): "to be cut",
-    ("tcp", ("ecn/option", "segment")): "to be cut",
-    ("tcp", ("sender/timers", "sender/transmission")): "to be cut",
-}
+ARGUED: dict[tuple[str, tuple[str, ...]], str] = {}
 """Circles that a cut would make worse, each with the reason."""
 
 TESTS = re.compile(r"^#\[cfg\(test\)\]\nmod tests \{", re.M)
