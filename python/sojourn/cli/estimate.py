@@ -115,7 +115,7 @@ def _effort(plan: _core.Plan, backend: Backend, samples: int, stored: int) -> _E
     summary_kb = summary_kb or BASE_SUMMARY_KB + FLOW_SUMMARY_BYTES * sum(map(flows_of, looks)) / len(looks) / 1000
     recordings = [recording(spec) for spec in looks]
     queued = max(map(queued_bytes, first_seeds(plan)), default=0.0)
-    # Queues have their state from their first packet on, which no model has: a tree may have a thousand of CAKE.
+    # A queue allocates its state with its first packet, which only the trials show: a tree may have a thousand CAKEs.
     at_once = [
         (queued + max(FLOW_BYTES * flows_of(spec), measured.get(spec.queue, 0.0)) + own.memory) / 1e6
         for spec, own in zip(looks, recordings, strict=True)

@@ -28,10 +28,12 @@ def command(
     if json:
         print(json_.dumps(entries, indent=1, ensure_ascii=False))
         return
-    headings = [name for name in ("name", "summary", "shown in", "of", "source", "keys") if name in entries[0]]
+    headings = [name for name in ("name", "summary", "shown_in", "of", "source", "keys") if name in entries[0]]
     named = ({**entry, "keys": ", ".join(key["name"] for key in entry.get("keys", []))} for entry in entries)
     rows = tuple(tuple(entry.get(heading, "") for heading in headings) for entry in named)
-    table = as_table(Sheet("", "", tuple(headings), rows, shares=(None,) * len(headings)))
+    table = as_table(
+        Sheet("", "", tuple(one.replace("_", " ") for one in headings), rows, shares=(None,) * len(headings))
+    )
     table.padding = (0, 2, 0, 0)
     print(plain(table))
 
@@ -39,7 +41,7 @@ def command(
 def metrics() -> list[dict[str, Any]]:
     """The metrics: the name of each, its words, the unit in which tables show it, and whose number it is."""
     return [
-        {"name": OWNERS.get(one.over, "") + one.name, "summary": one.words, "shown in": one.unit}
+        {"name": OWNERS.get(one.over, "") + one.name, "summary": one.words, "shown_in": one.unit}
         | {"of": one.over.replace("_", " ")}
         for one in declared(*get_args(Over))
     ]

@@ -149,7 +149,7 @@ class Trial(NamedTuple):
     summary_kb: float | None
     """Size of a run's summary; None if none was finished in its time."""
     memory: dict[str, float]
-    """Bytes that a run took, by discipline, if the process had to grow for it; none but on Linux."""
+    """Bytes by which a discipline's trial made the process grow: none if it fitted into what others had taken."""
 
     def cpu_s(self, spec: _core.RunSpec) -> float:
         """Estimated seconds of a processor for a run."""
@@ -183,7 +183,7 @@ def trial(specs: Iterable[_core.RunSpec], each_s: float) -> Trial:
 
 
 def _most_memory() -> float:
-    """The most bytes that this process has had in memory; 0 on systems other than Linux."""
+    """The peak of this process's resident memory, in bytes; 0 on systems other than Linux."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
             if line.startswith("VmHWM:"):

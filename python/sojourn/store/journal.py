@@ -1,7 +1,7 @@
 """Keeps runs as they finish, so that a killed process loses at most 10 ms of them: ``--resume`` continues from there.
 
-A workspace has a file for this, ``journal``, to which is only appended. Its first line is about the experiment. Each
-entry is a finished run: a line with the CRC-32 of the rest, the run's index in the plan, its part of summary.json and
+Entries are appended to one file of a workspace, ``journal``. Its first line is about the experiment. Each entry is a
+finished run: a line with the CRC-32 of the rest, the run's index in the plan, its part of summary.json and
 the lengths of what it recorded; then that, tables as Arrow streams, captures and qlogs unchanged. A run whose entry is
 incomplete, or was changed, is repeated.
 """

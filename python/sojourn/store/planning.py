@@ -24,11 +24,11 @@ LOOKS = 100
 BATCH_EFFORT = 500 * TOGETHER
 """Effort of a batch, 2 to 12 seconds: the work lost if its worker dies, and the time between looks at the store."""
 SHARE = 128
-"""Batches of a plan that is longer than one, unless they are small: the first of them tell how long the rest takes."""
+"""Fewest batches of a plan that one cannot hold: the time of the first ones predicts that of the others."""
 SHRINKS = 16
-"""How much smaller than ``BATCH_EFFORT`` they may be for it: still smaller ones would cost more than their runs."""
-PYTHON = 20.0
-"""How much longer a run takes with a discipline in Python."""
+"""A batch has at least ``BATCH_EFFORT`` over this: to store a smaller one would take longer than its runs."""
+PYTHON = 6.0
+"""How much longer a run takes with a discipline in Python: 4.7 to 7.5 times with that of docs/tutorial-aqm.md."""
 ROW_KB = 2.0
 """Disk space of a run: measured on examples/home.toml, 400 runs of 60 s. Similar runs take far less."""
 
