@@ -110,7 +110,6 @@ impl Traffic for DatagramFlow {
     }
 
     fn on_ready(&mut self, ready: Ready, _watch: &Watch<'_>) -> Result<(), Failure> {
-        let now_ns = ready.now_ns()?;
         let Some(receiver) = &self.receiver else {
             return Ok(());
         };
@@ -120,6 +119,8 @@ impl Traffic for DatagramFlow {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error).context(|| "receiving a datagram".into()),
             };
+            // After each datagram: another may arrive while this process waits for a processor.
+            let now_ns = ready.now_ns()?;
             let number = self.block[..length]
                 .first_chunk()
                 .copied()

@@ -211,7 +211,6 @@ impl Traffic for PingFlow {
         if let (Some(socket), Socket::End(_, Side::Receiving)) = (&self.answerer, ready.socket) {
             return answer(socket);
         }
-        let now_ns = ready.now_ns()?;
         let mut packet = [0; 1 << 16];
         let Some(socket) = &self.socket else {
             return Ok(());
@@ -222,6 +221,8 @@ impl Traffic for PingFlow {
                 Err(Errno::EAGAIN) => return Ok(()),
                 Err(error) => return Err(error).context(|| "receiving an echo reply".into()),
             };
+            // After each packet: another may arrive while this process waits for a processor.
+            let now_ns = ready.now_ns()?;
             let packet = &packet[..length];
             let sent = if self.by_udp {
                 number(packet, self.sent_ns.len()).map(|number| self.sent_ns[number])
