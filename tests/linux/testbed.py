@@ -80,7 +80,7 @@ class Testbed:
         server = f"{private} && exec {SSHD} -D -f {self.folder}/sshd_config {' '.join(options)}"
         command = ["ip", "netns", "exec", self.namespace(host), "unshare", "-m", "sh", "-c", server]
         self.servers[host] = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + 5
+        until = time.monotonic() + 30
         while subprocess.run([self.folder / "ssh", host, "true"], capture_output=True, check=False).returncode != 0:
             assert time.monotonic() < until, "sshd does not answer"
             time.sleep(0.05)
