@@ -10,7 +10,8 @@
 //! | `diag` | TCP_INFO |
 //! | `clock` | the time of the run |
 //! | [`path`] | a run whose packets pass Sojourn's own path |
-//! | [`shell`], `ends` | a program with its network behind that path |
+//! | [`shell`], `ends`, `outside` | a program with its network behind that path; servers outside the machine |
+//! | `foreign` | disciplines whose algorithm runs in another process |
 //! | `live` | whoever watches either |
 //! | [`machine`], `wire` | one of several machines that carry out a job: told what to do by lines; its interfaces |
 //! | [`sandbox`] | namespaces that end with their last process, for both |
