@@ -71,6 +71,8 @@ def _leave(status: int) -> NoReturn:
             with contextlib.suppress(OSError, AttributeError, ValueError):
                 stream.flush()
         os._exit(status)
+    # Python ends by looking for cycles in all that there is, which takes longer than to load it.
+    gc.freeze()
     sys.exit(status)
 
 

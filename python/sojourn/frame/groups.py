@@ -49,15 +49,15 @@ class GroupIndex:
     """The groups of results by title: by name, with the direction if the name occurs in both."""
 
     def __init__(self, results: Results) -> None:
-        self._groups: dict[int, list[Group]] = {id(run.summary): shown_groups(run.summary) for run in results.runs}
-        keys = dict.fromkeys(
-            (group["name"], group["direction"]) for groups in self._groups.values() for group in groups
-        )
+        of_runs: dict[int, list[Group]] = {id(run.summary): shown_groups(run.summary) for run in results.runs}
+        keys = dict.fromkeys((group["name"], group["direction"]) for groups in of_runs.values() for group in groups)
         counts = Counter(name for name, _ in keys)
         self._titles = {
             (name, direction): f"{name}.{direction}" if counts[name] > 1 else name for name, direction in keys
         }
-        self._by_title = {run: {self.title(group): group for group in groups} for run, groups in self._groups.items()}
+        self._by_title = {run: {self.title(group): group for group in groups} for run, groups in of_runs.items()}
+        self._values: dict[tuple[str, str], dict[int, float]] = {}
+        """By title and figure: that of each run."""
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -87,7 +87,8 @@ class GroupIndex:
 
     def values(self, title: str, metric: Declared, runs: Iterable[Run]) -> list[float]:
         """A figure of the groups of this title; NaN where there is none."""
-        return metric.of_each([self.at(run, title) for run in runs])
+        known = self._values_of(title, metric)
+        return [known[id(run)] for run in runs]
 
     def pairs(self) -> list[tuple[str, Declared]]:
         """All titles, each with every figure that some run has."""
@@ -95,8 +96,14 @@ class GroupIndex:
             (title, metric)
             for title in self.titles
             for metric in declared("group")
-            if not all(map(math.isnan, metric.of_each([groups.get(title) for groups in self._by_title.values()])))
+            if not all(map(math.isnan, self._values_of(title, metric).values()))
         ]
+
+    def _values_of(self, title: str, metric: Declared) -> dict[int, float]:
+        if (title, metric.name) not in self._values:
+            numbers = metric.of_each([groups.get(title) for groups in self._by_title.values()])
+            self._values[title, metric.name] = dict(zip(self._by_title, numbers, strict=True))
+        return self._values[title, metric.name]
 
 
 def links_of(results: Results) -> dict[str, Sequence[Mapping[str, Any]]]:

@@ -295,21 +295,28 @@ class Results(Recordings):
         Figures that only other runs have are NaN.
         """
         heads: list[tuple[Run, dict[str, Any]]] = []
+        of_rows: list[int] = []
         places: dict[str, list[int]] = {queue: [] for queue in self.queues}
         links = {queue: queue.rpartition("/") for queue in self.queues}
-        for run in self.runs:
+        for number, run in enumerate(self.runs):
             cell = plain_settings(run.summary["set"])
             cell |= {name: number for name, number in number_columns(run.summary["set"]).items() if name not in cell}
             for queue, (link, _, direction) in links.items():
                 if has_queue(run.summary, queue):
                     places[queue].append(len(heads))
                     heads.append((run, cell | {"direction": direction} | ({"link": link} if link else {})))
-        figures = {metric.name: [math.nan] * len(heads) for metric in self._columns}
-        for queue, own in places.items():
-            runs = [heads[at][0].summary for at in own]
-            for metric in self._columns:
-                column = figures[metric.name]
-                for at, number in zip(own, metric.values(queue, runs), strict=True):
+                    of_rows.append(number)
+        figures: dict[str, list[float]] = {}
+        every = [run.summary for run in self.runs]
+        at_queues = {queue: [heads[at][0].summary for at in own] for queue, own in places.items()}
+        for metric in self._columns:
+            if metric.is_of_run:
+                numbers = metric.values("down", every)
+                figures[metric.name] = [numbers[number] for number in of_rows]
+                continue
+            column = figures[metric.name] = [math.nan] * len(heads)
+            for queue, runs in at_queues.items():
+                for at, number in zip(places[queue], metric.values(queue, runs), strict=True):
                     column[at] = number
         return heads, figures
 
