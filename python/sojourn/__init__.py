@@ -18,8 +18,8 @@
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # for type checkers, as that of ``typing``, which ``sojourn --version`` does not load
 if TYPE_CHECKING:
     from sojourn._core import Ack as Ack
     from sojourn._core import Algorithm as Algorithm

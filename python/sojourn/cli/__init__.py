@@ -12,12 +12,14 @@ import os
 import signal
 import sys
 from io import TextIOWrapper
-from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from sojourn.cli.outcome import INTERRUPTED, complain
 from sojourn.files import interrupts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
 
 
 def main() -> NoReturn:
@@ -38,7 +40,7 @@ def main() -> NoReturn:
         # Results have no cycles: looking for some among the objects of many runs would take a tenth of the time.
         gc.set_threshold(200_000)
         if sys.stdout is None:  # closed by the calling process, which wants no output
-            sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 # Replace characters that the terminal cannot show by a question mark, without a traceback.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Set
 from difflib import get_close_matches
 from pathlib import Path
@@ -65,6 +64,8 @@ _STEP = re.compile(r"\.([\w-]+)|\[(\d+|\.\.\.)\]")
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Reads a TOML file. Raises ExperimentError if it is not TOML, and OSError if it cannot be read."""
+    import tomllib
+
     try:
         return tomllib.loads(bounded.read_text(path, bounded.LARGEST_TEXT))
     except tomllib.TOMLDecodeError as error:

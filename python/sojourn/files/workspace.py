@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import shutil
 import stat
 import sys
@@ -38,7 +37,7 @@ class Workspace:
     @classmethod
     def make(cls, directory: Path, *, for_runs: bool = False) -> Workspace:
         """Creates a new one. ``for_runs``: raises OutputError if another process makes runs for the directory."""
-        path = directory / f".sojourn-{os.getpid()}-{secrets.token_hex(3)}.partial"
+        path = directory / f".sojourn-{os.getpid()}-{os.urandom(3).hex()}.partial"
         with locked(directory):
             if for_runs:
                 _refuse_others(directory)

@@ -5,9 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__all__ = ["duckdb", "np", "npt", "pa", "pc", "pq", "rich_console", "rich_progress"]
+__all__ = [
+    "ctypes", "duckdb", "futures", "multiprocessing", "np", "npt", "pa", "pc", "pq", "rich_console", "rich_progress",
+]  # fmt: skip
 
 if TYPE_CHECKING:
+    import ctypes
+    import multiprocessing
+    from concurrent import futures
+
     import duckdb
     import numpy as np
     import numpy.typing as npt
@@ -29,6 +35,7 @@ else:
             setattr(self, attribute, found)
             return found
 
+    ctypes, futures, multiprocessing = map(_Later, ("ctypes", "concurrent.futures", "multiprocessing"))
     duckdb, np, npt = map(_Later, ("duckdb", "numpy", "numpy.typing"))
     pa, pc, pq = map(_Later, ("pyarrow", "pyarrow.compute", "pyarrow.parquet"))
     rich_console, rich_progress = map(_Later, ("rich.console", "rich.progress"))

@@ -298,21 +298,21 @@ class Results(Recordings):
         of_rows: list[int] = []
         places: dict[str, list[int]] = {queue: [] for queue in self.queues}
         links = {queue: queue.rpartition("/") for queue in self.queues}
-        for number, run in enumerate(self.runs):
+        for index, run in enumerate(self.runs):
             cell = plain_settings(run.summary["set"])
             cell |= {name: number for name, number in number_columns(run.summary["set"]).items() if name not in cell}
             for queue, (link, _, direction) in links.items():
                 if has_queue(run.summary, queue):
                     places[queue].append(len(heads))
                     heads.append((run, cell | {"direction": direction} | ({"link": link} if link else {})))
-                    of_rows.append(number)
+                    of_rows.append(index)
         figures: dict[str, list[float]] = {}
         every = [run.summary for run in self.runs]
         at_queues = {queue: [heads[at][0].summary for at in own] for queue, own in places.items()}
         for metric in self._columns:
             if metric.is_of_run:
                 numbers = metric.values("down", every)
-                figures[metric.name] = [numbers[number] for number in of_rows]
+                figures[metric.name] = [numbers[index] for index in of_rows]
                 continue
             column = figures[metric.name] = [math.nan] * len(heads)
             for queue, runs in at_queues.items():

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
-from statistics import NormalDist
 from typing import TypeAlias
 
 from sojourn.frame.later import np, npt
@@ -284,6 +283,8 @@ def _left_out(first: int, second: int, confidence: float) -> int:
     tail = (1.0 - confidence) / 2.0
     pairs = first * second
     if pairs > _LARGE:
+        from statistics import NormalDist
+
         deviation = math.sqrt(pairs * (first + second + 1) / 12.0)
         return math.floor(pairs / 2.0 - NormalDist().inv_cdf(1.0 - tail) * deviation) - 1
     # ways[taken][total]: of how many choices of so many ranks, counted from 0, the sum is that.

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
-import ctypes
 import importlib
 import json
-import multiprocessing
 import os
 import queue
 import signal
@@ -23,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sojourn import _core
 from sojourn.files.interrupts import Presses
 from sojourn.files.typed import must_be
-from sojourn.frame.later import np, npt
+from sojourn.frame.later import ctypes, futures, multiprocessing, np, npt
 from sojourn.frame.results import RECORDED
 from sojourn.runs import user_aqm
 from sojourn.runs.backends import Backend, Simulator, backend_of
@@ -230,14 +227,14 @@ class Processes:
         # Not those of a function or a notebook.
         sent = known._replace(classes=tuple(one for one in known.classes if user_aqm.is_importable(one[1].cls)))
         self._here_alone = {name for name, _ in known.classes} - {name for name, _ in sent.classes}
-        self._pool: Any = concurrent.futures.ProcessPoolExecutor(
+        self._pool: Any = futures.ProcessPoolExecutor(
             workers,
             # Unlike a fork it does not copy locks held by our threads.
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_begin,
             initargs=(backend, sent),
         )
-        self._running: dict[concurrent.futures.Future[FinishedRun], int] = {}
+        self._running: dict[futures.Future[FinishedRun], int] = {}
 
     def start(self, index: int, spec: _core.RunSpec) -> None:
         """Starts a run. Raises ExperimentError if it uses a class that the processes cannot import."""
@@ -252,11 +249,11 @@ class Processes:
 
     def ended(self, wait_s: float) -> Iterator[tuple[int, Outcome]]:
         """Returns the outcomes since the last call."""
-        done, _ = concurrent.futures.wait(self._running, timeout=wait_s, return_when=concurrent.futures.FIRST_COMPLETED)
+        done, _ = futures.wait(self._running, timeout=wait_s, return_when=futures.FIRST_COMPLETED)
         for future in sorted(done, key=self._running.__getitem__):
             index = self._running.pop(future)
             error = future.exception()
-            if isinstance(error, concurrent.futures.BrokenExecutor) or type(error).__name__ == "KilledWorker":
+            if isinstance(error, futures.BrokenExecutor) or type(error).__name__ == "KilledWorker":
                 error = _core.RunError("a worker process died, or could not be started")
             yield index, future.result() if error is None else error
 
@@ -303,7 +300,7 @@ class Dask(Processes):
         """Returns the outcomes since the last call; workers may have come meanwhile."""
         try:
             yield from super().ended(wait_s)
-        except concurrent.futures.CancelledError:
+        except futures.CancelledError:
             raise ConnectionError("--dask: the scheduler has ended") from None
         if self._running:
             self.workers = sum(self._client.nthreads().values()) or 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
-import pickle
 import runpy
 import sys
 import traceback
@@ -248,6 +247,8 @@ def load(file: Path) -> tuple[str, ...]:
 
 def is_importable(cls: type) -> bool:
     """Whether another process can import a class."""
+    import pickle
+
     try:
         pickle.dumps(cls)
     except (pickle.PicklingError, AttributeError):
