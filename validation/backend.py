@@ -30,6 +30,7 @@ from comparison import (
 )
 
 import sojourn as sj
+from sojourn.files import whole
 from sojourn.linux import Linux
 
 HERE = Path(__file__).parent
@@ -95,7 +96,7 @@ def keep(name: str, figures: list[Figures]) -> None:
     """Puts a scenario's figures beside those of the others."""
     kept = json.loads(AGAIN.read_text(encoding="utf-8")) if AGAIN.exists() else {}
     kept[name] = list(map(rounded, figures))
-    AGAIN.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
+    whole.write(AGAIN, f"{json.dumps(dict(sorted(kept.items())), indent=1)}\n".encode())
 
 
 def cell(one: Comparison, digits: int) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from cake_queues import BESIDE_SEEDS, divided, runs_of, shares
 
+from sojourn.files import whole
 from sojourn.linux import machine
 from sojourn.linux.kernel import Kernel, built, is_of
 
@@ -67,7 +68,7 @@ def main() -> int:
             of_seeds.append(lag(times, 1514))
         lags.append({"queues": queues, "lag": of_seeds})
     kept = {"kernel": kernel.release, "rates": rates, "lags": lags}
-    KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    whole.write(KEPT, f"{json.dumps(kept, indent=1)}\n".encode())
     return 0
 
 

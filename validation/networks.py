@@ -19,6 +19,7 @@ from comparison import METRICS, Comparison, Metric, over_seeds
 
 import sojourn as sj
 from sojourn._core import Monitor
+from sojourn.files import whole
 from sojourn.frame.swept import setting_text
 from sojourn.linux import Linux
 from sojourn.runs.backends import Backend, backend_of
@@ -53,7 +54,7 @@ def main() -> int:
     for name in given.measure:
         for arm, seed, figures in runs(files[name], Linux(kernel=KERNEL), range(1, given.seeds + 1), but=linux):
             linux.setdefault(name, {}).setdefault(arm, {})[seed] = figures
-            LINUX.write_text(json.dumps(linux, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            whole.write(LINUX, f"{json.dumps(linux, indent=1, sort_keys=True)}\n".encode())
     ours: Networks = {}
     for name, arms in linux.items():
         seeds = {int(seed) for measured in arms.values() for seed in measured}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -90,3 +91,19 @@ def test_a_file_that_is_not_whole_is_told_in_one_line(tmp_path: Path):
             sj.convert_weights(tmp_path / source, tmp_path / target)
         assert "\n" not in str(refused.value)
         assert not (tmp_path / target).exists()
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz", ".onnx"])
+def test_an_interrupted_write_leaves_the_earlier_file(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch):
+    target = tmp_path / f"kept{suffix}"
+    sj.convert_weights(TRAINED, target)
+    before = target.read_bytes()
+
+    def interrupted(_number: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sj.convert_weights(TRAINED, target)
+    assert target.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [target]

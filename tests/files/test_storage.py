@@ -38,6 +38,19 @@ def test_a_file_is_replaced_and_not_overwritten(tmp_path: Path):
     assert visible(tmp_path) == {"a.txt", "old.txt"}
 
 
+def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path):
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(tmp_path / "a.txt")
+    whole.write(link, b"one")
+    assert link.is_symlink()
+    assert (tmp_path / "a.txt").read_bytes() == b"one"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    whole.write(pipe, b"two")
+    assert (os.read(reader, 9), pipe.is_fifo()) == (b"two", True)
+    os.close(reader)
+
+
 def test_nothing_has_its_final_name_before_the_end(tmp_path):
     with Staging(tmp_path) as staging:
         final = staging.add_text("a.txt", "one")

@@ -11,6 +11,7 @@ from pathlib import Path
 from sojourn._core import ExperimentError, Plan
 from sojourn.export import mahimahi
 from sojourn.export.events import tables
+from sojourn.files import whole
 from sojourn.files.typed import must_be
 from sojourn.frame.results import Results
 from sojourn.frame.swept import as_file
@@ -69,13 +70,13 @@ class Line:
         if self.links:
             link["rate"], up["rate"] = ({"trace": self.links[way].trace} for way in ("down", "up"))
             queue, up["queue"] = (_queue(f"--{way}link-queue", self.links[way]) for way in ("down", "up"))
-        whole = {
+        document = {
             "experiment": {"duration": "1 s"},
             "record": {"packets": any(link.log for link in self.links.values())},
             "link": {**link, "up": up},
             "queue": [queue],
         }
-        return as_file(whole)
+        return as_file(document)
 
     def plan(self, command: str, replaced: list[tuple[str, str]], queue: str | None) -> Plan:
         """Its plan. Errors name what was given, no place in the experiment, which no user has seen."""
@@ -103,9 +104,9 @@ class Line:
         for run, number, way, table in tables(results) if has_packets else ():
             if link := logs.pop(way, None):
                 text = mahimahi.log(results, run, (number, way), table, link.trace)
-                Path(str(link.log)).write_text(text, encoding="utf-8")
+                whole.write(Path(str(link.log)), text.encode())
         for link in logs.values():
-            Path(str(link.log)).write_text("", encoding="utf-8")
+            whole.write(Path(str(link.log)), b"")
 
 
 def is_given(words: Sequence[str]) -> bool:

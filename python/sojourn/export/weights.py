@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sojourn._core import ExperimentError, network_json
-from sojourn.files import bounded
+from sojourn.files import bounded, whole
 
 Network = dict[str, Any]  # a network as the file of ``weights`` has it
 _WORDS = ("interval", "inputs", "output", "most")
@@ -32,7 +33,6 @@ def convert_weights(source: str | Path, target: str | Path) -> None:
     try:
         network = _READ[Path(source).suffix](Path(source))
         layers = network["layers"]
-        written = _WRITE[Path(target).suffix]
         inputs = len(network["inputs"])
         for number, layer in enumerate(layers):
             shape = np.shape(layer["weights"])
@@ -45,7 +45,7 @@ def convert_weights(source: str | Path, target: str | Path) -> None:
         raise ExperimentError(f'{source}: has no "{error.args[0]}"') from None
     except (ValueError, TypeError, ExperimentError) as error:
         raise ExperimentError(f"{source}: {error}") from None
-    written(network, Path(target))
+    whole.write(Path(target), _WRITE[Path(target).suffix](network))
 
 
 def _from_json(path: Path) -> Network:
@@ -55,14 +55,16 @@ def _from_json(path: Path) -> Network:
     return network
 
 
-def _to_npz(network: Network, path: Path) -> None:
+def _to_npz(network: Network) -> bytes:
     words = {word: np.array(network[word]) for word in _WORDS if word in network}
     for number, layer in enumerate(network["layers"]):
         words |= {f"{part}.{number}": np.array(layer[part], np.float64) for part in ("weights", "bias")}
-    np.savez(path, **words)  # type: ignore[arg-type] # its keywords are arrays
+    archive = io.BytesIO()
+    np.savez(archive, **words)  # type: ignore[arg-type] # its keywords are arrays
+    return archive.getvalue()
 
 
-def _to_onnx(network: Network, path: Path) -> None:
+def _to_onnx(network: Network) -> bytes:
     """A ModelProto (onnx.proto3): fields are written in the order of their numbers."""
     layers = network["layers"]
     nodes, tensors, seen = b"", b"", "seen"
@@ -70,7 +72,7 @@ def _to_onnx(network: Network, path: Path) -> None:
         last = number + 1 == len(layers)
         out = "values" if last else f"sum.{number}"
         names = [f"weights.{number}", f"bias.{number}"]
-        nodes += _node("Gemm", [seen, *names], out, _text(1, "transB") + _whole(3, 1) + _whole(20, 2))
+        nodes += _node("Gemm", [seen, *names], out, _text(1, "transB") + _number(3, 1) + _number(20, 2))
         tensors += b"".join(
             _bytes(5, _tensor(name, np.array(layer[part], "<f4")))
             for name, part in zip(names, ("weights", "bias"), strict=True)
@@ -83,8 +85,7 @@ def _to_onnx(network: Network, path: Path) -> None:
     known = {word: network[word] for word in _WORDS if word in network}
     words = {word: value if isinstance(value, str) else json.dumps(value) for word, value in known.items()}
     properties = b"".join(_bytes(14, _text(1, word) + _text(2, value)) for word, value in words.items())
-    model = _whole(1, 8) + _text(2, "sojourn") + _bytes(7, graph) + _bytes(8, _whole(2, 13)) + properties
-    path.write_bytes(model)
+    return _number(1, 8) + _text(2, "sojourn") + _bytes(7, graph) + _bytes(8, _number(2, 13)) + properties
 
 
 def _node(kind: str, inputs: list[str], output: str, attribute: bytes = b"") -> bytes:
@@ -93,13 +94,13 @@ def _node(kind: str, inputs: list[str], output: str, attribute: bytes = b"") -> 
 
 
 def _tensor(name: str, array: np.ndarray[Any, Any]) -> bytes:
-    dims = b"".join(_whole(1, size) for size in array.shape)
-    return dims + _whole(2, _FLOAT) + _text(8, name) + _bytes(9, array.tobytes())
+    dims = b"".join(_number(1, size) for size in array.shape)
+    return dims + _number(2, _FLOAT) + _text(8, name) + _bytes(9, array.tobytes())
 
 
 def _value(name: str, width: int) -> bytes:
-    shape = _bytes(1, _text(2, "decisions")) + _bytes(1, _whole(1, width))
-    return _text(1, name) + _bytes(2, _bytes(1, _whole(1, _FLOAT) + _bytes(2, shape)))
+    shape = _bytes(1, _text(2, "decisions")) + _bytes(1, _number(1, width))
+    return _text(1, name) + _bytes(2, _bytes(1, _number(1, _FLOAT) + _bytes(2, shape)))
 
 
 def _varint(number: int) -> bytes:
@@ -110,7 +111,7 @@ def _varint(number: int) -> bytes:
     return bytes(low) + bytes([number])
 
 
-def _whole(field: int, number: int) -> bytes:
+def _number(field: int, number: int) -> bytes:
     return _varint(field << 3) + _varint(number)
 
 
@@ -126,8 +127,8 @@ _READ: Mapping[str, Callable[[Path], Network]] = {
     ".json": _from_json,
     ".npz": lambda path: json.loads(network_json(bounded.read_bytes(path, bounded.LARGEST_TEXT))),
 }
-_WRITE: Mapping[str, Callable[[Network, Path], object]] = {
-    ".json": lambda network, path: path.write_text(json.dumps(network) + "\n", encoding="utf-8"),
+_WRITE: Mapping[str, Callable[[Network], bytes]] = {
+    ".json": lambda network: (json.dumps(network) + "\n").encode(),
     ".npz": _to_npz,
     ".onnx": _to_onnx,
 }

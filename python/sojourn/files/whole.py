@@ -11,7 +11,14 @@ from pathlib import Path
 
 
 def write(path: Path, content: bytes) -> None:
-    """Writes a file atomically, over one of the same name. Raises OSError; nothing is left of it then."""
+    """Writes a file atomically, over one of the same name. Raises OSError; nothing is left of it then.
+
+    A link leads to the file; a device or pipe, as /dev/null, is written to and stays.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
     with _written(path, content) as unfinished:
         unfinished.replace(path)
 

@@ -41,7 +41,6 @@ def differences(results: Results, baseline: str, metrics: Sequence[Metric]) -> l
         for queue in results.queues
         if has_queue(arm.runs[0].summary, queue) and has_queue(base.runs[0].summary, queue)
         for metric in metrics
-        if not metric.group or queue == results.queues[0]
         # An inner queue of another discipline is another one, even if it has the same name.
         if not metric.owner.startswith("queue.") or arm.discipline == base.discipline
     ]

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from sojourn._core import ExperimentError
+from sojourn.files import whole
 from sojourn.files.manifest import sha256
 from sojourn.linux import programs
 from sojourn.linux.programs import LinuxError
@@ -298,7 +299,7 @@ def _keep(package: Path, root: Path, folder: Path) -> Kernel:
     root.rename(target)
     digest = sha256(package)
     package.rename(target.with_name(package.name))
-    target.with_name(f"{target.name}.sha256").write_text(f"{digest}  {package.name}\n")
+    whole.write(target.with_name(f"{target.name}.sha256"), f"{digest}  {package.name}\n".encode())
     kernel = _in_root(target)
     if kernel is None or not kernel.has("sch_htb"):
         raise LinuxError(f"{target}: not a kernel with queue disciplines")
