@@ -15,8 +15,10 @@ import json
 import sys
 from pathlib import Path
 
+import pages
 from comparison import (
     AGAIN,
+    METRICS,
     RECORDED,
     SCENARIOS_HELP,
     Comparison,
@@ -37,14 +39,8 @@ HERE = Path(__file__).parent
 FIGURES = HERE / "linux" / "figures.json"
 EMULATED = Linux(kernel="emulated")
 """Where all of the figures were measured."""
-COLUMNS = {
-    "p50_ms": (2, "p50"),
-    "p95_ms": (2, "p95"),
-    "startup_peak_ms": (1, "start-up peak"),
-    "goodput_mbps": (3, "goodput"),
-    "drops_and_marks": (0, "drops + marks"),
-}
-"""The metrics that are printed, with their digits and headings."""
+DIGITS = {"p50_ms": 2, "p95_ms": 2, "startup_peak_ms": 1, "goodput_mbps": 3, "drops_and_marks": 0}
+"""Of the metrics that are printed."""
 
 
 def main() -> int:
@@ -58,8 +54,9 @@ def main() -> int:
         options.error("--seeds and --jobs must be 1 or more")
     measured = json.loads(FIGURES.read_text(encoding="utf-8"))
     names = chosen(options, given.scenarios, measured)
-    headings = [text for _, heading in COLUMNS.values() for text in (f"{heading} here", f"{heading} there")]
-    print("| " + " | ".join(["scenario", *headings, "verdict"]) + " |\n|" + " --- |" * (2 + len(headings)))
+    heads = {metric.key: metric.short for metric in METRICS}
+    headings = [f"{heads[key]} {where}" for key in DIGITS for where in ("here", "there")]
+    print(pages.table(["scenario", *headings, "verdict"], ()))
     agreeing = 0
     for name in names:
         figures = run(name, tuple(measured[name]["window_s"]), given.seeds, given.jobs)
@@ -86,9 +83,9 @@ def run(name: str, window_s: tuple[float, float], seeds: int, jobs: int) -> list
 def report(name: str, reference: Figures, figures: list[Figures]) -> bool:
     """Prints a scenario's line of the table; true if it agrees."""
     found = {one.metric.key: one for one in compare([reference], figures)}
-    cells = [cell(found[key], digits) if key in found else "|" for key, (digits, _) in COLUMNS.items()]
+    cells = [cell(found[key], digits) if key in found else "|" for key, digits in DIGITS.items()]
     judged = verdict(found.values())
-    print(f"| {name} | " + " | ".join([*cells, judged]) + " |", flush=True)
+    print(pages.row([name, *cells, judged]), flush=True)
     return bool(found) and judged == "within"
 
 

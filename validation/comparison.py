@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sojourn import Run
+from sojourn.frame.registry import declared_as
 from sojourn.frame.series import DIRECTIONS, FATES
 from sojourn.frame.statistics import quantiles
 from sojourn.studies.tolerances import TOLERANCES, Tolerance
@@ -44,6 +45,18 @@ class Metric:
         relative, absolute = self.tolerance or (0.0, 0.0)
         return f"{100 * relative:g} %" + (f" or {absolute:g} {self.unit}" if absolute else "")
 
+    @property
+    def short(self) -> str:
+        """Its title in a table of a queue's figures."""
+        return self.title.removeprefix("sojourn ")
+
+    @classmethod
+    def of(cls, key: str, title: str, *names: str, unit: str = "") -> Metric:
+        """The sum of metrics of the registry: the title has their headings, the first the unit and the tolerance."""
+        found = [one for name in names if (one := declared_as(name, "run", "direction", "queue", "group"))]
+        heads = (one.head.removeprefix("RTT ") for one in found)
+        return cls(key, title.format(*heads), unit or found[0].unit, _TOLERANCES.get(names[0]))
+
 
 AGAIN = Path(__file__).parent / "linux" / "again.json"
 """The figures of Linux's other runs of the scenarios, a list per scenario with an entry per seed; see backend.py."""
@@ -52,17 +65,18 @@ RECORDED = {"experiment.warmup": "0 s", "record.packets": True}
 """Linux's figures cover the time after the warm-up for the queue, but the whole run for all else: each is cut here."""
 SCENARIOS_HELP = "parts of the names of those to run; default: all"
 
+_TOLERANCES = {**TOLERANCES, "timeouts": Tolerance(0.25, 5.0), "startup_peak_ms": Tolerance(0.20, 0.0)}
 METRICS = (
-    Metric("p50_ms", "sojourn p50", "ms", TOLERANCES["sojourn_p50_ms"]),
-    Metric("p95_ms", "sojourn p95", "ms", TOLERANCES["sojourn_p95_ms"]),
-    Metric("mean_ms", "sojourn mean", "ms"),
-    Metric("goodput_mbps", "goodput", "Mbit/s", TOLERANCES["goodput_bps"]),
-    Metric("drops_and_marks", "drops + marks", "packets", TOLERANCES["dropped_packets"]),
-    Metric("retransmits", "retransmits", "segments"),
-    Metric("timeouts", "timeouts", "", Tolerance(0.25, 5.0)),
-    Metric("startup_peak_ms", "start-up peak", "ms", Tolerance(0.20, 0.0)),
-    Metric("ping_p50_ms", "ping p50", "ms"),
-    Metric("ping_p95_ms", "ping p95", "ms"),
+    Metric.of("p50_ms", "sojourn {}", "sojourn_p50_ms"),
+    Metric.of("p95_ms", "sojourn {}", "sojourn_p95_ms"),
+    Metric.of("mean_ms", "sojourn {}", "sojourn_mean_ms"),
+    Metric.of("goodput_mbps", "{}", "goodput_bps"),
+    Metric.of("drops_and_marks", "{} + {}", "dropped_packets", "marked_packets", unit="packets"),
+    Metric.of("retransmits", "{}", "retransmits", unit="segments"),
+    Metric.of("timeouts", "{}", "timeouts"),
+    Metric.of("startup_peak_ms", "{} peak", "startup_peak_ms"),
+    Metric.of("ping_p50_ms", "ping {}", "rtt_p50_ms"),
+    Metric.of("ping_p95_ms", "ping {}", "rtt_p95_ms"),
 )
 JUDGED = tuple(metric for metric in METRICS if metric.tolerance is not None)
 

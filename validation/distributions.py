@@ -16,7 +16,6 @@ import json
 import math
 import sys
 import time
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ from distributions_page import PAGE, STEPS, Scenario, page, settling, verdict_li
 
 import sojourn as sj
 from sojourn import _core
-from sojourn.files import whole
+from sojourn.files import typed, whole
 from sojourn.linux import Linux
 from sojourn.linux.kernel import built, is_of, simulated
 
@@ -62,7 +61,7 @@ def given() -> dict[str, Given]:
         for name, figures in measured.items()
     }
     for path in sorted((HERE / "beyond").glob("*.toml")):
-        experiment = tomllib.loads(path.read_text(encoding="utf-8"))["experiment"]
+        experiment = typed.read_toml(path)["experiment"]
         begin, end = (float(experiment[key].removesuffix(" s")) for key in ("warmup", "duration"))
         found[path.stem] = Given(path, (begin, end), True)
     return found
@@ -101,8 +100,7 @@ def main() -> int:
         compared.append(Scenario(name, by_kernel, linux, scenario.beyond))
         print(verdict_line(compared[-1]), flush=True)
     if not asked.scenarios:
-        reasons = tomllib.loads(REASONS.read_text(encoding="utf-8"))
-        text = page(compared, reasons, of=len(wanted))
+        text = page(compared, typed.read_toml(REASONS), of=len(wanted))
         PAGE.write_text(text, encoding="utf-8")
         print(f"written: {PAGE}")
     return 0

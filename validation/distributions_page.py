@@ -249,9 +249,8 @@ def _between(scenarios: Sequence[Scenario], older: str, newer: str) -> str:
 
 
 def _table(rows: Iterable[Row]) -> str:
-    lines = ["| scenario | kernel | figure | Linux | ours | in tolerances | p |", "| --- |" + " --- |" * 6]
-    lines += [pages.row(cells) for _, cells in sorted(rows, key=lambda row: row[0], reverse=True)]
-    return "\n".join(lines) + "\n"
+    cells = [cells for _, cells in sorted(rows, key=lambda row: row[0], reverse=True)]
+    return pages.table(["scenario", "kernel", "figure", "Linux", "ours", "in tolerances", "p"], cells) + "\n"
 
 
 def _cells(pair: Comparison) -> list[str]:
@@ -266,12 +265,7 @@ def _sample(values: Sequence[float]) -> str:
 
 
 def _all(scenarios: Sequence[Scenario], kernels: Sequence[str]) -> str:
-    lines = [
-        "## All scenarios\n",
-        "Figures beyond the tolerance, then those within it that differ nevertheless.\n",
-        "| scenario | " + " | ".join(f"{kernel} | differs" for kernel in kernels) + " |",
-        "| --- |" + " --- | --- |" * len(kernels),
-    ]
+    rows = []
     for scenario in scenarios:
         cells = []
         for kernel in kernels:
@@ -282,8 +276,12 @@ def _all(scenarios: Sequence[Scenario], kernels: Sequence[str]) -> str:
                 (verdict(found) if found else "not measured") + (f"; {invalid} runs invalid" if invalid else "")
             )
             cells.append(", ".join(differ))
-        lines.append(pages.row([scenario.name, *cells]))
-    return "\n".join(lines) + "\n"
+        rows.append([scenario.name, *cells])
+    headings = ["scenario", *(heading for kernel in kernels for heading in (kernel, "differs"))]
+    return (
+        "## All scenarios\n\nFigures beyond the tolerance, then those within it that differ nevertheless.\n\n"
+        f"{pages.table(headings, rows)}\n"
+    )
 
 
 def _listed(counts: Sequence[int]) -> str:

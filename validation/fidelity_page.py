@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +9,8 @@ from functools import partial
 
 import pages
 from comparison import JUDGED, METRICS, Comparison, Figures, Metric, mean_distance, verdict
+
+from sojourn.page.sheet import csv_of
 
 PAGE = pages.RESULTS / "fidelity.md"
 TARGET = 0.9
@@ -103,7 +103,7 @@ def verdict_line(outcome: Outcome) -> str:
     for one in outcome.comparisons:
         ours, linux = (amount(value, one.metric.unit) for value in (one.median, one.linux))
         mark = "!" if one.within is False else ""
-        figures.append(f"{one.metric.title.removeprefix('sojourn ')} {ours}/{linux}{mark}")
+        figures.append(f"{one.metric.short} {ours}/{linux}{mark}")
     return "\n    ".join([f"{outcome.name:24} {outcome.verdict}", "  ".join(figures)]).rstrip()
 
 
@@ -132,9 +132,7 @@ def _groups(outcomes: Iterable[Outcome]) -> tuple[list[Outcome], list[Outcome]]:
 
 def table(outcomes: Iterable[Outcome]) -> str:
     """Every comparison as CSV, a row each."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows = []
     for outcome in outcomes:
         for one in outcome.comparisons:
             theirs = (outcome.ns3 or {}).get(one.metric.key)
@@ -142,8 +140,8 @@ def table(outcomes: Iterable[Outcome]) -> str:
             tolerance = one.metric.tolerance
             row += [tolerance.bound(one.linux) / abs(one.linux) if tolerance and one.linux else None]
             row += [one.within, theirs, None if theirs is None else one.error(theirs)]
-            writer.writerow([outcome.name, one.metric.key, *map(cell, row)])
-    return file.getvalue()
+            rows.append([outcome.name, one.metric.key, *map(cell, row)])
+    return csv_of(COLUMNS, rows)
 
 
 def cell(value: float | bool | None) -> str:

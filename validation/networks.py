@@ -20,6 +20,7 @@ from comparison import METRICS, Comparison, Metric, over_seeds
 import sojourn as sj
 from sojourn._core import Monitor
 from sojourn.files import whole
+from sojourn.frame.statistics import three_digits
 from sojourn.frame.swept import setting_text
 from sojourn.linux import Linux
 from sojourn.runs.backends import Backend, backend_of
@@ -100,12 +101,7 @@ def rows(linux: list[Figures], ours: list[Figures]) -> Iterator[tuple[str, str, 
     for key in linux[0]:
         metric = JUDGED.get(key.rpartition(" ")[2], Metric(key, key, ""))
         one = Comparison(metric, *(tuple(run[key] for run in side) for side in (linux, ours)))
-        yield key, over_seeds(one.reference, number), over_seeds(one.values, number), one.within
-
-
-def number(value: float) -> str:
-    """Three significant digits."""
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+        yield key, over_seeds(one.reference, three_digits), over_seeds(one.values, three_digits), one.within
 
 
 def page(linux: Networks, ours: Networks) -> str:
@@ -115,13 +111,13 @@ def page(linux: Networks, ours: Networks) -> str:
         tables.append(f"## {name}\n\n[{name}.toml](../../validation/networks/{name}.toml)\n")
         for arm, there in arms.items():
             tables.append(f"### {arm}\n\n{len(there)} seeds.\n")
-            tables.append("| figure | Linux | simulator | verdict |\n| --- | --- | --- | --- |")
+            lines = []
             for key, left, right, agrees in rows(list(there.values()), list(ours[name][arm].values())):
                 word = "" if agrees is None else "within" if agrees else "**beyond**"
                 judged += agrees is not None
                 within += agrees is True
-                tables.append(pages.row([key, left, right, word]))
-            tables.append("")
+                lines.append([key, left, right, word])
+            tables.append(pages.table(["figure", "Linux", "simulator", "verdict"], lines) + "\n")
     head, _, _ = PAGE.read_text(encoding="utf-8").partition("\n## ")
     tolerances = [[metric.title, metric.tolerated] for metric in JUDGED.values()]
     told = f"**{within} of {judged} figures within their tolerance.**"

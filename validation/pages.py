@@ -17,6 +17,11 @@ def row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, whose cells may have marks of it."""
+    return "\n".join(map(row, [headings, ["---"] * len(headings), *rows]))
+
+
 def replaced(text: str, parts: Iterable[Part], words: Mapping[str, object] | None = None) -> str:
     """A page with other parts, which are given in its order; of a table its head stays.
 

@@ -12,7 +12,7 @@ import numpy as np
 from comparison import Departures
 from matplotlib.axes import Axes
 
-from sojourn.figure.style import applied, figure
+from sojourn.figure.style import applied, figure, multiples
 from sojourn.figure.timeseries import median_over_repeats
 from sojourn.frame.statistics import quantiles
 
@@ -45,15 +45,13 @@ def _page(panels: Sequence[Panel], path: Path, draw: Callable[[Axes, Panel], Non
     rows = math.ceil(len(panels) / COLUMNS)
     with applied():
         drawn = figure(2.4 * COLUMNS, 1.75 * rows + 0.4)
-        grid = drawn.subplots(rows, COLUMNS, squeeze=False).ravel()
-        for axes, panel in zip(grid, panels, strict=False):
+        grid = multiples(drawn, len(panels), COLUMNS, sharex=False, sharey=False)
+        for axes, panel in zip(grid, panels, strict=True):
             draw(axes, panel)
             axes.set_title(panel.name, fontsize=8)
             axes.tick_params(labelsize=7)
             axes.set_xlim(left=0)
             axes.set_ylim(bottom=0)
-        for axes in grid[len(panels) :]:
-            axes.set_axis_off()
         drawn.supxlabel(xlabel, fontsize=9)
         drawn.supylabel(ylabel, fontsize=9)
         handles, labels = grid[0].get_legend_handles_labels()

@@ -72,7 +72,7 @@ def cell(row: agreement.Agreement | None) -> str:
         return ""
     metric = next(metric for metric in METRICS if metric.name == row.metric)
     star = "" if TOLERANCES[row.metric].within(row.first, row.second) else " *"
-    return f"{row.second / metric.declared.per:.{metric.digits}f}{star}"
+    return f"{row.second / metric.declared.per:.{metric.declared.digits}f}{star}"
 
 
 def lateness(results: sj.Results) -> str:

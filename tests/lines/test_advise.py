@@ -124,7 +124,7 @@ def test_what_to_type_counts_bytes_as_the_line_does():
 def test_a_meeting_is_measured_when_its_rate_has_grown():
     of = home("vdsl", 50e6, 10e6, doing=["meeting", "upload"])
     found = advise(of, tried=[Setting("as it is"), household.shaped(of, "cake", 95, 95)], repeat=2)
-    rate = next(gain for gain in found.gains(found.tried[1]) if gain.measure.words == "media rate")
+    rate = next(gain for gain in found.gains(found.tried[1]) if gain.indicator.words == "media rate")
     assert rate.after.low > 1.5  # Mbit/s; at most 2.5, and 0.3 at first
     assert found.experiment.count("start = ") == found.experiment.count('start = "30..31 s"') == 1  # that of the upload
     steps = course.Course("two rates", 20.0, [(0.0, 1e6), (10.0, 2e6)], [(0.0, 1e6)])
@@ -202,7 +202,7 @@ def test_on_a_slow_line_no_setting_is_chosen_that_loses_the_call():
     of = home(down=6e6, up=0.6e6, doing=["calls", "game", "download", "upload"])
     found = advise(of, tried=[Setting("as it is"), household.shaped(of, "cake", 85, 95)])
     assert found.helps
-    of_calls = {gain.measure.words: gain for gain in found.gains() if gain.activity == "calls"}
+    of_calls = {gain.indicator.words: gain for gain in found.gains() if gain.activity == "calls"}
     assert of_calls["lost"].after.middle < 0.1 < of_calls["lost"].before.middle
     assert of_calls["opinion score"].after.low > 4.2
 

@@ -21,7 +21,7 @@ from sojourn.files import extras
 from sojourn.frame.statistics import Interval, fixed
 from sojourn.frame.swept import rate_bps, time_s
 from sojourn.lines import formats, household, typed
-from sojourn.lines.advice import MEASURES, Advice, advise
+from sojourn.lines.advice import INDICATORS, Advice, advise
 from sojourn.page.sheet import listing
 
 _ACTIVITIES = ", ".join(household.ACTIVITIES).replace("meeting", "meeting (a video call)")
@@ -101,15 +101,15 @@ def recommendation(found: Advice) -> str:
 
 
 def gains(found: Advice) -> Table:
-    """As it is and as recommended, a row per activity and measure."""
+    """As it is and as recommended, a row per activity and indicator."""
     headings = ("", "", "as it is", *([found.chosen.label, "difference"] if found.helps else []))
     rows: list[list[str]] = []
     activity = ""
     for gain in found.gains():
-        measure, digits = gain.measure, gain.measure.digits
+        indicator, digits = gain.indicator, gain.indicator.digits
         named = "" if gain.activity == activity else gain.activity
         activity = gain.activity
-        rows.append([named, f"{measure.words} [{measure.unit}]", _text(gain.before, digits)])
+        rows.append([named, f"{indicator.words} [{indicator.unit}]", _text(gain.before, digits)])
         if found.helps:
             difference = _text(gain.difference, digits, sign="+") + (" *" if gain.difference.is_clear else "")
             rows[-1] += [_text(gain.after, digits), difference]
@@ -123,9 +123,9 @@ def every(found: Advice) -> Table:
     for setting in found.tried:
         gains = found.gains(setting)
         first = [next(gain for gain in gains if gain.activity == activity) for activity in doing]
-        cells = [fixed(gain.after.middle, gain.measure.digits) for gain in first]
+        cells = [fixed(gain.after.middle, gain.indicator.digits) for gain in first]
         rows.append([setting.label, *cells, fixed(found.cost(setting), 0)])
-    headings = ["", *(f"{activity} [{MEASURES[activity][0].unit}]" for activity in doing), "cost"]
+    headings = ["", *(f"{activity} [{INDICATORS[activity][0].unit}]" for activity in doing), "cost"]
     return listing(headings, rows, title="All settings: the median of what decides", right=range(1, len(headings)))
 
 

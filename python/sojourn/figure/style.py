@@ -260,12 +260,12 @@ def figure(width_in: float = 5.2, height_in: float = 3.4, *, width: Width | None
     return drawn
 
 
-def multiples(drawn: Figure, count: int, columns: int, *, sharey: bool) -> list[Axes]:
-    """Axes in rows of so many columns, with a common horizontal axis; the last of each column has its labels."""
-    found = drawn.subplots(math.ceil(count / columns), columns, squeeze=False, sharex=True, sharey=sharey).ravel()
+def multiples(drawn: Figure, count: int, columns: int, *, sharex: bool = True, sharey: bool) -> list[Axes]:
+    """Axes in rows of so many columns; the last of each column has the labels of a common horizontal axis."""
+    found = drawn.subplots(math.ceil(count / columns), columns, squeeze=False, sharex=sharex, sharey=sharey).ravel()
     for axes in found[count:]:
         axes.set_visible(False)
-    for axes in found[max(0, count - columns) : count]:
+    for axes in found[max(0, count - columns) : count] if sharex else ():
         axes.xaxis.set_tick_params(labelbottom=True)
     return list(found[:count])
 

@@ -92,15 +92,11 @@ def median_over_repeats(values: FloatArray) -> tuple[FloatArray, FloatArray, Flo
 
 
 def _aligned(arm: Arm, read: Callable[[Run], series.Series | None]) -> tuple[FloatArray, FloatArray]:
-    """(bins, one row of values per repeat) of an arm."""
+    """(times, a row of values per repeat) of an arm."""
     found = [one for run in arm.runs if (one := read(run)) is not None]
     if not found:
         raise NotRecordedError('no time series was recorded; ask for one with [record] series = "100 ms"')
-    bins = max((one.t_s for one in found), key=len)
-    rows = np.full((len(found), len(bins)), np.nan)
-    for row, one in zip(rows, found, strict=True):
-        row[: len(one.value)] = one.value
-    return bins, rows
+    return series.aligned(found)
 
 
 class Timeseries(OfResults):

@@ -101,6 +101,11 @@ def declared(*over: Over) -> tuple[Declared, ...]:
     return tuple(metric for metric in _decoded()[1] if metric.over in over)
 
 
+def declared_as(name: str, *over: Over) -> Declared | None:
+    """The metric of this name of one of these elements; None if there is none."""
+    return next((metric for metric in declared(*over) if metric.name == name), None)
+
+
 @dataclass(frozen=True)
 class Measure:
     """A column of figures: its words, and the unit in which people see it."""
@@ -127,7 +132,7 @@ def measure(name: str) -> Measure:
     # A group of flows may be called as an inner queue is.
     kinds: list[tuple[Over, ...]] = [("group",)] if first is None else [(first,), ("group",)]
     for kind in kinds if owner else [("run", "direction", "queue")]:
-        found = next((metric for metric in declared(*kind) if metric.name == stem), None)
+        found = declared_as(stem, *kind)
         if found is not None:
             words = f"{whose if kind != ('group',) else owner}: {found.words}" if owner else found.words
             return Measure(name, words, "" if found.scale else found.unit, found.per)

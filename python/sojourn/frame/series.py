@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, cast, get_args
 
@@ -207,6 +208,15 @@ def binned(found: Series, bin_s: float) -> Series:
     bins, index = np.unique(np.floor(found.t_s[known] / bin_s).astype(np.int64), return_inverse=True)
     means: FloatArray = (np.bincount(index, found.value[known]) / np.bincount(index)).astype(np.float64)
     return Series(((bins + 0.5) * bin_s).astype(np.float64), means)
+
+
+def aligned(several: Sequence[Series]) -> tuple[FloatArray, FloatArray]:
+    """(times, a row of values per series); NaN where a series has none."""
+    t_s = np.unique(np.concatenate([one.t_s for one in several]))
+    values = np.full((len(several), t_s.size), np.nan)
+    for row, one in zip(values, several, strict=True):
+        row[np.searchsorted(t_s, one.t_s)] = one.value
+    return t_s, values
 
 
 def _middle(start_s: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
-from sojourn.frame.registry import declared
+from sojourn.frame.registry import declared_as
 from sojourn.frame.results import Results
 from sojourn.frame.statistics import FEWEST, Interval, apart, median_interval
 from sojourn.lines import household
@@ -34,7 +34,7 @@ CLEAR = 2.0
 
 
 @dataclass(frozen=True)
-class Measure:
+class Indicator:
     """A number that somebody who does the activity perceives, of the direction where it is worse."""
 
     words: str
@@ -44,14 +44,11 @@ class Measure:
     of: Callable[[Element], float]
 
 
-def _registered(name: str) -> Callable[[Element], float]:
+def _registered(name: str, worst: Callable[[Sequence[float]], float], words: str = "") -> Indicator:
     """A metric of the registry, in the unit that people see."""
-
-    def of(group: Element) -> float:
-        metric = next(one for one in declared("group") if one.name == name)
-        return metric.of(group) / metric.per
-
-    return of
+    metric = declared_as(name, "group")
+    assert metric is not None
+    return Indicator(words or metric.words, metric.unit, metric.digits, worst, lambda of: metric.of(of) / metric.per)
 
 
 def _delay(group: Element, level: str) -> float:
@@ -59,25 +56,25 @@ def _delay(group: Element, level: str) -> float:
     return math.nan if value is None else value
 
 
-_P99 = Measure("delay, p99", "ms", 1, max, lambda one: _delay(one, "p99"))
-_LOST = Measure("lost", "%", 2, max, lambda one: 100.0 * one["dropped"] / one["sent"] if one["sent"] else math.nan)
+_P99 = Indicator("delay, p99", "ms", 1, max, lambda one: _delay(one, "p99"))
+_LOST = Indicator("lost", "%", 2, max, lambda one: 100.0 * one["dropped"] / one["sent"] if one["sent"] else math.nan)
 _REAL_TIME = [
     _P99,
-    Measure("jitter, p99 less median", "ms", 1, max, lambda one: _delay(one, "p99") - _delay(one, "p50")),
+    Indicator("jitter, p99 less median", "ms", 1, max, lambda one: _delay(one, "p99") - _delay(one, "p50")),
     _LOST,
-    Measure("Quality of Outcome", "0–100", 0, min, _registered("qoo")),
+    _registered("qoo", min),
 ]
-_MEDIA_RATE = Measure("media rate", "Mbit/s", 2, min, _registered("video_rate_bps"))
-_STALLED = Measure("stalled", "s", 1, max, lambda one: _registered("video_stalled_ms")(one) / 1e3)
-_GOODPUT = [Measure("goodput", "Mbit/s", 2, min, _registered("goodput_bps"))]
-MEASURES: dict[str, list[Measure]] = {
-    "calls": [*_REAL_TIME, Measure("opinion score", "1–4.5", 2, min, _registered("mos"))],
-    "meeting": [_P99, replace(_MEDIA_RATE, of=_registered("goodput_bps")), _STALLED, _LOST],
+_MEDIA_RATE, _GOODPUT = _registered("video_rate_bps", min, "media rate"), _registered("goodput_bps", min)
+_STALLED_MS, _LOAD_MS = _registered("video_stalled_ms", max), _registered("page_load_p50_ms", max)
+_STALLED = Indicator("stalled", "s", 1, max, lambda one: _STALLED_MS.of(one) / 1e3)
+INDICATORS: dict[str, list[Indicator]] = {
+    "calls": [*_REAL_TIME, _registered("mos", min, "opinion score")],
+    "meeting": [_P99, replace(_MEDIA_RATE, of=_GOODPUT.of), _STALLED, _LOST],
     "game": _REAL_TIME,
-    "web": [Measure("page load, median", "s", 2, max, lambda one: _registered("page_load_p50_ms")(one) / 1e3)],
+    "web": [Indicator("page load, median", "s", 2, max, lambda one: _LOAD_MS.of(one) / 1e3)],
     "video": [_MEDIA_RATE, _STALLED],
-    "download": _GOODPUT,
-    "upload": _GOODPUT,
+    "download": [_GOODPUT],
+    "upload": [_GOODPUT],
 }
 """What is compared for each activity; the first decides, with what is lost of calls, meetings and games.
 
@@ -88,10 +85,10 @@ _REAL_TIMES = ("calls", "meeting", "game")
 
 @dataclass(frozen=True)
 class Gain:
-    """A measure as it is, with a setting, and the difference seed by seed."""
+    """An indicator as it is, with a setting, and the difference seed by seed."""
 
     activity: str
-    measure: Measure
+    indicator: Indicator
     before: Interval
     after: Interval
     difference: Interval
@@ -109,10 +106,10 @@ class Advice:
         for run in results.runs:
             self._runs[str(run.summary["set"]["case"])].append(run.summary)
 
-    def values(self, setting: Setting, activity: str, measure: Measure) -> list[float]:
+    def values(self, setting: Setting, activity: str, indicator: Indicator) -> list[float]:
         """A number per seed."""
         return [
-            measure.worst([measure.of(_with_losses(one, run)) for one in run["groups"] if one["name"] == activity])
+            indicator.worst([indicator.of(_with_losses(one, run)) for one in run["groups"] if one["name"] == activity])
             for run in self._runs[setting.label]
         ]
 
@@ -121,15 +118,15 @@ class Advice:
         """The cost of each setting per seed, in points, of all activities together."""
         costs = {one.label: [0.0] * len(self._runs[one.label]) for one in self.tried}
         for activity in self.home.doing:
-            measure = MEASURES[activity][0]
-            found = {one.label: self.values(one, activity, measure) for one in self.tried}
+            indicator = INDICATORS[activity][0]
+            found = {one.label: self.values(one, activity, indicator) for one in self.tried}
             # A page that did not load or a call without a packet is worse than all that did.
             known = [value for values in found.values() for value in values if not math.isnan(value)] or [0.0]
-            better = max if measure.worst is min else min
-            best = better(median(_filled(values, measure.worst(known))) for values in found.values())
+            better = max if indicator.worst is min else min
+            best = better(median(_filled(values, indicator.worst(known))) for values in found.values())
             lost = {one.label: self.values(one, activity, _LOST) for one in self.tried if activity in _REAL_TIMES}
             for label, values in found.items():
-                for index, value in enumerate(_filled(values, measure.worst(known))):
+                for index, value in enumerate(_filled(values, indicator.worst(known))):
                     if activity in _REAL_TIMES:
                         costs[label][index] += PER_MS * value + PER_LOST * _filled(lost[label], 100.0)[index]
                     elif best:
@@ -159,19 +156,19 @@ class Advice:
         after = setting or self.chosen
         rows = []
         for activity in self.home.doing:
-            for measure in MEASURES[activity]:
-                old, new = (self.values(one, activity, measure) for one in (self.tried[0], after))
+            for indicator in INDICATORS[activity]:
+                old, new = (self.values(one, activity, indicator) for one in (self.tried[0], after))
                 difference = median_interval([apart(b, a) for a, b in zip(old, new, strict=True)])
-                rows.append(Gain(activity, measure, median_interval(old), median_interval(new), difference))
+                rows.append(Gain(activity, indicator, median_interval(old), median_interval(new), difference))
         return rows
 
     def picture(self) -> Figure:
         """As it is and with the chosen setting: what decides for each activity."""
-        rows = [gain for gain in self.gains() if gain.measure is MEASURES[gain.activity][0]]
+        rows = [gain for gain in self.gains() if gain.indicator is INDICATORS[gain.activity][0]]
         shown = [self.tried[0], *([self.chosen] if self.helps else [])]
-        words = [f"{gain.activity}: {gain.measure.words} [{gain.measure.unit}]" for gain in rows]
+        words = [f"{gain.activity}: {gain.indicator.words} [{gain.indicator.unit}]" for gain in rows]
         values = [[gain.before, gain.after][: len(shown)] for gain in rows]
-        panels = list(zip(words, (gain.measure.digits for gain in rows), values, strict=True))
+        panels = list(zip(words, (gain.indicator.digits for gain in rows), values, strict=True))
         arms = [(one.label, one.discipline or "pfifo") for one in shown]
         return self.results.plot.gains(self.home.title, arms, panels)
 

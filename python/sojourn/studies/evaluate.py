@@ -281,7 +281,7 @@ class _Evaluator:
         if not known:
             raise _NoDataError(Missing.NOT_SEEN)
         self._empty_repeats = max(self._empty_repeats, len(of_repeats) - len(known))
-        return self._grid.over_runs(known)
+        return fmean(known)
 
     def _coordinate(self, name: str, point: Point) -> float:
         if name not in self._grid.names:

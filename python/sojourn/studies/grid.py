@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import fmean
 from typing import Any
 
 from sojourn.files.typed import Strict
@@ -36,7 +35,6 @@ class Grid:
     measures: Mapping[str, Measure]
     aliases: Mapping[str, Alias] = field(default_factory=dict)
     constants: Point = field(default_factory=dict)
-    over_runs: Callable[[Sequence[float]], float] = fmean
     _known: dict[tuple[int, str, str], tuple[float, ...]] = field(default_factory=dict)
     """Statistics computed so far, by cell, metric and name; parts of a grid share them."""
 

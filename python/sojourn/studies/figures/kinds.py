@@ -166,7 +166,7 @@ class Panel:
 
     def over_repeats(self, metric: str, statistic: str, cell: Cell) -> float:
         """A metric's statistic of a cell, as for claims: the mean over its repeats, or of all combined."""
-        found = self.grid.measures[metric].of_repeats(cell.runs, statistic, self.known_at(cell))
+        found = self.grid.of_repeats(cell.label, metric, statistic, cell.set)
         known = [one for one in found if not isnan(one)]
         return fmean(known) if known else nan
 
@@ -242,13 +242,13 @@ def _box(panel: Panel, cells: Sequence[Cell]) -> distributions.Box | None:
     low, high = panel.spec.whiskers
     levels = (low, 25, 50, 75, high)
     if panel.spec.of_runs:
-        values = [v for v in panel.of_runs(panel.metric, panel.spec.statistic, cells) if not np.isnan(v)]
-        box = [float(np.percentile(values, level)) for level in levels] if values else [np.nan]
+        values = [one for one in panel.of_runs(panel.metric, panel.spec.statistic, cells) if not isnan(one)]
+        box = np.percentile(values, levels).tolist() if values else [nan]
     else:
         if len(cells) > 1:
             raise AmbiguousPlaceError(f"figure {panel.spec.name}: several places share a box; name their axis in where")
-        box = [panel.over_repeats(panel.metric, f"p{level}", cell) for cell in cells for level in levels] or [np.nan]
-    return None if any(np.isnan(box)) else distributions.Box(*box)
+        box = [panel.over_repeats(panel.metric, f"p{level}", cell) for cell in cells for level in levels] or [nan]
+    return None if any(map(isnan, box)) else distributions.Box(*box)
 
 
 def draw_ellipse(panel: Panel) -> None:
@@ -297,10 +297,7 @@ def draw_series(panel: Panel) -> None:
             found = [panel.measure.series(run, panel.known_at(cell)) for run in runs]
             rows = [series.binned(one, spec.bin_s) if spec.bin_s > 0.0 else one for one in found if one is not None]
             if len(rows) > 1:
-                t_s = np.unique(np.concatenate([row.t_s for row in rows]))
-                values = np.full((len(rows), t_s.size), np.nan)
-                for into, one in zip(values, rows, strict=True):
-                    into[np.searchsorted(t_s, one.t_s)] = one.value
+                t_s, values = series.aligned(rows)
                 low, middle, high = mean_over_repeats(values)
                 axes.fill_between(t_s, low, high, color=look.color, alpha=0.18, linewidth=0)
                 axes.plot(t_s, middle, color=look.color, linewidth=0.9)
@@ -355,7 +352,7 @@ def _draw_cell(panel: Panel, cell: Cell, color: str, dashes: object) -> None:
     style: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 1.1}
     if panel.spec.of_runs:
         values = np.sort(panel.of_runs(panel.metric, panel.spec.statistic, [cell]))
-        panel.axes.step([values[0], *values], np.arange(values.size + 1) / values.size, where="post", **style)
+        panel.axes.plot(*distributions.steps([(values, np.arange(1.0, values.size + 1))]), **style)
         return
     curves = np.array([panel.measure.quantiles(run, _LEVELS, panel.known_at(cell)) for run in cell.runs])
     with warnings.catch_warnings():

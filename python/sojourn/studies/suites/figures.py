@@ -18,7 +18,7 @@ from matplotlib.transforms import Bbox
 
 from sojourn.figure.distributions import draw_ellipse
 from sojourn.figure.panels import draw_map
-from sojourn.figure.style import COLORS, applied, figure, looks_of, save, title
+from sojourn.figure.style import COLORS, applied, figure, looks_of, multiples, save, title
 from sojourn.files.storage import Staging
 from sojourn.frame.statistics import FloatArray
 from sojourn.studies.suites.suite import REFERENCE, Evaluation, Suite
@@ -98,8 +98,8 @@ def chapter_figure(evaluation: Evaluation, indices: list[int]) -> Figure:
     legend = {members[0]: name for name, members in families} if families else dict(zip(arms, arms, strict=True))
     with applied():
         drawn = figure(_PANEL_IN[0] * across, _PANEL_IN[1] * rows + 0.4)
-        panels = drawn.subplots(rows, across, squeeze=False).flatten()
-        for axes, index in zip(panels, indices, strict=False):
+        panels = multiples(drawn, len(indices), across, sharex=False, sharey=False)
+        for axes, index in zip(panels, indices, strict=True):
             one = evaluation.planned[index]
             for queue in arms:
                 runs = [run.values for run in evaluation.measured[index] if run.queue == queue]
@@ -108,8 +108,6 @@ def chapter_figure(evaluation: Evaluation, indices: list[int]) -> Figure:
                     draw_ellipse(axes, known, looks[queue].color, label=queue, is_log=False)
             axes.invert_xaxis()
             title(axes, f"{one.scenario.section} {one.scenario.title(one.case)}", _PANEL_IN[0])
-        for axes in panels[len(indices) :]:
-            axes.set_axis_off()
         handles = [Line2D([], [], ls="", marker="o", color=looks[queue].color, label=legend[queue]) for queue in legend]
         drawn.legend(handles=handles, loc="outside upper center", ncols=min(6, len(handles)))
         drawn.supxlabel("mean queueing delay [ms], less to the right", fontsize=9)
@@ -117,7 +115,7 @@ def chapter_figure(evaluation: Evaluation, indices: list[int]) -> Figure:
         if families:
             # Only the layout tells where the marks are.
             drawn.draw_without_rendering()
-            for axes in panels[: len(indices)]:
+            for axes in panels:
                 _name_marks(axes)
         return drawn
 
