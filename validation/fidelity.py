@@ -25,7 +25,7 @@ from comparison import (
     our_figures,
     read_figures,
 )
-from fidelity_page import Outcome, Replay, page, table, tally, verdict_line
+from fidelity_page import Replay, ScenarioResult, page, table, tally, verdict_line
 
 import sojourn as sj
 
@@ -50,7 +50,7 @@ def main() -> int:
     again = json.loads(AGAIN.read_text(encoding="utf-8")) if AGAIN.exists() else {}
     outcomes, drawn = [], []
     for name in names:
-        outcome = Outcome(
+        outcome = ScenarioResult(
             name,
             measured[name]["tc"],
             ns3=ns3.get(name),
@@ -65,7 +65,7 @@ def main() -> int:
             comparisons = compare([linux_figures(measured[name])], figures)
             outcomes.append(replace(outcome, comparisons=comparisons))
             if not outcome.further:
-                drawn.append(panels.Panel(name, measured[name], recordings))
+                drawn.append(panels.Recorded(name, measured[name], recordings))
         print(verdict_line(outcomes[-1]), flush=True)
     print(tally(outcomes))
 

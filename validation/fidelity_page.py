@@ -32,7 +32,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ScenarioResult:
     """One scenario, compared; or why it was not run."""
 
     name: str
@@ -97,7 +97,7 @@ class Replay:
     agree: bool
 
 
-def verdict_line(outcome: Outcome) -> str:
+def verdict_line(outcome: ScenarioResult) -> str:
     """A scenario in two lines, for the terminal: ours/Linux's, an exclamation mark where they are too far apart."""
     figures = []
     for one in outcome.comparisons:
@@ -107,7 +107,7 @@ def verdict_line(outcome: Outcome) -> str:
     return "\n    ".join([f"{outcome.name:24} {outcome.verdict}", "  ".join(figures)]).rstrip()
 
 
-def tally(outcomes: Sequence[Outcome]) -> str:
+def tally(outcomes: Sequence[ScenarioResult]) -> str:
     """How many scenarios agree with Linux, and how many are closer to it than ns-3-dev."""
     first, further = _groups(outcomes)
     within = sum(outcome.within for outcome in first)
@@ -122,15 +122,15 @@ def tally(outcomes: Sequence[Outcome]) -> str:
     return text
 
 
-def _groups(outcomes: Iterable[Outcome]) -> tuple[list[Outcome], list[Outcome]]:
+def _groups(outcomes: Iterable[ScenarioResult]) -> tuple[list[ScenarioResult], list[ScenarioResult]]:
     """The scenarios that the model was built by, and the further ones."""
-    groups: tuple[list[Outcome], list[Outcome]] = ([], [])
+    groups: tuple[list[ScenarioResult], list[ScenarioResult]] = ([], [])
     for outcome in outcomes:
         groups[outcome.further].append(outcome)
     return groups
 
 
-def table(outcomes: Iterable[Outcome]) -> str:
+def table(outcomes: Iterable[ScenarioResult]) -> str:
     """Every comparison as CSV, a row each."""
     rows = []
     for outcome in outcomes:
@@ -151,7 +151,7 @@ def cell(value: float | bool | None) -> str:
     return "" if value is None else f"{value:.6g}"
 
 
-def page(outcomes: Sequence[Outcome], replays: Sequence[Replay], *, seeds: int, version: str) -> str:
+def page(outcomes: Sequence[ScenarioResult], replays: Sequence[Replay], *, seeds: int, version: str) -> str:
     """docs/results/fidelity.md."""
     first, further = _groups(outcomes)
     again = [outcome for outcome in first if outcome.again]
@@ -173,7 +173,7 @@ def page(outcomes: Sequence[Outcome], replays: Sequence[Replay], *, seeds: int, 
     return pages.replaced(PAGE.read_text(encoding="utf-8"), parts, words)
 
 
-def _metric_row(outcomes: Sequence[Outcome], metric: Metric) -> list[str]:
+def _metric_row(outcomes: Sequence[ScenarioResult], metric: Metric) -> list[str]:
     found = [one for outcome in outcomes for one in outcome.comparisons if one.metric == metric]
     errors = sorted(abs(error) for one in found if (error := one.error(one.median)) is not None)
     within = f"{sum(bool(one.within) for one in found)} of {len(found)}"
@@ -181,7 +181,7 @@ def _metric_row(outcomes: Sequence[Outcome], metric: Metric) -> list[str]:
     return [metric.title, metric.tolerated, within, error]
 
 
-def _scenario_parts(outcomes: Sequence[Outcome]) -> Iterator[pages.Part]:
+def _scenario_parts(outcomes: Sequence[ScenarioResult]) -> Iterator[pages.Part]:
     rows = []
     for outcome in outcomes:
         found = {one.metric.key: one for one in outcome.comparisons}
@@ -191,7 +191,7 @@ def _scenario_parts(outcomes: Sequence[Outcome]) -> Iterator[pages.Part]:
     yield "| scenario", [[outcome.name, f"`{outcome.tc}`"] for outcome in outcomes]
 
 
-def _again_parts(outcomes: Sequence[Outcome]) -> Iterator[pages.Part]:
+def _again_parts(outcomes: Sequence[ScenarioResult]) -> Iterator[pages.Part]:
     linux = [verdict(outcome.linux_again) for outcome in outcomes]
     ours = [verdict(outcome.ours_against_again) for outcome in outcomes]
     yield (
@@ -210,7 +210,7 @@ def _comparison(one: Comparison) -> str:
     return f"{f'**{pair}**' if one.within is False else pair} ({least}–{most})"
 
 
-def _ns3_rows(outcomes: Sequence[Outcome]) -> Iterator[list[str]]:
+def _ns3_rows(outcomes: Sequence[ScenarioResult]) -> Iterator[list[str]]:
     keys = [metric for metric in METRICS if any(metric.key in (outcome.ns3 or {}) for outcome in outcomes)]
     for outcome in outcomes:
         if (distances := outcome.distances) is None or outcome.ns3 is None:

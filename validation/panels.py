@@ -23,7 +23,7 @@ LEVELS = np.linspace(0.0, 1.0, 401)
 
 
 @dataclass(frozen=True)
-class Panel:
+class Recorded:
     """One scenario: Linux's entry of ``figures.json``, and our packets, a recording per seed."""
 
     name: str
@@ -31,24 +31,26 @@ class Panel:
     runs: tuple[Departures, ...]
 
 
-def cdf(panels: Sequence[Panel], path: Path) -> None:
+def cdf(scenarios: Sequence[Recorded], path: Path) -> None:
     """Distribution of the sojourn time: Linux's quantiles; ours as median and range over the seeds."""
-    _page(panels, path, _draw_cdf, "sojourn time [ms]", "share of packets")
+    _page(scenarios, path, _draw_cdf, "sojourn time [ms]", "share of packets")
 
 
-def start(panels: Sequence[Panel], path: Path) -> None:
+def start(scenarios: Sequence[Recorded], path: Path) -> None:
     """Queue delay in the first 20 s, means of 100 ms: Linux's; ours as median and range over the seeds."""
-    _page(panels, path, _draw_start, "time [s]", "mean sojourn time [ms]")
+    _page(scenarios, path, _draw_start, "time [s]", "mean sojourn time [ms]")
 
 
-def _page(panels: Sequence[Panel], path: Path, draw: Callable[[Axes, Panel], None], xlabel: str, ylabel: str) -> None:
-    rows = math.ceil(len(panels) / COLUMNS)
+def _page(
+    scenarios: Sequence[Recorded], path: Path, draw: Callable[[Axes, Recorded], None], xlabel: str, ylabel: str
+) -> None:
+    rows = math.ceil(len(scenarios) / COLUMNS)
     with applied():
         drawn = figure(2.4 * COLUMNS, 1.75 * rows + 0.4)
-        grid = multiples(drawn, len(panels), COLUMNS, sharex=False, sharey=False)
-        for axes, panel in zip(grid, panels, strict=True):
-            draw(axes, panel)
-            axes.set_title(panel.name, fontsize=8)
+        grid = multiples(drawn, len(scenarios), COLUMNS, sharex=False, sharey=False)
+        for axes, scenario in zip(grid, scenarios, strict=True):
+            draw(axes, scenario)
+            axes.set_title(scenario.name, fontsize=8)
             axes.tick_params(labelsize=7)
             axes.set_xlim(left=0)
             axes.set_ylim(bottom=0)
@@ -59,23 +61,23 @@ def _page(panels: Sequence[Panel], path: Path, draw: Callable[[Axes, Panel], Non
         drawn.savefig(path, dpi=90, metadata={"Software": None})
 
 
-def _draw_cdf(axes: Axes, panel: Panel) -> None:
-    window_s = panel.measured["window_s"]
-    curves = [quantiles(run.within(*window_s), LEVELS) for run in panel.runs]
+def _draw_cdf(axes: Axes, scenario: Recorded) -> None:
+    window_s = scenario.measured["window_s"]
+    curves = [quantiles(run.within(*window_s), LEVELS) for run in scenario.runs]
     low, middle, high = median_over_repeats(np.array(curves))
     axes.fill_betweenx(LEVELS, low, high, color=OURS, alpha=0.25, linewidth=0, label="sojourn, range of the seeds")
     axes.plot(middle, LEVELS, color=OURS, label="sojourn, median")
-    theirs = {key: value for key, value in panel.measured["sojourn_ms"].items() if key.startswith("p")}
+    theirs = {key: value for key, value in scenario.measured["sojourn_ms"].items() if key.startswith("p")}
     levels = [float(key[1:]) / 100 for key in theirs]
     axes.plot(list(theirs.values()), levels, "o", color=LINUX, markersize=3, label="Linux, one run")
     # The last hundredth of the packets would take most of the axis.
     axes.set_xlim(right=1.15 * max(float(middle[int(0.99 * (LEVELS.size - 1))]), theirs["p99"]))
 
 
-def _draw_start(axes: Axes, panel: Panel) -> None:
-    theirs = np.array(panel.measured["series_100ms_ms"], dtype=float)
+def _draw_start(axes: Axes, scenario: Recorded) -> None:
+    theirs = np.array(scenario.measured["series_100ms_ms"], dtype=float)
     t_s = (np.arange(theirs.size) + 0.5) * BIN_S
-    low, middle, high = median_over_repeats(np.array([run.means_ms(theirs.size, BIN_S) for run in panel.runs]))
+    low, middle, high = median_over_repeats(np.array([run.means_ms(theirs.size, BIN_S) for run in scenario.runs]))
     axes.fill_between(t_s, low, high, color=OURS, alpha=0.25, linewidth=0, label="sojourn, range of the seeds")
     axes.plot(t_s, middle, color=OURS, linewidth=1.0, label="sojourn, median")
     axes.plot(t_s, theirs, color=LINUX, linewidth=0.8, label="Linux, one run")

@@ -105,14 +105,14 @@ def test_what_only_one_of_them_has_seen_is_judged_and_what_none_has_is_not():
 def test_one_repeat_decides_nothing():
     """A difference of 20 ms and one of 10 µs are the same to a judge who has never seen the scatter."""
     for other in (alike(1, p50=0.01), alike(1, p50=20.0)):
-        judged = agreement.outcome(alike(1), other)
+        judged = agreement.verdict_on(alike(1), other)
         assert judged.verdict == "not enough repeats to say"
         assert judged.repeats >= 4
 
 
 def test_repeats_decide():
-    assert agreement.outcome(alike(6), alike(6)).verdict == "agrees"
-    assert agreement.outcome(alike(6), alike(6, p50=20.0)).verdict == "differs"
+    assert agreement.verdict_on(alike(6), alike(6)).verdict == "agrees"
+    assert agreement.verdict_on(alike(6), alike(6, p50=20.0)).verdict == "differs"
 
 
 def recorded(which: str, repeats: int) -> sj.Results:
@@ -136,14 +136,14 @@ def recorded(which: str, repeats: int) -> sj.Results:
 
 @pytest.mark.parametrize("repeats", [6, 9])
 def test_the_simulator_does_not_differ_from_the_kernel(repeats):
-    assert agreement.outcome(recorded("simulator", repeats), recorded("kernel", repeats)).verdict != "differs"
+    assert agreement.verdict_on(recorded("simulator", repeats), recorded("kernel", repeats)).verdict != "differs"
 
 
 @pytest.mark.parametrize(("reference", "enough"), [("simulator", 6), ("kernel", 9)])
 def test_a_millisecond_of_codels_target_differs(reference, enough):
     """A target of 6 instead of 5 ms, by as many repeats as the scatter requires."""
     other = "kernel, target 6 ms"
-    verdicts = [agreement.outcome(recorded(reference, n), recorded(other, n)) for n in (enough - 1, enough)]
+    verdicts = [agreement.verdict_on(recorded(reference, n), recorded(other, n)) for n in (enough - 1, enough)]
     assert [one.verdict for one in verdicts] == ["not enough repeats to say", "differs"]
     assert [(row.arm, row.metric) for row in verdicts[1].off] == [("codel", "sojourn_p50_ms")]
 

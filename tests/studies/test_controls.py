@@ -119,7 +119,7 @@ def test_a_wrong_control_or_criterion_is_one_line(sojourn: Cli, suite: Path) -> 
 
 def test_every_case_of_the_suite_has_a_criterion_and_names_a_check_that_there_is() -> None:
     found = find("ccwg")
-    assert isinstance(found, controls.Suite)
+    assert isinstance(found, controls.ControlSuite)
     cases = found.content.case
     assert len({case.id for case in cases}) == len(cases) >= 22
     assert all(any(one.by == "draft" or one.by == "sojourn" for one in controls.criteria_of(case)) for case in cases)

@@ -7,14 +7,14 @@ import math
 import pytest
 
 from sojourn.frame.statistics import Interval
-from sojourn.studies.tolerances import Judgement, Tolerance, Verdict, judge, needed, overall
+from sojourn.studies.tolerances import Equivalence, EquivalenceTest, Tolerance, judge, needed, overall
 
 TENTH = Tolerance(0.1, 0.0)
-AGREES, DIFFERS, UNDECIDED = Verdict.AGREES, Verdict.DIFFERS, Verdict.UNDECIDED
+AGREES, DIFFERS, UNDECIDED = Equivalence.AGREES, Equivalence.DIFFERS, Equivalence.UNDECIDED
 
 
-def found(verdict: Verdict, repeats: int | None = None) -> Judgement:
-    return Judgement(verdict, Interval(0.0, 0.0, 0.0, 4), repeats)
+def found(verdict: Equivalence, repeats: int | None = None) -> EquivalenceTest:
+    return EquivalenceTest(verdict, Interval(0.0, 0.0, 0.0, 4), repeats)
 
 
 def test_of_two_tolerances_the_wider_counts_and_not_their_sum():

@@ -15,7 +15,7 @@ from sojourn.studies.figures import caption, draw, drawn_with_marks
 from sojourn.studies.figures.words import scheme_looks
 from sojourn.studies.grid import Alias, Cell, Grid
 from sojourn.studies.measures import Measure, Single, Values
-from sojourn.studies.published import marks
+from sojourn.studies.published import published_values
 from sojourn.studies.recipe import FigureSpec, Published, Reading, Study, TableSpec, Value
 
 FOUR = {"flows": 4.0}
@@ -84,7 +84,7 @@ def single(**of) -> dict:
 
 def test_a_number_is_where_its_condition_says(tmp_path):
     study = study_of(tmp_path, claim("c", "delay", "value = 7", condition="{ per_pair = 4 }"))
-    (mark,) = marks(study, grid_of(study, single(a4=1.0, a16=2.0, b16=3.0)), "e", {"delay"})
+    (mark,) = published_values(study, grid_of(study, single(a4=1.0, a16=2.0, b16=3.0)), "e", {"delay"})
     assert (mark.scheme, mark.places, mark.low, mark.high, mark.bound) == ("a", (SIXTEEN,), 7.0, 7.0, None)
     assert (mark.statistic, mark.measured, mark.relative) == ("median", 2.0, False)
     assert mark.is_at({"flows": 16.0}) and not mark.is_at({"flows": 4.0})
@@ -94,7 +94,7 @@ def test_a_gain_is_taken_from_what_was_measured(tmp_path):
     # 25 % less than b's 8 ms are 6 ms of a; 50 % are 4 ms.
     reading = Reading(because="", measure="100 * (1 - a.delay.median / b.delay.median)")
     study = study_of(tmp_path, claim("c", "delay", "min = 25\nmax = 50"), readings={"c": reading})
-    (mark,) = marks(study, grid_of(study, single(a4=7.0, b4=8.0)), "e", {"delay"})
+    (mark,) = published_values(study, grid_of(study, single(a4=7.0, b4=8.0)), "e", {"delay"})
     assert (mark.low, mark.high) == (pytest.approx(4.0), pytest.approx(6.0))
     assert mark.relative and mark.measured == pytest.approx(12.5)
 
@@ -103,14 +103,14 @@ def test_a_bound_on_a_gain_turns_round(tmp_path):
     # At least 25 % less than 8 ms is at most 6 ms.
     reading = Reading(because="", measure="100 * (1 - a.delay.median / b.delay.median)")
     study = study_of(tmp_path, claim("c", "delay", 'bound = ">="\nvalue = 25'), readings={"c": reading})
-    (mark,) = marks(study, grid_of(study, single(a4=7.0, b4=8.0)), "e", {"delay"})
+    (mark,) = published_values(study, grid_of(study, single(a4=7.0, b4=8.0)), "e", {"delay"})
     assert (mark.low, mark.bound) == (pytest.approx(6.0), "<=")
 
 
 def test_a_number_in_seconds_is_put_in_the_metrics_milliseconds(tmp_path):
     reading = Reading(because="", measure="a.delay.max / 1000")
     study = study_of(tmp_path, claim("c", "delay", "value = 0.3"), readings={"c": reading}, measure=spread())
-    (mark,) = marks(study, grid_of(study, {("a", 4): [[1.0, 2.0]]}), "e", {"delay"})
+    (mark,) = published_values(study, grid_of(study, {("a", 4): [[1.0, 2.0]]}), "e", {"delay"})
     assert (mark.low, mark.statistic) == (pytest.approx(300.0), "max")
 
 
@@ -118,7 +118,7 @@ def test_what_is_no_straight_line_of_one_statistic_is_not_drawn(tmp_path):
     for formula in ("max(a.delay.median, b.delay.median)", "a.delay.median * a.delay.median", "1 / a.delay.median"):
         reading = Reading(because="", measure=formula)
         study = study_of(tmp_path, claim("c", "delay", "value = 3"), readings={"c": reading})
-        assert marks(study, grid_of(study, single(a4=1.0, b4=2.0)), "e", {"delay"}) == [], formula
+        assert published_values(study, grid_of(study, single(a4=1.0, b4=2.0)), "e", {"delay"}) == [], formula
 
 
 def test_relations_and_what_is_not_comparable_are_not_drawn(tmp_path):
@@ -126,10 +126,10 @@ def test_relations_and_what_is_not_comparable_are_not_drawn(tmp_path):
     for reading in (Reading(because="", not_comparable=True), Reading(because="", relation="a.delay < b.delay")):
         study = study_of(tmp_path, claim("c", "delay", "value = 3"), readings={"c": reading})
         grids = grid_of(study, single(a4=1.0, b4=2.0))
-        assert marks(study, grids, "e", {"delay"}) == []
+        assert published_values(study, grids, "e", {"delay"}) == []
     study = study_of(tmp_path, claim("c", "delay", "value = 3"))
-    assert len(marks(study, grids or {}, "e", {"delay"})) == 1
-    assert marks(study, grids or {}, "other", {"delay"}) == []
+    assert len(published_values(study, grids or {}, "e", {"delay"})) == 1
+    assert published_values(study, grids or {}, "other", {"delay"}) == []
 
 
 def spread() -> Measure:

@@ -16,7 +16,7 @@ VALIDATION = ROOT / "validation"
 sys.path.insert(0, str(VALIDATION))
 
 from comparison import JUDGED, Comparison, Departures, Metric, compare, mean_distance  # noqa: E402
-from fidelity_page import Outcome, tally  # noqa: E402
+from fidelity_page import ScenarioResult, tally  # noqa: E402
 
 P50 = next(metric for metric in JUDGED if metric.key == "p50_ms")
 DROPS = next(metric for metric in JUDGED if metric.key == "drops_and_marks")
@@ -58,14 +58,14 @@ def test_the_distance_is_the_mean_error_in_tolerances():
 
 
 def test_a_scenario_that_was_not_run_is_not_within():
-    within = Outcome("a", "pfifo", [Comparison(P50, (10.0,), (10.0,))])
-    not_run = Outcome("b", "pfifo", not_run="unknown congestion control")
+    within = ScenarioResult("a", "pfifo", [Comparison(P50, (10.0,), (10.0,))])
+    not_run = ScenarioResult("b", "pfifo", not_run="unknown congestion control")
     assert within.within and not not_run.within
     assert tally([within, not_run]) == "1 of 2 scenarios within every tolerance (target 90 %: missed)"
 
 
 def test_further_scenarios_are_counted_apart():
-    within = Outcome("a", "pfifo", [Comparison(P50, (10.0,), (10.0,))])
+    within = ScenarioResult("a", "pfifo", [Comparison(P50, (10.0,), (10.0,))])
     further = [replace(within, name=name, further=True) for name in "bc"]
     assert tally([within, *further]) == (
         "1 of 1 scenarios within every tolerance (target 90 %: reached); of further ones 2 of 2"

@@ -25,7 +25,7 @@ from sojourn.store.runner import Finished, Runner
 from sojourn.store.saving import files_of
 from sojourn.studies.agreement import backends as agreement
 from sojourn.studies.agreement import courses
-from sojourn.studies.tolerances import Verdict
+from sojourn.studies.tolerances import Equivalence
 
 DIFFERENT = 1  # status if a kernel differs from the first
 UNDECIDED = 125
@@ -86,7 +86,7 @@ def command(
         look = 1
         while True:
             named = {name: _run(name, backend, plans[name], jobs, kept[name]) for name, backend in backends.items()}
-            judged = agreement.outcomes(named, look)
+            judged = agreement.verdicts(named, look)
             of_kernels = list(judged)[: len(kernels) - 1 if len(kernels) > 1 else None]
             more = _more(named, [judged[name] for name in of_kernels]) if until is not None else None
             if more is None:
@@ -109,9 +109,9 @@ def command(
         refuse_invalid([run for name, results in named.items() if name != Simulator.name for run in results.runs])
     if len(kernels) > 1:
         verdicts = {judged[name].verdict for name in of_kernels}
-        if Verdict.DIFFERS in verdicts:
+        if Equivalence.DIFFERS in verdicts:
             raise Stopped(DIFFERENT, "the kernels differ")
-        if Verdict.UNDECIDED in verdicts:
+        if Equivalence.UNDECIDED in verdicts:
             raise Stopped(UNDECIDED, "not enough repeats to say whether the kernels agree")
 
 
@@ -126,10 +126,10 @@ def _told_of_kernels(kernels: list[str]) -> Iterator[None]:
         raise
 
 
-def _more(named: dict[str, Results], judged: list[agreement.Outcome]) -> int | None:
+def _more(named: dict[str, Results], judged: list[agreement.ResultVerdict]) -> int | None:
     """The number of repeats to try next; None if there is a verdict on every kernel, or the most were made."""
     done = min(len({run.seed for run in results.runs}) for results in named.values())
-    open_ones = [one for one in judged if one.verdict is Verdict.UNDECIDED]
+    open_ones = [one for one in judged if one.verdict is Equivalence.UNDECIDED]
     if not open_ones or done >= MOST_REPEATS:
         return None
     estimated = [MOST_REPEATS if one.repeats is None else one.repeats for one in open_ones]

@@ -49,7 +49,7 @@ def command(
     kept_in = "kept in the store" if keeps else "nothing kept"
     runner = Runner(jobs=jobs, store=kept_runs(store), report=display)
     tested = _registered(aqm)
-    if isinstance(chosen, controls.Suite):
+    if isinstance(chosen, controls.ControlSuite):
         with storage.reserved(out, list(controls.FILES)), display:
             judged = controls.judge([tested, *others], chosen, runner, quick=quick)
             if judged.stopped_by is not None:

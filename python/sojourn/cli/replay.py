@@ -10,7 +10,7 @@ import msgspec
 
 from sojourn.cli.options import Json, names_of, overrides
 from sojourn.cli.parameters import argument, option
-from sojourn.runs.replays import Outcome, replay
+from sojourn.runs.replays import ReplayResult, replay
 from sojourn.runs.replays import follow as follow_queue
 
 
@@ -39,7 +39,7 @@ def command(
     print(dumps(outcome, indent=1) if json else _sentences(aqm, outcome))
 
 
-def _sentences(aqm: str, outcome: Outcome) -> str:
+def _sentences(aqm: str, outcome: ReplayResult) -> str:
     lines = [
         f"{outcome['enqueued']} packets entered, {outcome['dequeued']} left",
         f"dropped: {outcome['dropped_recorded']} by the recorded queue, {outcome['dropped_ours']} by {aqm}",

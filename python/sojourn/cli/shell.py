@@ -25,7 +25,7 @@ from sojourn.frame.swept import as_file
 from sojourn.linux import Datapath
 from sojourn.linux.programs import LinuxError
 from sojourn.linux.shell import Shell
-from sojourn.live.feed import Panel
+from sojourn.live.feed import StatusLine
 from sojourn.runs.backends import backend_of
 from sojourn.runs.execution import as_run
 from sojourn.runs.plan import naming_options, overrides_for_queues
@@ -97,7 +97,7 @@ def command(
     backend_of(Datapath.name)  # Refuses a system that is not Linux.
     shell = Shell(program, server or (), interfaces(between, server, outside), outside=outside)
     if panel or (line is not None and line.metered):
-        shell.feed = Panel([queue["name"] for queue in json.loads(plan[0].parts_json)["queues"]])
+        shell.feed = StatusLine([queue["name"] for queue in json.loads(plan[0].parts_json)["queues"]])
     shell.check(plan)
     if line is not None:
         line.check_logs()
@@ -106,7 +106,7 @@ def command(
         announce_unkept(plan)
 
     def runner(finished: Finished = AS_THEY_ARE) -> tuple[Results, BaseException | None]:
-        with shell.feed.shown() if isinstance(shell.feed, Panel) else contextlib.nullcontext():
+        with shell.feed.shown() if isinstance(shell.feed, StatusLine) else contextlib.nullcontext():
             run = as_run(shell.run(plan[0], _core.Monitor()))
         return results_of(plan, shell.name, finished.keep(run)), None
 

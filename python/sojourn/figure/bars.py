@@ -23,7 +23,7 @@ from sojourn.frame.swept import words
 
 WIDTH_IN, PANEL_IN, BAR_IN = 5.2, 0.45, 0.24
 
-Panel = tuple[str, int, Sequence[Interval]]
+GainPanel = tuple[str, int, Sequence[Interval]]
 """A measure: its words with the unit, its decimal places, and a value per arm."""
 MOST_LINES = 24  # most lines in the figures that are drawn by default
 
@@ -91,7 +91,7 @@ class Bars(OfResults):
             style.note(axes, *whose, spread, style.own_times(results, shown, queue))
             return drawn
 
-    def gains(self, headline: str, arms: Sequence[tuple[str, str]], panels: Sequence[Panel]) -> Figure:
+    def gains(self, headline: str, arms: Sequence[tuple[str, str]], panels: Sequence[GainPanel]) -> Figure:
         """Arms (label, discipline) beside each other, a panel per measure: its words, decimal places and values."""
         look = style.looks_of([discipline for _, discipline in arms])
         with style.applied():

@@ -25,7 +25,7 @@ from sojourn.figure.distributions import widen
 from sojourn.figure.names import name_places
 from sojourn.figure.style import COLORS, Look, Width
 from sojourn.frame.cells import LABEL, Axis, CellTable
-from sojourn.frame.registry import Measure, short
+from sojourn.frame.registry import Column, short
 from sojourn.frame.statistics import CONFIDENCE, FloatArray, Intervals
 
 _MOST_WRITTEN = 150  # most cells of a panel whose values are written into them
@@ -137,7 +137,7 @@ class OfGrid:
 
     def _over(
         self, across: Axis, up: Axis, metric: str, pool: bool
-    ) -> tuple[CellTable, Measure, list[panels.Panel], Intervals]:
+    ) -> tuple[CellTable, Column, list[panels.Panel], Intervals]:
         """The cells to draw over two keys, the metric, the panels, and the medians of each cell."""
         if across.key == up.key:
             raise _core.ExperimentError(f'--y: got "{up.key}", as --x; must be another key')
@@ -347,7 +347,7 @@ class Indices:
     total_reach: FloatArray
 
 
-def sensitivity(grid: CellTable, shown: Measure, found: Sequence[Indices], width: Width | None) -> Figure:
+def sensitivity(grid: CellTable, shown: Column, found: Sequence[Indices], width: Width | None) -> Figure:
     """The first-order and total index of each key of a design, a panel per queue."""
     several = len(grid.axes[LABEL].texts) > 1
     named = [panels.Panel(one.label if several else "", np.empty(0, dtype=np.int64)) for one in found]

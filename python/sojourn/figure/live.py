@@ -24,7 +24,7 @@ class Animation(FuncAnimation):
         return str(self.to_jshtml())
 
 
-class _Panel:
+class _Lines:
     """Lines over time, one for each of several names."""
 
     def __init__(self, axes: Axes, head: str, names: list[str]) -> None:
@@ -59,9 +59,9 @@ def animation(session: Any, every_s: float, window_s: float | None, fps: float, 
         axes = page.subplots(3, 1, sharex=True)
         queues = list(first.queues)
         panels = [
-            _Panel(axes[0], "queue [packets]", queues),
-            _Panel(axes[1], "sojourn time [ms]", queues),
-            _Panel(axes[2], "goodput [Mbit/s]", [f"flow {n}" for n in range(min(len(first.flows), MOST_FLOWS))]),
+            _Lines(axes[0], "queue [packets]", queues),
+            _Lines(axes[1], "sojourn time [ms]", queues),
+            _Lines(axes[2], "goodput [Mbit/s]", [f"flow {n}" for n in range(min(len(first.flows), MOST_FLOWS))]),
         ]
         axes[2].set_xlabel("time [s]")
 

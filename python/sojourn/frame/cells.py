@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sojourn import _core
 from sojourn.files.typed import must_be
 from sojourn.frame.later import pa
-from sojourn.frame.registry import Measure, is_of_queue, measure
+from sojourn.frame.registry import Column, column, is_of_queue
 from sojourn.frame.statistics import FloatArray, Intervals, median_intervals, ranges
 from sojourn.frame.swept import SHOWN, Quantity, phrase, quantity
 
@@ -132,7 +132,7 @@ class CellTable(ABC):
             names = [name for name in names if not is_of_queue(name)]
         return [name for name, count in zip(names, self._counts(names), strict=True) if count]
 
-    def measure(self, name: str, option: str = "--metric") -> Measure:
+    def measure(self, name: str, option: str = "--metric") -> Column:
         """What a metric is. Raises ExperimentError if no run has it."""
         if name not in self.metrics:
             if len(self._links) > 1 and is_of_queue(name):
@@ -142,13 +142,13 @@ class CellTable(ABC):
                 )
             owned = [known for known in self.metrics if known.endswith(f".{name}")]
             if len(owned) == 1:
-                return measure(owned[0])
+                return column(owned[0])
             near = owned or get_close_matches(name, self.metrics, 6, 0.5)
             some = f", such as {', '.join(near)}" if near else f": {', '.join(self.metrics)}"
             raise _core.ExperimentError(f'{option}: got "{name}"; must be one of the store\'s columns{some}')
-        return measure(name)
+        return column(name)
 
-    def intervals(self, shown: Measure) -> Intervals:
+    def intervals(self, shown: Column) -> Intervals:
         """The median in each cell with its 95 % interval, or its range if cells are pooled: those are no sample."""
         values = self._numbers(shown.name) / shown.per
         known = np.where(np.isfinite(values), values, np.nan)

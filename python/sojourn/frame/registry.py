@@ -107,7 +107,7 @@ def declared_as(name: str, *over: Over) -> Declared | None:
 
 
 @dataclass(frozen=True)
-class Measure:
+class Column:
     """A column of figures: its words, and the unit in which people see it."""
 
     name: str
@@ -123,8 +123,8 @@ class Measure:
         return f"{self.words} [{self.unit}]" if self.unit else self.words
 
 
-def measure(name: str) -> Measure:
-    """The measure of a column; what this version does not know is named as its column."""
+def column(name: str) -> Column:
+    """What a column is; what this version does not know is named as its column."""
     owner, _, stem = name.rpartition(".")
     whose = owner.partition(".")[2] if owner.startswith(("queue.", "station.")) else owner
     inner: dict[str, Over] = {"queue": "inner_queue", "station": "station"}
@@ -135,11 +135,11 @@ def measure(name: str) -> Measure:
         found = declared_as(stem, *kind)
         if found is not None:
             words = f"{whose if kind != ('group',) else owner}: {found.words}" if owner else found.words
-            return Measure(name, words, "" if found.scale else found.unit, found.per)
+            return Column(name, words, "" if found.scale else found.unit, found.per)
     unit = unit_of(name)
     if unit.is_measured:
-        return Measure(name, name.removesuffix(unit.ending).replace("_", " "), unit.shown, unit.per)
-    return Measure(name, name.replace("_", " "), "", 1.0)
+        return Column(name, name.removesuffix(unit.ending).replace("_", " "), unit.shown, unit.per)
+    return Column(name, name.replace("_", " "), "", 1.0)
 
 
 def is_of_queue(name: str) -> bool:

@@ -1,6 +1,6 @@
 """The samples of a run as they come, for any number of readers, and the way back by which keys are changed.
 
-``Panel`` shows them, a line a second: in the title of the terminal, or on standard error if that is no terminal.
+``StatusLine`` shows them, a line a second: in the title of the terminal, or on standard error if that is no terminal.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Feed:
         self.add({"set": [key, value]})
 
 
-class Panel(Feed):
+class StatusLine(Feed):
     """Hears of a run and shows it. ``queues``: their names."""
 
     def __init__(self, queues: Sequence[str]) -> None:

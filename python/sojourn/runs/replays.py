@@ -33,7 +33,7 @@ class Divergence(TypedDict):
     got_ce: NotRequired[bool]
 
 
-class Outcome(TypedDict):
+class ReplayResult(TypedDict):
     """The agreement of a discipline with a recording, in packets."""
 
     enqueued: int
@@ -48,7 +48,7 @@ class Outcome(TypedDict):
     first_divergence: Divergence | None
 
 
-def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = None) -> Outcome:
+def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = None) -> ReplayResult:
     """Offers a discipline the recorded arrivals and requests a packet at each recorded departure.
 
     Parameters
@@ -68,7 +68,7 @@ def replay(events: str | Path, *, aqm: str, set: Mapping[str, object] | None = N
         A discipline in Python failed.
     """
     with _recording(events, set) as (recording, overrides):
-        return cast("Outcome", json.loads(recording.replay(aqm, overrides)))
+        return cast("ReplayResult", json.loads(recording.replay(aqm, overrides)))
 
 
 def follow(events: str | Path, *, aqm: str, every: str, set: Mapping[str, object] | None = None) -> Columns:

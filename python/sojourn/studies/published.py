@@ -19,7 +19,7 @@ _TRIED = (1.0, 2.0, 3.0)
 
 
 @dataclass(frozen=True)
-class Mark:
+class PublishedValue:
     """A published number: the expected value of a metric at a place."""
 
     claim: Claim
@@ -49,7 +49,9 @@ class Mark:
         )
 
 
-def marks(study: Study, grids: Mapping[str, Grid], experiment: str, metrics: Collection[str]) -> list[Mark]:
+def published_values(
+    study: Study, grids: Mapping[str, Grid], experiment: str, metrics: Collection[str]
+) -> list[PublishedValue]:
     """Published values of some metrics, from claims about an experiment or about one that shares its runs.
 
     A claim counts if its number depends linearly on one statistic of such a metric: the statistic itself, its
@@ -57,20 +59,20 @@ def marks(study: Study, grids: Mapping[str, Grid], experiment: str, metrics: Col
     used.
     """
     return [
-        mark
+        value
         for case, grid in _about(study, grids, experiment)
         if case.is_number
-        for mark in _marks(study, grid, case, metrics)
+        for value in _values(study, grid, case, metrics)
     ]
 
 
-def entries(study: Study, grids: Mapping[str, Grid], experiment: str, metric: str) -> list[Mark]:
+def entries(study: Study, grids: Mapping[str, Grid], experiment: str, metric: str) -> list[PublishedValue]:
     """The claims about a metric, with published numbers as they are and measured ones if comparable, for tables."""
     return [
-        mark
+        value
         for case, grid in _about(study, grids, experiment)
         if case.claim.metric == metric and case.is_judged and case.claim.low is not None
-        for mark in _entries(grid, case)
+        for value in _entries(grid, case)
     ]
 
 
@@ -83,7 +85,7 @@ def _about(study: Study, grids: Mapping[str, Grid], experiment: str) -> Iterator
                 yield case, grids[id_]
 
 
-def _entries(grid: Grid, case: Case) -> Iterator[Mark]:
+def _entries(grid: Grid, case: Case) -> Iterator[PublishedValue]:
     claim = case.claim
     formula = case.formulas[0] if case.is_number else plain_measure(claim)
     try:
@@ -100,7 +102,7 @@ def _entries(grid: Grid, case: Case) -> Iterator[Mark]:
         value = math.nan if not case.is_number or isinstance(one.value, Missing) else float(one.value)
         if places and one.value != Missing.NOT_RUN and claim.low is not None and claim.high is not None:
             ends = (claim.low, claim.high, claim.bound)
-            yield Mark(
+            yield PublishedValue(
                 claim, scheme, claim.metric, claim.statistic, one.point, places, *ends, False, value, case.is_number
             )
 
@@ -111,7 +113,7 @@ def _runs(study: Study, experiment: str) -> set[str]:
     return {experiment} if one is None else set(one.runs_of or (experiment,))
 
 
-def _marks(study: Study, grid: Grid, case: Case, metrics: Collection[str]) -> Iterator[Mark]:
+def _values(study: Study, grid: Grid, case: Case, metrics: Collection[str]) -> Iterator[PublishedValue]:
     claim = case.claim
     (formula,) = case.formulas
     try:
@@ -142,7 +144,7 @@ def _marks(study: Study, grid: Grid, case: Case, metrics: Collection[str]) -> It
         places = tuple(cell.set for cell in [*part.at(scheme, point)] or grid.at(scheme, point))
         if places:
             value = float(measured[key].value) if key in measured else math.nan
-            yield Mark(claim, scheme, metric, statistic, point, places, low, high, bound, relative, value)
+            yield PublishedValue(claim, scheme, metric, statistic, point, places, low, high, bound, relative, value)
 
 
 def _line(values: list[float]) -> tuple[float, float] | None:

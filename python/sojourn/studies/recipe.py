@@ -56,7 +56,7 @@ _IN_AXIS = {"ms": ("ms", 1.0), "s": ("ms", 1e3), "kbps": ("bps", 1e3), "mbps": (
 """The unit of ``quantity`` for the suffix of an axis' name, and how many of it are one of the axis'."""
 
 
-class Part(Strict, frozen=True):
+class ExperimentFile(Strict, frozen=True):
     """An experiment file, and axis values common to all of its runs."""
 
     file: Path
@@ -68,7 +68,7 @@ class Published(Strict, frozen=True):
 
     id: str
     title: str = ""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ExperimentFile, ...] = ()
     """Empty if it cannot be run; ``unavailable`` then says why."""
     arms: str = "{scheme}"
     """The pattern of the labels in its files: ``"{scheme} {target_ms} ms"``."""
@@ -417,7 +417,7 @@ def grids_of(
     return grids
 
 
-def cells_of(experiment: Published, part: Part, runs: Sequence[Run]) -> list[Cell]:
+def cells_of(experiment: Published, part: ExperimentFile, runs: Sequence[Run]) -> list[Cell]:
     """Groups repeats by scheme and place, which follow from labels and swept values."""
     pattern = re.escape(experiment.arms).replace(re.escape("{scheme}"), r"(?P<scheme>[\w+]+)")
     arms = re.compile(re.sub(r"\\\{(\w+)\\\}", rf"(?P<\1>{_NUMBER})", pattern))

@@ -28,12 +28,12 @@ from sojourn.studies import fullrun, recipe, texts
 from sojourn.studies.evaluate import Missing, Outcome, check_names
 from sojourn.studies.grid import Cell, Grid
 from sojourn.studies.measures import Measure, Place
-from sojourn.studies.recipe import FigureSpec, Part, Published, Study
+from sojourn.studies.recipe import ExperimentFile, FigureSpec, Published, Study
 from sojourn.studies.relation import RelationError
 from sojourn.studies.variants import Tried, Variant, keys_in
 from sojourn.studies.verdict import NO_RESULT, Answer, Case, Judgement, cases, judge, plain_measure
 
-Plans = Sequence[tuple[Published, Part, _core.Plan]]
+Plans = Sequence[tuple[Published, ExperimentFile, _core.Plan]]
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def plan_study(
             return variant is None
         return any(variant.changes(typed.read_toml(part.file)) for part in experiment.parts)
 
-    def plan(part: Part) -> _core.Plan:
+    def plan(part: ExperimentFile) -> _core.Plan:
         more = {} if variant is None else variant.overrides(typed.read_toml(part.file))
         return read_plan(part.file, list({**more, **overrides}.items()), backend=where)
 

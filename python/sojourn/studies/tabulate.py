@@ -14,7 +14,7 @@ from sojourn.page.sheet import markdown as table
 from sojourn.studies.evaluate import instances
 from sojourn.studies.figures.words import words
 from sojourn.studies.grid import AxisValue, Grid, Point, same
-from sojourn.studies.published import Mark, entries
+from sojourn.studies.published import PublishedValue, entries
 from sojourn.studies.recipe import SCHEME, Study, TableSpec, Value
 from sojourn.studies.texts import plain
 from sojourn.studies.verdict import plain_statistic
@@ -25,23 +25,23 @@ _EMPTY = "–"
 
 
 @dataclass(frozen=True)
-class Entry:
+class TableCell:
     """A number of a table: published and measured."""
 
     at: Mapping[str, AxisValue]
     """The place of the row and column; ``scheme`` is one of its axes."""
     value: Value
-    published: Mark | None
+    published: PublishedValue | None
     measured: float
 
     @property
     def is_outside(self) -> bool:
         """True if its claim does not accept the measured value; False if they cannot be compared."""
-        mark = self.published
-        return mark is not None and mark.judged and not mark.claim.accepts(mark.measured)
+        published = self.published
+        return published is not None and published.judged and not published.claim.accepts(published.measured)
 
 
-def entries_of(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> list[Entry]:
+def entries_of(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> list[TableCell]:
     """The numbers of a table, row by row."""
     whole = grids[spec.experiment]
     grid = whole.where(lambda cell: whole.is_at(cell, spec.where))
@@ -51,13 +51,13 @@ def entries_of(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> list
         formula = f"each.{value.metric}" + ("" if value.metric in study.derived else f".{value.statistic}")
         outcomes = instances(formula, whole, derived=study.derived, within=grid)
         measured = [(one.scheme or "", one.point, float(one.value)) for one in outcomes]
-        marks = entries(study, grids, spec.experiment, value.metric)
-        published = [mark for mark in marks if _belongs(mark, spec, value)]
+        published = entries(study, grids, spec.experiment, value.metric)
+        own = [one for one in published if _belongs(one, spec, value)]
         for place in _places(spec, grid):
-            mark = next((one for one in published if _is_of(one.scheme, one.point, place, grid)), None)
+            said = next((one for one in own if _is_of(one.scheme, one.point, place, grid)), None)
             here = [number for scheme, point, number in measured if _is_of(scheme, point, place, grid)]
-            number = mark.measured if mark is not None and mark.judged else here[0] if len(here) == 1 else math.nan
-            found.append(Entry(place, value, mark, number))
+            number = said.measured if said is not None and said.judged else here[0] if len(here) == 1 else math.nan
+            found.append(TableCell(place, value, said, number))
     return found
 
 
@@ -65,12 +65,12 @@ def markdown(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
     """A table in the paper's rows and columns; each row twice, published and measured."""
     of_table = entries_of(spec, study, grids)
     columns = _columns(of_table, spec, study)
-    has_published = any(entry.published for entry in of_table)
+    has_published = any(cell.published for cell in of_table)
     lines = [[*map(words, spec.rows), *([""] if has_published else []), *(heading for heading, _, _ in columns)]]
-    rows: dict[tuple[AxisValue, ...], dict[tuple[Value, AxisValue | None], Entry]] = {}
-    for entry in of_table:
-        key = tuple(entry.at[axis] for axis in spec.rows)
-        rows.setdefault(key, {})[entry.value, entry.at.get(spec.across)] = entry
+    rows: dict[tuple[AxisValue, ...], dict[tuple[Value, AxisValue | None], TableCell]] = {}
+    for cell in of_table:
+        key = tuple(cell.at[axis] for axis in spec.rows)
+        rows.setdefault(key, {})[cell.value, cell.at.get(spec.across)] = cell
     for row, own in rows.items():
         cells = [own.get((value, at)) for _, value, at in columns]
         names = [study.labels.get(str(part), plain(part)) for part in row]
@@ -81,7 +81,7 @@ def markdown(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
         lines.append([*names, *head, *map(_number, cells)])
     title = escaped(": ".join(filter(None, [spec.location, spec.title])))
     text = [f"**{title}**\n", *table(lines[0], lines[1:])]
-    if any(entry.is_outside for entry in of_table):
+    if any(cell.is_outside for cell in of_table):
         text.append(f"\n{OUTSIDE}: outside of what the claim accepts.")
     return "\n".join(text) + "\n"
 
@@ -91,17 +91,17 @@ def as_csv(spec: TableSpec, study: Study, grids: Mapping[str, Grid]) -> str:
     axes = [*spec.rows, *filter(None, [spec.across])]
     headings = [*axes, "column", "published_low", "published_high", "bound", "measured", "accepted", "claim"]
     rows: list[Sequence[object]] = []
-    for entry in entries_of(spec, study, grids):
-        mark = entry.published
-        number = "" if math.isnan(entry.measured) else f"{entry.measured:.6g}"
+    for cell in entries_of(spec, study, grids):
+        published = cell.published
+        number = "" if math.isnan(cell.measured) else f"{cell.measured:.6g}"
         rows.append(
             [
-                *(plain(entry.at[axis]) for axis in axes),
-                entry.value.heading,
-                *(("", "", "") if mark is None else (mark.low, mark.high, mark.bound or "")),
+                *(plain(cell.at[axis]) for axis in axes),
+                cell.value.heading,
+                *(("", "", "") if published is None else (published.low, published.high, published.bound or "")),
                 number,
-                str(not entry.is_outside).lower() if mark is not None and mark.judged else "",
-                mark.claim.id if mark else "",
+                str(not cell.is_outside).lower() if published is not None and published.judged else "",
+                published.claim.id if published else "",
             ]
         )
     return csv_of(headings, rows)
@@ -127,15 +127,15 @@ def _is_of(scheme: str, point: Point, place: Mapping[str, AxisValue], grid: Grid
     return all(axis not in point or same(point[axis], value) for axis, value in axes.items())
 
 
-def _belongs(mark: Mark, spec: TableSpec, value: Value) -> bool:
+def _belongs(published: PublishedValue, spec: TableSpec, value: Value) -> bool:
     """True if a published number belongs to a table: it has its statistic, and is in no other table of the paper."""
-    own, its = (set(re.findall(r"Table \d+", text)) for text in (spec.location, mark.claim.location))
-    return plain_statistic(mark.claim) == value.statistic and (not own or not its or bool(own & its))
+    own, its = (set(re.findall(r"Table \d+", text)) for text in (spec.location, published.claim.location))
+    return plain_statistic(published.claim) == value.statistic and (not own or not its or bool(own & its))
 
 
-def _columns(of_table: Sequence[Entry], spec: TableSpec, study: Study) -> list[tuple[str, Value, AxisValue | None]]:
+def _columns(of_table: Sequence[TableCell], spec: TableSpec, study: Study) -> list[tuple[str, Value, AxisValue | None]]:
     """Heading, value and place of every column."""
-    across = list(dict.fromkeys(entry.at.get(spec.across) for entry in of_table))
+    across = list(dict.fromkeys(cell.at.get(spec.across) for cell in of_table))
     columns = []
     for value in spec.values:
         for at in across:
@@ -146,14 +146,14 @@ def _columns(of_table: Sequence[Entry], spec: TableSpec, study: Study) -> list[t
     return columns
 
 
-def _published_text(entry: Entry | None) -> str:
-    mark = entry.published if entry is not None else None
-    if mark is None:
+def _published_text(cell: TableCell | None) -> str:
+    published = cell.published if cell is not None else None
+    if published is None:
         return _EMPTY
-    low, high = (f"{end:.6g}" for end in (mark.low, mark.high))
-    return f"{mark.bound or ''} {low if low == high else f'{low} to {high}'}".strip()
+    low, high = (f"{end:.6g}" for end in (published.low, published.high))
+    return f"{published.bound or ''} {low if low == high else f'{low} to {high}'}".strip()
 
 
-def _number(entry: Entry | None) -> str:
-    number = _EMPTY if entry is None else three_digits(entry.measured)
-    return number + (f" {OUTSIDE}" if entry is not None and entry.is_outside else "")
+def _number(cell: TableCell | None) -> str:
+    number = _EMPTY if cell is None else three_digits(cell.measured)
+    return number + (f" {OUTSIDE}" if cell is not None and cell.is_outside else "")

@@ -45,7 +45,7 @@ TOLERANCES = {
 """Of two backends, by metric of a bottleneck's queue. Other metrics are shown, not judged."""
 
 
-class Verdict(StrEnum):
+class Equivalence(StrEnum):
     """Of a figure, or of all."""
 
     AGREES = "agrees"
@@ -54,17 +54,17 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Judgement:
+class EquivalenceTest:
     """The verdict on one figure, with the difference on which it rests."""
 
-    verdict: Verdict
+    verdict: Equivalence
     difference: Interval
     """Second minus first, with its 95 % interval (``statistics.shift``)."""
     repeats: int | None
     """Repeats that a verdict takes, estimated from the scatter; None if above ``MOST``, or if there is a verdict."""
 
 
-def judge(first: Sample, second: Sample, tolerance: Tolerance, figures: int, look: int = 1) -> Judgement | None:
+def judge(first: Sample, second: Sample, tolerance: Tolerance, figures: int, look: int = 1) -> EquivalenceTest | None:
     """Judges a figure; None if neither backend has values.
 
     ``agrees`` needs a 95 % interval within the tolerance around zero. ``differs`` needs one beyond it that allows for
@@ -75,18 +75,18 @@ def judge(first: Sample, second: Sample, tolerance: Tolerance, figures: int, loo
     if not one and not other:
         return None
     if not one or not other:
-        return Judgement(Verdict.DIFFERS, shift(one, other, 1.0 - ERROR), None)
+        return EquivalenceTest(Equivalence.DIFFERS, shift(one, other, 1.0 - ERROR), None)
     chance = ERROR / 2 ** (look - 1)
     difference = shift(one, other, 1.0 - chance)
     bound = tolerance.bound(median(one))
     if -bound <= difference.low and difference.high <= bound:
-        return Judgement(Verdict.AGREES, difference, None)
+        return EquivalenceTest(Equivalence.AGREES, difference, None)
     strict = 1.0 - chance / figures
     surer = shift(one, other, strict)
     if surer.low > bound or surer.high < -bound:
-        return Judgement(Verdict.DIFFERS, difference, None)
+        return EquivalenceTest(Equivalence.DIFFERS, difference, None)
     least = _fewest(strict if abs(difference.middle) > bound else 1.0 - chance)
-    return Judgement(Verdict.UNDECIDED, difference, _needed(difference, 1.0 - chance, bound, least))
+    return EquivalenceTest(Equivalence.UNDECIDED, difference, _needed(difference, 1.0 - chance, bound, least))
 
 
 def _needed(difference: Interval, confidence: float, bound: float, least: int) -> int | None:
@@ -111,17 +111,17 @@ _STEPS = NormalDist().quantiles(100)
 _fewest = lru_cache(maxsize=64)(fewest)
 
 
-def overall(judgements: Sequence[Judgement]) -> Verdict:
+def overall(judgements: Sequence[EquivalenceTest]) -> Equivalence:
     """``differs`` if any figure does, ``agrees`` if all do."""
     verdicts = {judgement.verdict for judgement in judgements}
-    for verdict in (Verdict.DIFFERS, Verdict.UNDECIDED):
+    for verdict in (Equivalence.DIFFERS, Equivalence.UNDECIDED):
         if verdict in verdicts:
             return verdict
-    return Verdict.AGREES
+    return Equivalence.AGREES
 
 
-def needed(judgements: Sequence[Judgement]) -> int | None:
+def needed(judgements: Sequence[EquivalenceTest]) -> int | None:
     """Repeats that a verdict on all figures takes; None if that is above ``MOST``, or nothing is open."""
-    open_figures = [one.repeats for one in judgements if one.verdict is Verdict.UNDECIDED]
+    open_figures = [one.repeats for one in judgements if one.verdict is Equivalence.UNDECIDED]
     known = [repeats for repeats in open_figures if repeats is not None]
     return max(known) if known and len(known) == len(open_figures) else None

@@ -28,7 +28,7 @@ from sojourn.frame.statistics import Interval, fixed, median_interval, or_none
 from sojourn.frame.swept import links_in
 from sojourn.page.sheet import Sheet
 from sojourn.studies.agreement import courses
-from sojourn.studies.tolerances import MOST, TOLERANCES, Judgement, Sample, Verdict, judge, needed, overall
+from sojourn.studies.tolerances import MOST, TOLERANCES, Equivalence, EquivalenceTest, Sample, judge, needed, overall
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +47,7 @@ class Agreement:
     metric: str
     """The metric's name, with the unit as suffix."""
     samples: tuple[Sample, Sample]
-    judgement: Judgement | None = None
+    judgement: EquivalenceTest | None = None
     """None if the metric is not judged, or neither result has it."""
 
     @cached_property
@@ -86,9 +86,9 @@ def compare(first: Results, second: Results, look: int = 1) -> list[Agreement]:
     judged = [row for row in rows if row.is_judged]
     # Runs that are the same for every seed need no statistics.
     is_same = all(repr(one) == repr(other) for one, other in (row.samples for row in judged))
-    same = Judgement(Verdict.AGREES, Interval(0.0, 0.0, 0.0, 0), None) if is_same else None
+    same = EquivalenceTest(Equivalence.AGREES, Interval(0.0, 0.0, 0.0, 0), None) if is_same else None
 
-    def judgement(row: Agreement) -> Judgement | None:
+    def judgement(row: Agreement) -> EquivalenceTest | None:
         return same or judge(*row.samples, TOLERANCES[row.metric], len(judged), look)
 
     return [replace(row, judgement=judgement(row)) if row.is_judged else row for row in rows]
@@ -133,10 +133,10 @@ def distance(one: Arm, other: Arm, queue: str) -> float:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ResultVerdict:
     """The verdict on all figures of a result, compared with the reference."""
 
-    verdict: Verdict
+    verdict: Equivalence
     repeats: int | None
     """Repeats that a verdict takes, if there are too few; None if the scatter is too large to say."""
     off: Sequence[Agreement]
@@ -144,25 +144,25 @@ class Outcome:
     judged: int
 
 
-def outcome(reference: Results, results: Results, look: int = 1) -> Outcome:
+def verdict_on(reference: Results, results: Results, look: int = 1) -> ResultVerdict:
     """Judges a result by the reference."""
     rows = [(row, row.judgement) for row in compare(reference, results, look) if row.judgement is not None]
     judgements = [judgement for _, judgement in rows]
     verdict = overall(judgements)
-    off = [row for row, judgement in rows if judgement.verdict is verdict and verdict is not Verdict.AGREES]
-    return Outcome(verdict, needed(judgements) if verdict is Verdict.UNDECIDED else None, off, len(rows))
+    off = [row for row, judgement in rows if judgement.verdict is verdict and verdict is not Equivalence.AGREES]
+    return ResultVerdict(verdict, needed(judgements) if verdict is Equivalence.UNDECIDED else None, off, len(rows))
 
 
-def outcomes(named: Named, look: int = 1) -> dict[str, Outcome]:
+def verdicts(named: Named, look: int = 1) -> dict[str, ResultVerdict]:
     """By name: the verdict on each result but the reference."""
     reference, *others = named.items()
-    return {name: outcome(reference[1], results, look) for name, results in others}
+    return {name: verdict_on(reference[1], results, look) for name, results in others}
 
 
 def sentences(named: Named, look: int = 1) -> list[str]:
     """The verdict on each result as a line, whose TCP each has, and a hint where the simulator follows other rules."""
     reference = next(iter(named))
-    lines = [_sentence(reference, name, one) for name, one in outcomes(named, look).items()]
+    lines = [_sentence(reference, name, one) for name, one in verdicts(named, look).items()]
     return [*lines, *filter(None, [_releases(named), _hint(named)])]
 
 
@@ -201,14 +201,14 @@ def _hint(named: Named) -> str:
     return f'in the simulator these follow their own documents: {names}; variant = "linux" follows the kernel'
 
 
-def _sentence(reference: str, name: str, outcome: Outcome) -> str:
+def _sentence(reference: str, name: str, of_all: ResultVerdict) -> str:
     """What the verdict is, in how many figures, how many repeats another takes."""
-    figures = f"{len(outcome.off)} of {outcome.judged} judged figures"
-    if outcome.verdict is Verdict.AGREES:
-        return f"{name} agrees with {reference}: {outcome.judged} judged figures"
-    if outcome.verdict is Verdict.DIFFERS:
+    figures = f"{len(of_all.off)} of {of_all.judged} judged figures"
+    if of_all.verdict is Equivalence.AGREES:
+        return f"{name} agrees with {reference}: {of_all.judged} judged figures"
+    if of_all.verdict is Equivalence.DIFFERS:
         return f"{name} differs from {reference}: {figures} beyond the tolerance"
-    takes = f"more than {MOST}" if outcome.repeats is None else f"about {outcome.repeats}"
+    takes = f"more than {MOST}" if of_all.repeats is None else f"about {of_all.repeats}"
     return (
         f"{name} and {reference}: not enough repeats to say; {figures} may lie on either side of the tolerance "
         f"(experiment.repeat: {takes} would decide, or --until decided)"
@@ -271,7 +271,7 @@ def sheet(named: Named, look: int = 1) -> Sheet:
     )
 
 
-_MARKS = {Verdict.AGREES: "", Verdict.DIFFERS: " !", Verdict.UNDECIDED: " ?"}
+_MARKS = {Equivalence.AGREES: "", Equivalence.DIFFERS: " !", Equivalence.UNDECIDED: " ?"}
 
 
 def _cells(row: Agreement | None, metric: Metric | None) -> list[str]:
@@ -319,7 +319,7 @@ def as_json(named: Named, look: int = 1, *, packets: bool = False) -> str:
             "interval": {name: of and [*map(or_none, of)] for name, of in ends.items()},
         }
         rows.append(values | {key: of[others[0]] if pair else of for key, of in by_name.items()})
-    judged_all = outcomes(named, look)
+    judged_all = verdicts(named, look)
     kernels = {name: results.runs[0].summary.get("kernel") for name, results in named.items() if results.runs}
     document = {
         "experiment": named[reference].summary["experiment"],

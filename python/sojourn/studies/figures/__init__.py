@@ -17,11 +17,11 @@ from msgspec import structs
 from sojourn.figure.filenames import FORMATS
 from sojourn.figure.style import Look, applied, figure, log_axis, save_all
 from sojourn.files.storage import Staging
-from sojourn.studies.figures.kinds import DRAW, Drawn, Panel, shade
+from sojourn.studies.figures.kinds import DRAW, Drawn, Subplot, shade
 from sojourn.studies.figures.words import at, caption, part_shown, scheme_looks, with_unit
 from sojourn.studies.grid import AxisValue, Grid
 from sojourn.studies.measures import Measure
-from sojourn.studies.published import Mark, marks
+from sojourn.studies.published import PublishedValue, published_values
 from sojourn.studies.recipe import FigureSpec, Study
 
 __all__ = ["caption", "draw", "drawn_with_marks", "stage_figures"]
@@ -92,7 +92,7 @@ def drawn_with_marks(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) 
                     for mark in published[metric]
                     if any(mark.scheme == cell.label and mark.is_at(cell.set) for cell in shown.cells)
                 ]
-                DRAW[spec.kind](Panel(axes, spec, metric, shown, place, looks, here, done))
+                DRAW[spec.kind](Subplot(axes, spec, metric, shown, place, looks, here, done))
                 if value is not None and metric == spec.metric:
                     axes.set_title(at(spec.panels, value))
                 if metric != spec.metrics[-1] and not is_flat:
@@ -107,15 +107,15 @@ def drawn_with_marks(spec: FigureSpec, study: Study, grids: Mapping[str, Grid]) 
         return drawn, done
 
 
-def _published(spec: FigureSpec, metric: str, study: Study, grids: Mapping[str, Grid]) -> list[Mark]:
+def _published(spec: FigureSpec, metric: str, study: Study, grids: Mapping[str, Grid]) -> list[PublishedValue]:
     """The published values of a metric, and of other metrics of the same quantity."""
     drawn = study.measures[metric]
     alike = {name for name, one in study.measures.items() if name == metric or _says_of(spec, drawn, one)}
     further = {*spec.published, *([spec.x] if spec.kind == "spread" else [])} if metric == spec.metric else set()
     shift = partial(_shifted, drawn, study, grids[spec.experiment])
     return [
-        *map(shift, marks(study, grids, spec.experiment, alike)),
-        *marks(study, grids, spec.experiment, further - alike),
+        *map(shift, published_values(study, grids, spec.experiment, alike)),
+        *published_values(study, grids, spec.experiment, further - alike),
     ]
 
 
@@ -128,7 +128,7 @@ def _says_of(spec: FigureSpec, drawn: Measure, other: Measure) -> bool:
     return (drawn.source, drawn.scale) == (other.source, other.scale) and drawn.is_of_part_of(other)
 
 
-def _shifted(drawn: Measure, study: Study, grid: Grid, mark: Mark) -> Mark:
+def _shifted(drawn: Measure, study: Study, grid: Grid, mark: PublishedValue) -> PublishedValue:
     """A mark of such a metric, shifted to the figure: a delay of 5 ms is an RTT of 105 ms."""
     if study.measures[mark.metric].at_least is not None:
         return mark

@@ -25,7 +25,7 @@ from sojourn.frame.statistics import FloatArray, mean_interval
 from sojourn.studies.figures.words import at, with_unit, words
 from sojourn.studies.grid import AmbiguousPlaceError, AxisValue, Cell, Grid, Point
 from sojourn.studies.measures import Measure, quantile_level
-from sojourn.studies.published import Mark
+from sojourn.studies.published import PublishedValue
 from sojourn.studies.recipe import FigureSpec
 from sojourn.studies.texts import plain
 
@@ -33,6 +33,7 @@ _OF_ONE = frozenset({"value", "mean", "median"})
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)), "-.", *DASHES[4:])
 _LEVELS = np.array([*np.arange(0.0, 0.995, 0.005), 0.995, 0.998, 0.999, 0.9995, 1.0])
 INK, PAPER, RELATIVE = "#000000", "#ffffff", "#bbbbbb"
+_Point = tuple[float, float]
 _MIDDLE = frozenset({"median", "value", "mean", "p50"})
 
 
@@ -42,9 +43,9 @@ class Drawn:
     def __init__(self) -> None:
         self.claims: set[str] = set()
         self._has: set[str] = set()
-        self._later: list[tuple[Axes, Mark, float, float]] = []
+        self._later: list[tuple[Axes, PublishedValue, float, float]] = []
 
-    def upright(self, axes: Axes, mark: Mark, x: float, width: float, *, named: bool = True) -> None:
+    def upright(self, axes: Axes, mark: PublishedValue, x: float, width: float, *, named: bool = True) -> None:
         """Draws a mark at a position of the horizontal axis: a diamond, or a band as wide as a box."""
         self._note(mark)
         if mark.bound is not None:
@@ -62,7 +63,7 @@ class Drawn:
             text = mark.statistic.replace("_", ".")
             axes.annotate(text, (x, mark.high), (4, 2), textcoords="offset points", fontsize=6, zorder=7)
 
-    def level(self, axes: Axes, mark: Mark, start: float, end: float, at: float, color: str) -> None:
+    def level(self, axes: Axes, mark: PublishedValue, start: float, end: float, at: float, color: str) -> None:
         """Draws a level over time, with its diamond between its ends."""
         self._note(mark)
         if mark.bound is not None:
@@ -74,7 +75,7 @@ class Drawn:
             axes.plot([start, end], [mark.low] * 2, color=color, linewidth=0.9, linestyle=(0, (4, 2)), zorder=5)
             self._diamond(axes, mark, start + at * (end - start), mark.low, color)
 
-    def point(self, axes: Axes, mark: Mark, low: tuple[float, float], high: tuple[float, float], color: str) -> None:
+    def point(self, axes: Axes, mark: PublishedValue, low: _Point, high: _Point, color: str) -> None:
         """Draws a mark at a point, or between two."""
         self._note(mark)
         if low == high:
@@ -105,19 +106,19 @@ class Drawn:
         if "band" in self._has:
             yield Patch(facecolor=INK + "22", edgecolor=INK, label="published range")
 
-    def _note(self, mark: Mark) -> None:
+    def _note(self, mark: PublishedValue) -> None:
         self.claims.add(mark.claim.id)
         is_number = mark.low == mark.high and mark.bound is None
         self._has.add("band" if not is_number else "relative" if mark.relative else "number")
 
-    def _bound(self, axes: Axes, mark: Mark, start: float, end: float) -> None:
+    def _bound(self, axes: Axes, mark: PublishedValue, start: float, end: float) -> None:
         """Leaves room on the accepted side of a bound; its band is drawn last."""
         beyond = 1.15 if mark.bound in (">", ">=") else 0.9
         axes.update_datalim([(start, beyond * mark.low)])
         axes.autoscale_view(scalex=False)
         self._later.append((axes, mark, start, end))
 
-    def _diamond(self, axes: Axes, mark: Mark, x: float, y: float, color: str = PAPER) -> None:
+    def _diamond(self, axes: Axes, mark: PublishedValue, x: float, y: float, color: str = PAPER) -> None:
         face = RELATIVE if mark.relative and color == PAPER else color
         axes.plot(
             [x], [y], "D", color=face, markeredgecolor=INK, markersize=4.5, markeredgewidth=0.9, zorder=8, clip_on=False
@@ -125,7 +126,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Panel:
+class Subplot:
     """A metric at one value of the panels' axis."""
 
     axes: Axes
@@ -134,7 +135,7 @@ class Panel:
     grid: Grid
     at: Mapping[str, AxisValue]
     looks: Mapping[str, Look]
-    marks: Sequence[Mark]
+    marks: Sequence[PublishedValue]
     drawn: Drawn
 
     @property
@@ -171,56 +172,56 @@ class Panel:
         return fmean(known) if known else nan
 
 
-def draw_box(panel: Panel) -> None:
+def draw_box(plot: Subplot) -> None:
     """Boxes over ``x``, side by side for each scheme."""
-    spec, axes = panel.spec, panel.axes
-    ticks = panel.values
-    width = 0.8 / len(panel.looks)
-    for index, (scheme, look) in enumerate(panel.looks.items()):
-        offset = (index - (len(panel.looks) - 1) / 2) * width
+    spec, axes = plot.spec, plot.axes
+    ticks = plot.values
+    width = 0.8 / len(plot.looks)
+    for index, (scheme, look) in enumerate(plot.looks.items()):
+        offset = (index - (len(plot.looks) - 1) / 2) * width
         for tick, value in enumerate(ticks):
-            cells = panel.cells(scheme, value)
-            distributions.draw_boxes(axes, [tick + offset], [_box(panel, cells)], [look], width=0.8 * width)
+            cells = plot.cells(scheme, value)
+            distributions.draw_boxes(axes, [tick + offset], [_box(plot, cells)], [look], width=0.8 * width)
             medians = (
-                [] if spec.of_runs else [one for one in panel.of_runs(panel.metric, "median", cells) if not isnan(one)]
+                [] if spec.of_runs else [one for one in plot.of_runs(plot.metric, "median", cells) if not isnan(one)]
             )
             if len(medians) > 1:
                 ends = [min(medians), max(medians)]
                 axes.plot([tick + offset] * 2, ends, color="black", linewidth=1.1, solid_capstyle="butt", zorder=4)
-            for mark in _marks(panel, scheme, value):
-                panel.drawn.upright(axes, mark, tick + offset, 0.9 * width, named=not spec.of_runs)
+            for mark in _marks(plot, scheme, value):
+                plot.drawn.upright(axes, mark, tick + offset, 0.9 * width, named=not spec.of_runs)
     names = [plain(value) for value in ticks if value is not None]
     axes.set_xticks(range(len(names)), names)
     axes.set_xlabel(words(spec.x))
 
 
-def draw_bars(panel: Panel) -> None:
+def draw_bars(plot: Subplot) -> None:
     """Means with their intervals, grouped by scheme; in a group side by side by metric and by the values of ``x``."""
-    spec, axes = panel.spec, panel.axes
-    metrics = (panel.metric, *spec.beside)
-    ticks = panel.values
+    spec, axes = plot.spec, plot.axes
+    metrics = (plot.metric, *spec.beside)
+    ticks = plot.values
     count = len(ticks) * len(metrics)
     width = 0.8 / count
-    for group, (scheme, look) in enumerate(panel.looks.items()):
+    for group, (scheme, look) in enumerate(plot.looks.items()):
         bars = [(value, metric) for metric in metrics for value in ticks]
         for index, (value, metric) in enumerate(bars):
             x = group + (index - (count - 1) / 2) * width
-            interval = mean_interval(panel.of_runs(metric, "value", panel.cells(scheme, value)))
+            interval = mean_interval(plot.of_runs(metric, "value", plot.cells(scheme, value)))
             shown = (ticks.index(value), len(ticks)) if spec.x else (index, count)
             face = to_rgba(look.color, shade(*shown))
             axes.bar(x, interval.middle, 0.9 * width, color=face, edgecolor=look.color, linewidth=0.8)
             if interval.n > 1:
                 axes.plot([x, x], [interval.low, interval.high], color="black", linewidth=0.9, zorder=4)
-            if metric == panel.metric:
-                for mark in _marks(panel, scheme, value):
-                    panel.drawn.upright(axes, mark, x, 0.9 * width)
+            if metric == plot.metric:
+                for mark in _marks(plot, scheme, value):
+                    plot.drawn.upright(axes, mark, x, 0.9 * width)
     if spec.x and spec.beside:
         middles = [(index + 0.5) * len(ticks) - count / 2 for index in range(len(metrics))]
-        positions = [group + middle * width for group in range(len(panel.looks)) for middle in middles]
-        axes.set_xticks(positions, [*metrics] * len(panel.looks))
+        positions = [group + middle * width for group in range(len(plot.looks)) for middle in middles]
+        axes.set_xticks(positions, [*metrics] * len(plot.looks))
     else:
         axes.set_xticks([])
-    axes.set_xlim(-0.6, len(panel.looks) - 0.4)
+    axes.set_xlim(-0.6, len(plot.looks) - 0.4)
 
 
 def shade(index: int, count: int) -> float:
@@ -228,73 +229,73 @@ def shade(index: int, count: int) -> float:
     return 0.35 if count == 1 else 0.15 + 0.7 * index / (count - 1)
 
 
-def _marks(panel: Panel, scheme: str, value: AxisValue | None) -> list[Mark]:
-    place = panel.place(value)
-    drawn = {panel.spec.statistic} if panel.spec.statistic not in _OF_ONE else _OF_ONE
+def _marks(plot: Subplot, scheme: str, value: AxisValue | None) -> list[PublishedValue]:
+    place = plot.place(value)
+    drawn = {plot.spec.statistic} if plot.spec.statistic not in _OF_ONE else _OF_ONE
     return [
         mark
-        for mark in panel.marks
-        if mark.scheme == scheme and mark.is_at(place) and (not panel.spec.of_runs or mark.statistic in drawn)
+        for mark in plot.marks
+        if mark.scheme == scheme and mark.is_at(place) and (not plot.spec.of_runs or mark.statistic in drawn)
     ]
 
 
-def _box(panel: Panel, cells: Sequence[Cell]) -> distributions.Box | None:
-    low, high = panel.spec.whiskers
+def _box(plot: Subplot, cells: Sequence[Cell]) -> distributions.Box | None:
+    low, high = plot.spec.whiskers
     levels = (low, 25, 50, 75, high)
-    if panel.spec.of_runs:
-        values = [one for one in panel.of_runs(panel.metric, panel.spec.statistic, cells) if not isnan(one)]
+    if plot.spec.of_runs:
+        values = [one for one in plot.of_runs(plot.metric, plot.spec.statistic, cells) if not isnan(one)]
         box = np.percentile(values, levels).tolist() if values else [nan]
     else:
         if len(cells) > 1:
-            raise AmbiguousPlaceError(f"figure {panel.spec.name}: several places share a box; name their axis in where")
-        box = [panel.over_repeats(panel.metric, f"p{level}", cell) for cell in cells for level in levels] or [nan]
+            raise AmbiguousPlaceError(f"figure {plot.spec.name}: several places share a box; name their axis in where")
+        box = [plot.over_repeats(plot.metric, f"p{level}", cell) for cell in cells for level in levels] or [nan]
     return None if any(map(isnan, box)) else distributions.Box(*box)
 
 
-def draw_ellipse(panel: Panel) -> None:
+def draw_ellipse(plot: Subplot) -> None:
     """Per scheme a dot per run, the medians as a circle, from three runs on their 1-sigma ellipse."""
-    axes, spec = panel.axes, panel.spec
-    for scheme, look in panel.looks.items():
-        cells = panel.cells(scheme)
-        sample = np.column_stack([panel.of_runs(metric, "mean", cells) for metric in (spec.x, panel.metric)])
+    axes, spec = plot.axes, plot.spec
+    for scheme, look in plot.looks.items():
+        cells = plot.cells(scheme)
+        sample = np.column_stack([plot.of_runs(metric, "mean", cells) for metric in (spec.x, plot.metric)])
         distributions.draw_ellipse(axes, sample, look.color, is_log=True)
     log_axis(axes, "x", few=100.0)
     axes.invert_xaxis()
-    axes.set_xlabel(f"{with_unit(panel.grid.measures[spec.x])}, less to the right")
+    axes.set_xlabel(f"{with_unit(plot.grid.measures[spec.x])}, less to the right")
 
 
-def draw_spread(panel: Panel) -> None:
+def draw_spread(plot: Subplot) -> None:
     """Per scheme, a metric's mean against the distribution of another, whose box and whiskers are horizontal."""
-    axes, spec = panel.axes, panel.spec
+    axes, spec = plot.axes, plot.spec
     low, high = spec.whiskers
-    for scheme, look in panel.looks.items():
-        for cell in panel.cells(scheme):
-            heights = panel.of_runs(panel.metric, "mean", [cell])
+    for scheme, look in plot.looks.items():
+        for cell in plot.cells(scheme):
+            heights = plot.of_runs(plot.metric, "mean", [cell])
             y = float(np.nanmean(heights))
-            ends = [float(np.nanmean(panel.of_runs(spec.x, f"p{level}", [cell]))) for level in (low, 25, 50, 75, high)]
+            ends = [float(np.nanmean(plot.of_runs(spec.x, f"p{level}", [cell]))) for level in (low, 25, 50, 75, high)]
             axes.plot([ends[0], ends[-1]], [y, y], "|-", color=look.color, linewidth=1.0, markersize=6)
             axes.plot(ends[1:4:2], [y, y], color=look.color, linewidth=4.5, alpha=0.55, solid_capstyle="butt")
             axes.plot([ends[2]] * 2, [min(heights), max(heights)], color=look.color, linewidth=1.0)
             axes.plot([ends[2]], [y], "o", color=look.color, markersize=4)
-            for mark in panel.marks:
+            for mark in plot.marks:
                 is_drawn = mark.metric == spec.x and quantile_level(mark.statistic) is not None
                 if is_drawn and mark.scheme == scheme and mark.is_at(cell.set):
-                    panel.drawn.point(axes, mark, (mark.low, y), (mark.high, y), look.color)
+                    plot.drawn.point(axes, mark, (mark.low, y), (mark.high, y), look.color)
     if spec.log:
         log_axis(axes, "x", few=100.0)
     elif spec.from_zero:
         axes.set_xlim(left=0)
-    axes.set_xlabel(with_unit(panel.grid.measures[spec.x]))
+    axes.set_xlabel(with_unit(plot.grid.measures[spec.x]))
 
 
-def draw_series(panel: Panel) -> None:
+def draw_series(plot: Subplot) -> None:
     """The metric over time: of one run or, with bins, the mean over the repeats in a band of its interval."""
-    axes, spec = panel.axes, panel.spec
-    for scheme, look in panel.looks.items():
-        for cell in panel.cells(scheme):
+    axes, spec = plot.axes, plot.spec
+    for scheme, look in plot.looks.items():
+        for cell in plot.cells(scheme):
             # All runs if they can be put in the same bins, otherwise the first.
             runs = cell.runs if spec.bin_s > 0.0 else cell.runs[:1]
-            found = [panel.measure.series(run, panel.known_at(cell)) for run in runs]
+            found = [plot.measure.series(run, plot.known_at(cell)) for run in runs]
             rows = [series.binned(one, spec.bin_s) if spec.bin_s > 0.0 else one for one in found if one is not None]
             if len(rows) > 1:
                 t_s, values = series.aligned(rows)
@@ -303,71 +304,71 @@ def draw_series(panel: Panel) -> None:
                 axes.plot(t_s, middle, color=look.color, linewidth=0.9)
             elif rows:
                 axes.plot(rows[0].t_s, rows[0].value, color=look.color, linewidth=0.7, alpha=0.85)
-    if spec.log and panel.metric == spec.metric:
+    if spec.log and plot.metric == spec.metric:
         log_axis(axes, "y")
     axes.margins(x=0)
     axes.set_xlabel("time [s]")
     start, end = axes.get_xlim()
-    for index, mark in enumerate(panel.marks):
-        if mark.is_at(panel.at) and mark.scheme in panel.looks:
-            _draw_mark(panel, mark, start, end, 0.96 - 0.05 * (index % 6))
+    for index, mark in enumerate(plot.marks):
+        if mark.is_at(plot.at) and mark.scheme in plot.looks:
+            _draw_mark(plot, mark, start, end, 0.96 - 0.05 * (index % 6))
     axes.set_xlim(start, end)
 
 
-def _draw_mark(panel: Panel, mark: Mark, start: float, end: float, at: float) -> None:
-    measure = panel.grid.measures[mark.metric]
-    color = panel.looks[mark.scheme].color
+def _draw_mark(plot: Subplot, mark: PublishedValue, start: float, end: float, at: float) -> None:
+    measure = plot.grid.measures[mark.metric]
+    color = plot.looks[mark.scheme].color
     if measure.at_least is None:
         begin, finish = max(start, measure.from_s), min(end, measure.end_s)
-        panel.drawn.level(panel.axes, mark, begin, finish, at, color)
+        plot.drawn.level(plot.axes, mark, begin, finish, at, color)
     elif measure.tell not in (None, "share"):
-        panel.drawn.point(panel.axes, mark, (mark.low, measure.at_least), (mark.high, measure.at_least), color)
+        plot.drawn.point(plot.axes, mark, (mark.low, measure.at_least), (mark.high, measure.at_least), color)
 
 
-def draw_cdf(panel: Panel) -> None:
+def draw_cdf(plot: Subplot) -> None:
     """The distribution function: a line per scheme, and per value of ``x``, distinguished by dashes."""
-    axes, spec = panel.axes, panel.spec
-    for scheme, look in panel.looks.items():
-        for value, dashes in zip(panel.values, cycle(_DASHES), strict=False):
-            place = panel.place(value)
-            for cell in panel.grid.at(scheme, place):
-                _draw_cell(panel, cell, look.color, dashes)
-            for mark in panel.marks:
+    axes, spec = plot.axes, plot.spec
+    for scheme, look in plot.looks.items():
+        for value, dashes in zip(plot.values, cycle(_DASHES), strict=False):
+            place = plot.place(value)
+            for cell in plot.grid.at(scheme, place):
+                _draw_cell(plot, cell, look.color, dashes)
+            for mark in plot.marks:
                 level = quantile_level(mark.statistic)
                 if mark.scheme == scheme and mark.is_at(place) and level is not None and not spec.of_runs:
-                    panel.drawn.point(axes, mark, (mark.low, level), (mark.high, level), look.color)
-    if spec.log and panel.metric == spec.metric:
+                    plot.drawn.point(axes, mark, (mark.low, level), (mark.high, level), look.color)
+    if spec.log and plot.metric == spec.metric:
         log_axis(axes, "x")
     elif spec.from_zero:
         axes.set_xlim(left=0)
     axes.set_ylim(0, 1.03)
     if spec.x:
-        for value, dashes in zip(panel.values, cycle(_DASHES), strict=False):
+        for value, dashes in zip(plot.values, cycle(_DASHES), strict=False):
             if value is not None:
                 axes.plot([], [], color="black", linestyle=dashes, label=at(spec.x, value))
         axes.legend(loc="lower right", fontsize=7)
 
 
-def _draw_cell(panel: Panel, cell: Cell, color: str, dashes: object) -> None:
+def _draw_cell(plot: Subplot, cell: Cell, color: str, dashes: object) -> None:
     style: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 1.1}
-    if panel.spec.of_runs:
-        values = np.sort(panel.of_runs(panel.metric, panel.spec.statistic, [cell]))
-        panel.axes.plot(*distributions.steps([(values, np.arange(1.0, values.size + 1))]), **style)
+    if plot.spec.of_runs:
+        values = np.sort(plot.of_runs(plot.metric, plot.spec.statistic, [cell]))
+        plot.axes.plot(*distributions.steps([(values, np.arange(1.0, values.size + 1))]), **style)
         return
-    curves = np.array([panel.measure.quantiles(run, _LEVELS, panel.known_at(cell)) for run in cell.runs])
+    curves = np.array([plot.measure.quantiles(run, _LEVELS, plot.known_at(cell)) for run in cell.runs])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         middle, low, high = np.nanmean(curves, axis=0), np.nanmin(curves, axis=0), np.nanmax(curves, axis=0)
     if len(curves) > 1:
-        panel.axes.fill_betweenx(_LEVELS, low, high, color=color, alpha=0.15, linewidth=0)
-    panel.axes.plot(middle, _LEVELS, **style)
+        plot.axes.fill_betweenx(_LEVELS, low, high, color=color, alpha=0.15, linewidth=0)
+    plot.axes.plot(middle, _LEVELS, **style)
 
 
-def draw_packets(panel: Panel) -> None:
+def draw_packets(plot: Subplot) -> None:
     """Arrivals above, departures below, each as wide as its transmission and as high as the rate; lines between."""
-    axes, measure = panel.axes, panel.measure
-    for scheme, look in panel.looks.items():
-        for cell in panel.cells(scheme):
+    axes, measure = plot.axes, plot.measure
+    for scheme, look in plot.looks.items():
+        for cell in plot.cells(scheme):
             found = series.passages(cell.runs[0], measure.directions[0])
             if found is None:
                 continue
@@ -402,7 +403,7 @@ def _entry(color: str, label: str) -> Line2D:
     return Line2D([], [], marker="D", linestyle="", color=color, markeredgecolor=INK, markersize=4.5, label=label)
 
 
-DRAW: dict[str, Callable[[Panel], None]] = {
+DRAW: dict[str, Callable[[Subplot], None]] = {
     "box": draw_box,
     "bars": draw_bars,
     "series": draw_series,

@@ -9,14 +9,16 @@ from sojourn.studies.suites.suite import Evaluation, Suite, SuiteFile, evaluate
 __all__ = ["Evaluation", "Suite", "evaluate", "find"]
 
 
-def find(name: str) -> Suite | controls.Suite:
+def find(name: str) -> Suite | controls.ControlSuite:
     """The suite of this name, or of the folder at this path. Raises ExperimentError if there is none."""
     folder = folder_of(name, "suite", "--suite")
     path = folder / "suite.toml"
     try:
         content = typed.read_toml(path)
         if content.get("controls"):
-            return controls.Suite(folder.name, folder, typed.convert(content, controls.SuiteFile, "suite"))
+            return controls.ControlSuite(
+                folder.name, folder, typed.convert(content, controls.ControlSuiteFile, "suite")
+            )
         return Suite(folder.name, folder, typed.convert(content, SuiteFile, "suite"))
     except ValueError as error:
         raise ExperimentError(f"{path}: {error}") from None

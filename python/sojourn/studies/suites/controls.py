@@ -70,7 +70,7 @@ class Case(Strict, frozen=True, kw_only=True):
     criteria: tuple[dict[str, Any], ...]
 
 
-class SuiteFile(Strict, frozen=True, kw_only=True):
+class ControlSuiteFile(Strict, frozen=True, kw_only=True):
     """suite.toml of a suite for congestion controls."""
 
     title: str
@@ -92,12 +92,12 @@ class SuiteFile(Strict, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Suite:
+class ControlSuite:
     """A suite, with its folder."""
 
     name: str
     folder: Path
-    content: SuiteFile
+    content: ControlSuiteFile
 
     def spec_of(self, case: Case, control: str, more: Mapping[str, str]) -> _core.Plan:
         """The runs of a control in a case, with more overrides."""
@@ -120,7 +120,7 @@ def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CriterionResult:
     """A criterion of a case for a control, over the seeds."""
 
     criterion: Criterion
@@ -142,7 +142,7 @@ class Verdict:
 class Judged:
     """The verdicts of every case and control."""
 
-    suite: Suite
+    suite: ControlSuite
     controls: tuple[str, ...]
     quick: bool
     answers: dict[tuple[str, str], list[list[Answer]]] = field(default_factory=dict)
@@ -150,16 +150,16 @@ class Judged:
     runs: int = 0
     stopped_by: BaseException | None = None
 
-    def verdicts(self, case: Case, control: str) -> list[Verdict | None]:
+    def verdicts(self, case: Case, control: str) -> list[CriterionResult | None]:
         """A verdict per criterion; None where it is not one for this control."""
         runs = self.answers.get((case.id, control), [])
-        found: list[Verdict | None] = []
+        found: list[CriterionResult | None] = []
         for index, criterion in enumerate(criteria_of(case)):
             if criterion.controls and control not in criterion.controls:
                 found.append(None)
                 continue
             answers = [run[index] for run in runs]
-            found.append(Verdict(criterion, answers.count(True), answers.count(False)))
+            found.append(CriterionResult(criterion, answers.count(True), answers.count(False)))
         return found
 
 
@@ -195,7 +195,7 @@ class _Job:
         return next(times, act.default_s)
 
 
-def judge(controls: Sequence[str], suite: Suite, runner: Runner, *, quick: bool = False) -> Judged:
+def judge(controls: Sequence[str], suite: ControlSuite, runner: Runner, *, quick: bool = False) -> Judged:
     """Runs every case for every control. Raises ExperimentError if a control or the suite's experiment is wrong."""
     judged = Judged(suite, tuple(dict.fromkeys(controls)), quick)
     more = suite.content.quick if quick else {}
