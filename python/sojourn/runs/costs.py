@@ -41,6 +41,8 @@ QLOG_BYTES = 600.0
 """Bytes of qlogs per packet, with its share of acknowledgements and of changes: measured on a bulk flow."""
 TABLES_BYTES = 10_000.0
 """Histograms and the ends of tables, on disk."""
+TRIALS_BYTES = 10e6
+"""Memory that trials take in any process: it is part of ``BASE_MB`` of ``cli.estimate``."""
 LEAST_SHARE = 1e-6
 """Least part of a run that a trial is taken to have made, and its first step."""
 LONGER = 3.0
@@ -162,7 +164,7 @@ def trial(specs: Iterable[_core.RunSpec], each_s: float) -> Trial:
     kilobytes: list[float] = []
     failed: _core.RunError | None = None
     memory: dict[str, float] = {}
-    before = highest = _most_memory()
+    before = highest = _most_memory() + TRIALS_BYTES
     for spec in specs:
         try:
             of_run_s, kilobyte = _cpu_s(spec, each_s)
