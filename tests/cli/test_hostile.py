@@ -240,7 +240,8 @@ def test_an_altered_line_of_the_journal_is_run_again(sojourn: Cli, tmp_path: Pat
     journal.write_bytes(journal.read_bytes().replace(b'"seed":1', b'"seed":9', 1))
     result = sojourn(*RUN, "--resume")
     assert result.returncode == 0, result.stderr
-    assert result.stderr.splitlines()[0] == f"{finished - 1} of 8 runs are already finished"
+    told = f"{finished - 1} of 8 runs are already finished; damaged, and run again: 1"
+    assert result.stderr.splitlines()[0] == told
     assert {run.seed for run in sj.load(tmp_path / "out").runs} == {1, 2, 3, 4}
 
 

@@ -56,7 +56,8 @@ def test_what_was_finished_comes_back_with_all_that_it_recorded(left: Path):
 def test_a_line_whose_digits_were_changed_is_repeated(left: Path):
     file = left / FILE
     file.write_bytes(file.read_bytes().replace(b'"seed":0', b'"seed":7'))
-    assert sorted(taken(left).stored) == [1]
+    journal = taken(left)
+    assert (sorted(journal.stored), journal.lost) == ([1], 1)
 
 
 def test_a_table_that_was_changed_is_repeated(left: Path):
@@ -64,13 +65,15 @@ def test_a_table_that_was_changed_is_repeated(left: Path):
     content = bytearray(file.read_bytes())
     content[-1] ^= 1  # of run 1's capture
     file.write_bytes(content)
-    assert sorted(taken(left).stored) == [0]
+    journal = taken(left)
+    assert (sorted(journal.stored), journal.lost) == ([0], 1)
 
 
 def test_tables_that_were_cut_are_repeated(left: Path):
     file = left / FILE
     file.write_bytes(file.read_bytes()[:-1])
-    assert sorted(taken(left).stored) == [0]
+    journal = taken(left)
+    assert (sorted(journal.stored), journal.lost) == ([0], 0)
 
 
 @pytest.mark.parametrize("cut", [1, 400])
@@ -85,6 +88,25 @@ def test_what_is_added_behind_an_entry_that_was_cut_comes_back(left: Path, cut: 
     journal.add(2, run(2))
     journal.close(keep=True)
     assert {number: one.seed for number, one in taken(left).stored.items()} == {0: 0, 1: 1, 2: 2}
+
+
+@pytest.mark.parametrize("digits", [b'{"run":1,', b'"sizes":{', b'"seed":1', b"time_ns"])
+def test_behind_a_damaged_entry_the_others_come_back(left: Path, digits: bytes):
+    journal = taken(left)
+    journal.add(2, run(2))
+    journal.close(keep=True)
+    file = left / FILE
+    whole = file.read_bytes()
+    at = whole.index(digits, whole.index(b'"run":1') - 1)
+    file.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+    journal = taken(left)
+    assert (sorted(journal.stored), journal.lost) == ([0, 2], 1)
+    assert journal.stored[2].read_files() == run(2).read_files()
+    journal.add(1, run(1))
+    journal.close(keep=True)
+    journal = taken(left)
+    assert {number: one.seed for number, one in journal.stored.items()} == {0: 0, 1: 1, 2: 2}
+    assert journal.lost == 0
 
 
 def test_another_experiment_is_refused_and_its_runs_stay(left: Path):

@@ -3,7 +3,7 @@
 Entries are appended to one file of a workspace, ``journal``. Its first line is about the experiment. Each entry is a
 finished run: a line with the CRC-32 of the rest, the run's index in the plan, its part of summary.json and
 the lengths of what it recorded; then that, tables as Arrow streams, captures and qlogs unchanged. A run whose entry is
-incomplete, or was changed, is repeated.
+incomplete, or was changed, is repeated; reading goes on with the next entry that is whole.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import mmap
 import os
+import re
 import time
 import zlib
 from dataclasses import asdict, dataclass
@@ -80,6 +82,8 @@ class Journal:
         """The runs of an earlier process, by their index in the plan."""
         self.kept = len(self.stored)
         """Number of runs stored."""
+        self.lost = min(left.damaged, header.runs - self.kept) if left else 0
+        """Number of runs whose entries were damaged, of those that are missing."""
         self.failed: OSError | None = None
         """Why the journal was abandoned."""
         self._file: IO[bytes] | None = None
@@ -142,13 +146,19 @@ class _Entry(msgspec.Struct):
     summary: dict[str, Any]
 
 
+_LINE = re.compile(rb'([0-9a-f]{8}) (\{"run":.*\n)')
+"""The line of a run."""
+
+
 @dataclass
 class _Left:
-    """What a journal holds, up to its first incomplete entry."""
+    """What a journal holds, up to its last whole entry."""
 
     header: Header
     runs: dict[int, Run]
     end: int
+    damaged: int = 0
+    """Number of damaged entries, as far as they can be told apart."""
 
     @classmethod
     def read(cls, path: Path) -> _Left | None:
@@ -157,25 +167,30 @@ class _Left:
             if path.is_file():
                 with path.open("rb") as file:
                     left = cls(Header(**json.loads(file.readline(100_000))), {}, file.tell())
-                    with contextlib.suppress(ValueError, msgspec.MsgspecError):
-                        while line := file.readline():
-                            left._take(path, file, line)
+                    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                        left._take(path, content)
                     return left
         return None
 
-    def _take(self, path: Path, file: IO[bytes], line: bytes) -> None:
-        check, _, text = line.partition(b" ")
-        entry = msgspec.json.decode(text, type=_Entry)
-        if file.tell() + sum(entry.sizes.values()) > os.fstat(file.fileno()).st_size:
-            raise ValueError("incomplete")
-        spans: dict[str, tuple[int, int]] = {}
-        found = _checksum(text)
-        for name, size in entry.sizes.items():
-            spans[name] = file.tell(), size
-            found = zlib.crc32(file.read(size), found)
-        if found == int(check, 16):
-            self.runs[entry.run] = _run(path, entry, spans)
-        self.end = file.tell()
+    def _take(self, path: Path, content: mmap.mmap) -> None:
+        at, damaged, at_end = self.end, 0, 0
+        while line := _LINE.search(content, at):
+            end, spans = line.end(), {}
+            with contextlib.suppress(ValueError, msgspec.MsgspecError):
+                entry = msgspec.json.decode(line[2], type=_Entry)
+                for name, size in entry.sizes.items():
+                    spans[name] = end, size
+                    end += size
+                if _checksum(line[2], memoryview(content)[line.end() : end]) == int(line[1], 16):
+                    self.runs[entry.run] = _run(path, entry, spans)
+                    # Of a damaged line there may be nothing that looks like one.
+                    self.damaged += damaged or int(line.start() > self.end)
+                    self.end = at = end
+                    damaged = at_end = 0
+                    continue
+            # The last entry may have been cut, as by a kill: that is no damage.
+            at, damaged, at_end = line.start() + 1, damaged + 1, at_end + int(end <= len(content))
+        self.damaged += at_end
 
 
 def _run(path: Path, entry: _Entry, spans: dict[str, tuple[int, int]]) -> Run:

@@ -98,7 +98,8 @@ def run_into(
         saved: Saved | None = None
         try:
             if resume and (journal := others.take(header)) is not None:
-                say(f"{journal.kept} of {header.runs} runs are already finished")
+                lost = f"; damaged, and run again: {journal.lost}" if journal.lost else ""
+                say(f"{journal.kept} of {header.runs} runs are already finished{lost}")
             elif count := others.runs_of(header.key):
                 say(
                     f"note: {count} of {header.runs} runs were finished before and are run again; "
