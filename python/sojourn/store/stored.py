@@ -53,7 +53,7 @@ class RunOutcome:
 def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
     """The rows of runs. A failed run has one row, without figures."""
     finished = {one.index: as_run(one.run) for one in made if one.run}
-    summaries = {index: _summary(run) for index, run in finished.items()}
+    summaries = {one.index: _summary(one.run) for one in made if one.run}
     indices = {id(run): index for index, run in finished.items()}
     heads, figures = Results.of(list(finished.values()), experiment="").columns()
     of_runs: dict[int, list[tuple[int, dict[str, Any]]]] = {}
@@ -85,18 +85,19 @@ def table_of(plan: StoredPlan, made: Sequence[RunOutcome]) -> pa.Table:
     }
     types = {"index": pa.uint64(), "seed": pa.uint64()}
     columns = {name: values_as_arrow(values, types.get(name, pa.string())) for name, values in identity.items()}
-    places = [at for _, at, _ in rows]
+    places = np.array([at for _, at, _ in rows])
     for name in names:
         if name in figures:
-            columns[name] = _figures(np.append(figures[name], math.nan)[places])
+            columns[name] = _figures(np.array([*figures[name], math.nan])[places])
         else:
             columns[name] = values_as_arrow([_whole_as_float(head.get(name)) for _, _, head in rows])
     return pa.table(columns)
 
 
-def _summary(run: Run) -> str:
+def _summary(run: CoreRun) -> str:
     """A run's summary without the time that it took, so that the same run gives the same row."""
-    return msgspec.json.encode({key: value for key, value in run.summary.items() if key != "wall_s"}).decode()
+    before, _, behind = run.summary_json.partition('"wall_s":')
+    return before + behind.partition(",")[2]
 
 
 def _settings(one: RunOutcome) -> Mapping[str, object]:
