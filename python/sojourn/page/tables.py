@@ -200,12 +200,13 @@ def overview_sheet(results: Results) -> Sheet | None:
 
 def inner_sheet(results: Results) -> Sheet | None:
     """One row per arm, queue and inner queue; None if no discipline has inner queues."""
+    names = frame.inner_queues(results)
     found = [
         (arm, queue, name)
         for arm in results.arms
         for queue in results.queues
         if has_queue(arm.runs[0].summary, queue)
-        for name in frame.inner_queues(results)
+        for name in names
         if any(
             name in inner and frame.had_packets(inner[name])
             for inner in (queue_at(run.summary, queue).get("queues", {}) for run in arm.runs)

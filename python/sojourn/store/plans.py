@@ -359,9 +359,8 @@ class Store:
 
     def add_list(self, run_list: RunList, batch_runs: int) -> StoredPlan:
         """Adds listed runs. Raises ExperimentError if one uses a discipline that was not registered from a file."""
-        used = {name for document in run_list.documents for name in json.loads(document).get("own", {})}
         for name, _ in user_aqm.registered().classes:
-            if name in used:
+            if any(name in json.loads(document).get("own", {}) for document in run_list.documents):
                 raise _core.ExperimentError(f'store: "{name}" has no file; must be registered by --load')
         plan = self._begin(run_list, batch_runs, [])
         rows = files.encoded(pa.table({"document": values_as_arrow(run_list.documents)}))
