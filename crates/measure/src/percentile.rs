@@ -178,15 +178,15 @@ impl Histogram {
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         let few = self.few_in_order();
         let few = few.chunk_by(|one, next| one == next);
-        let few: Vec<_> = few
-            .map(|same| (same[0] as usize, same.len() as u64))
-            .collect();
-        let counts = (self.first..).zip(&self.counts);
-        let counted = counts.filter(|(_, count)| **count > 0);
-        let counted = counted.map(|(bucket, count)| (bucket, u64::from(*count)));
-        few.into_iter()
-            .chain(counted)
-            .map(|(bucket, count)| (self.edge(bucket), count))
+        let few = few.map(|same| (same[0] as usize, same.len() as u32));
+        let few: Vec<_> = few.collect();
+        // Most chunks of values that spread over octaves are empty.
+        let chunks = (self.first..).step_by(CHUNK).zip(self.counts.chunks(CHUNK));
+        let chunks = chunks.filter(|(_, chunk)| chunk.iter().fold(0, |any, count| any | count) > 0);
+        let counts = chunks.flat_map(|(first, chunk)| (first..).zip(chunk.iter().copied()));
+        let counted = counts.filter(|(_, count)| *count > 0);
+        let all = few.into_iter().chain(counted);
+        all.map(|(bucket, count)| (self.edge(bucket), u64::from(count)))
     }
 
     /// The largest value of the bucket that contains `value`.
