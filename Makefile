@@ -105,7 +105,7 @@ site: $(VENV)/.docs
 	if [ -e target/web/sojourn.html ]; then mkdir -p target/site/lab && cp target/web/sojourn.html target/site/lab/index.html; fi
 
 # The simulator compiled to WebAssembly, inside of a page that loads nothing.
-web: $(BIN)/python
+web: $(VENV)/.web
 	module=$$($(RUST) tools/build-wasm) && $(BIN)/python web/build.py $$module target/web/sojourn.html
 
 # Without a browser.
@@ -144,16 +144,8 @@ $(AGENT): $(BIN)/python $(SOURCES)
 			$(RUST) cargo build --quiet --release --locked --package sojourn-agent --target $$target --target-dir target/agent; \
 		install -m 755 target/agent/$$target/release/sojourn-agent $@
 
-$(VENV)/.test: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --group test
-	@touch $@
-
-$(VENV)/.lint: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --group lint
-	@touch $@
-
-$(VENV)/.docs: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --group docs
+$(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.web: $(VENV)/.%: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --group $*
 	@touch $@
 
 $(BIN)/python:

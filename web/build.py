@@ -1,7 +1,8 @@
 """Writes the page: one HTML file with its style, scripts and examples, and the compiled simulator inside.
 
-``python3 web/build.py MODULE.wasm PAGE.html``. Only the standard library is needed. Scripts are modules while they are
-edited; in the page those of the window and those of the workers are one script each, as a page from disk loads nothing.
+``python web/build.py MODULE.wasm PAGE.html``, with the packages of the group ``web``. Scripts are modules while they
+are edited; in the page those of the window and those of the workers are one script each, as a page from disk loads
+nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import json
 import re
 import sys
 from pathlib import Path
+
+import zopfli.gzip
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -81,7 +84,7 @@ def page(module: bytes) -> str:
         "STYLE": (HERE / "style.css").read_text(encoding="utf-8"),
         "EXAMPLES": inline(json.dumps(examples())),
         "WORKER": inline(bundle("worker")),
-        "ENGINE": base64.b64encode(gzip.compress(module, 9, mtime=0)).decode("ascii"),
+        "ENGINE": base64.b64encode(zopfli.gzip.compress(module, numiterations=5)).decode("ascii"),
         "MAIN": inline(bundle("main")),
     }
     html = (HERE / "index.html").read_text(encoding="utf-8")

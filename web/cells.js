@@ -119,6 +119,7 @@ export function spread(column, cell) {
 /** A number with the decimals of its metric; three digits where more say nothing. */
 export function told(value, metric) {
   if (!Number.isFinite(value)) return "–";
-  if (metric.digits === 0 || Math.abs(value) >= 100) return String(Math.round(value));
-  return value.toFixed(Math.abs(value) >= 10 ? Math.min(1, metric.digits) : metric.digits);
+  const size = Math.abs(Number(value.toPrecision(3)));
+  if (metric.digits === 0 || size >= 100) return String(Math.round(value));
+  return value.toFixed(size >= 10 ? Math.min(1, metric.digits) : metric.digits);
 }

@@ -45,15 +45,23 @@ class Plot {
 /** The delay of every packet, a point in the colour of its flow; what was dropped or marked stands out. */
 export class Delays extends Plot {
   points = [];
+  /** Of so many packets one is kept, so that points reach over all of the time that is shown; and what was dropped. */
+  every = 1;
+  heard = 0;
 
   add(event) {
+    if (this.heard++ % this.every && !DROPPED.includes(event.what)) return;
     this.points.push(event);
-    if (this.points.length > 4 * MOST_POINTS) this.points.splice(0, MOST_POINTS);
+    if (this.points.length < 4 * MOST_POINTS) return;
+    this.points = this.points.filter((_, index) => index % 2);
+    this.every *= 2;
   }
 
   draw(from, to) {
     const first = this.points.findIndex((point) => point.time >= from);
     const seen = first < 0 ? [] : this.points.slice(first);
+    this.points = seen;
+    if (seen.length < MOST_POINTS && this.every > 1) this.every /= 2;
     const top = seen.reduce((most, { time, entered }) => Math.max(most, time - entered), 0) * 1e3;
     const { context, x, y } = this.frame(from, to, Math.max(top * 1.05, 2));
     const drawn = new Rectangles();

@@ -53,10 +53,10 @@ export function nice(value, rounds = [1, 1.5, 2, 3, 4, 5, 6, 8, 10]) {
   return rounds.map((step) => step * power).find((step) => step >= value * 0.9999);
 }
 
-/** Marks of an axis from 0 to `top`, some four. */
-export function marks(top) {
-  const step = nice(top / 4, [1, 2, 2.5, 5, 10]);
-  return Array.from({ length: Math.floor(top / step + 1e-9) + 1 }, (_, index) => index * step);
+/** Marks of an axis from `bottom` to `top`, some four. */
+export function marks(top, bottom = 0) {
+  const step = nice((top - bottom) / 4, [1, 2, 2.5, 5, 10]);
+  return Array.from({ length: Math.floor((top - bottom) / step + 1e-9) + 1 }, (_, index) => bottom + index * step);
 }
 
 export const shortly = (value) => String(Number(value.toPrecision(3)));

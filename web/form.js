@@ -5,7 +5,8 @@ import { blockOf, tables, valueIn, withTables, withValue, written } from "./toml
 const byId = (id) => document.getElementById(id);
 /** The disciplines that are offered first; the others are behind a button. */
 const COMMON = ["pfifo", "codel", "fq_codel", "cake", "pie", "dualpi2", "red"];
-const QUANTITY = /^(\d+\.?\d*|\.\d+)\s*(\D*)$/;
+/** What stands for a number, be it one or not, and a unit. */
+const QUANTITY = /^([-+.,\d]+(?:e\d+)?|[^\s[{]+(?=\s))\s*(\D*)$/;
 
 /** The fields: where in the file they are, and their unit if the file gives none. */
 const FIELDS = {
@@ -82,9 +83,11 @@ export class Form {
       return;
     }
     const parts = (given ?? otherwise ?? "").match(QUANTITY);
-    input.disabled = !table || (given !== undefined && !parts);
-    input.placeholder = !table ? "–" : given === undefined ? "default" : "in the file";
-    input.value = parts ? parts[1] : "";
+    // A schedule or a trace is more than a field holds; a mistake stays to be mended.
+    const isMore = /^[[{]/.test(given);
+    input.disabled = !table || isMore;
+    input.placeholder = !table ? "–" : isMore ? "varies" : "default";
+    input.value = parts ? parts[1] : isMore ? "" : (given ?? "");
     if (!units) return;
     units.disabled = input.disabled;
     const wanted = parts?.[2].trim() || unit;
@@ -112,12 +115,14 @@ export class Form {
     if (!this.about) return;
     const arms = all.filter((table) => table.path === "queue");
     const given = arms.map((table) => valueIn(table, "aqm"));
+    // Written as a list, queues are no tables that could be added to.
+    const disabled = valueIn(all[0], "queue") !== undefined;
     const names = this.about.disciplines.filter(
       ({ name }) => this.isOpen || COMMON.includes(name) || given.includes(name),
     );
     names.sort((a, b) => rank(a.name) - rank(b.name));
     for (const { name, summary } of names) {
-      const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: given.includes(name) });
+      const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: given.includes(name), disabled });
       box.addEventListener("change", () => this.arm(name, box.checked));
       const label = document.createElement("label");
       label.className = "chip";

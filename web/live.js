@@ -10,6 +10,8 @@ import { Wall } from "./wall.js";
 const byId = (id) => document.getElementById(id);
 /** How far the screen lags behind the run, in seconds of the screen: so packets can be seen on their way to the queue. */
 const LAG_S = 0.35;
+/** Names that a legend has room for. */
+const MOST_NAMED = 24;
 /** A watched run has no end of its own. */
 const ENDLESS = ["experiment.duration", "86400 s"];
 /** Speeds to choose from, simulated seconds per second. */
@@ -46,6 +48,7 @@ export class Live {
     const told = this.speed < 1 ? `1/${Math.round(1 / this.speed)}` : `${this.speed}×`;
     byId("pace").textContent = told;
     byId("speed").setAttribute("aria-valuetext", `${told} of real time`);
+    this.draw();
   }
 
   /** Watches a file `{ name, text, set }`, whose reading gave `plan`. */
@@ -113,7 +116,7 @@ export class Live {
     this.isFinished = false;
     if (this.isFresh) {
       const aqm = run.queues[this.shown]?.aqm ?? "";
-      this.wall.byFlow = /^(fq_|sfq|cake|dualpi2)/.test(aqm);
+      this.wall.byFlow = /^(fq|sfq|cake|dualpi2|hhf)/.test(aqm);
       byId("by-flow").checked = this.wall.byFlow;
       this.sliders.show(run, this.about);
       this.legend();
@@ -123,9 +126,8 @@ export class Live {
     if (!this.isAsked) this.frame();
   }
 
-  /** The rate of the shown queue's link in bit/s; Wi-Fi and traces have none. */
   get rate() {
-    return this.sliders.rateOf(this.run.queues[this.shown]);
+    return this.sliders.rateOf(this.run.queues[this.shown], this.now);
   }
 
   places() {
@@ -150,7 +152,7 @@ export class Live {
     const counts = {};
     for (const flow of this.run.flows) counts[flow.name] = (counts[flow.name] ?? 0) + 1;
     byId("legend").replaceChildren(
-      ...this.run.flows.slice(0, 24).map((flow, index) => {
+      ...this.run.flows.slice(0, MOST_NAMED).map((flow, index) => {
         const item = document.createElement("span");
         const dot = document.createElement("i");
         dot.style.background = colour(index);
@@ -159,6 +161,7 @@ export class Live {
         item.append(dot, `${flow.name}${number}${way}`);
         return item;
       }),
+      this.run.flows.length > MOST_NAMED ? `and ${this.run.flows.length - MOST_NAMED} more` : "",
     );
   }
 
@@ -224,7 +227,8 @@ export class Live {
     this.ran = step.now_s;
     this.isFinished = step.finished;
     for (const event of eventsOf(step.events)) this.queues[event.queue].add(event);
-    for (const sample of step.samples) this.rates.add({ ...sample, rate: this.rate });
+    const place = this.run.queues[this.shown];
+    for (const sample of step.samples) this.rates.add({ ...sample, rate: this.sliders.rateOf(place, sample.now_s) });
   }
 
   /** The simulated seconds that the charts show. */
@@ -247,9 +251,9 @@ export class Live {
   }
 
   tell(queue) {
-    // Without a rate: what the packets that left lately had.
-    const latest = this.rates.samples.at(-1)?.queues[this.shown]?.sojourn_mean_ms;
-    const delay = this.rate ? (queue.bytes * 8e3) / this.rate : (latest ?? 0);
+    // Without a rate: what the packets that left last had.
+    const latest = () => this.rates.samples.findLast((sample) => sample.queues[this.shown].packets)?.queues[this.shown];
+    const delay = this.rate ? (queue.bytes * 8e3) / this.rate : (latest()?.sojourn_mean_ms ?? 0);
     byId("told-time").textContent = `${this.now.toFixed(this.speed < 0.02 ? 3 : 2)} s`;
     byId("told-delay").textContent = `${delay < 10 ? delay.toFixed(1) : Math.round(delay)} ms`;
     byId("told-waiting").textContent = queue.waiting.length;

@@ -23,6 +23,8 @@ let about;
 let plan;
 let file = { name: "experiment.toml", text: "" };
 let batch;
+/** The text whose results are shown. */
+let ran;
 let reader;
 let waiting;
 let turn = 0;
@@ -42,6 +44,7 @@ function onText(text, from) {
   file = { ...file, text };
   if (from !== "editor") editor.text = text;
   if (from !== "form") form.read(text);
+  byId("stale").hidden = text === ran;
   clearTimeout(waiting);
   waiting = setTimeout(() => read(), from === "form" ? 0 : PAUSE_MS);
 }
@@ -49,16 +52,17 @@ function onText(text, from) {
 /** Reads the file; what is right is watched at once. */
 async function read() {
   const now = ++turn;
+  const given = file;
   try {
-    const found = await (await reader).call({ do: "read", ...file });
+    const found = await (await reader).call({ do: "read", ...given });
     if (now !== turn) return;
-    plan = found;
+    plan = { ...found, text: given.text };
     editor.mark(null);
     const runs = plan.count === 1 ? "1 run" : `${plan.count} runs`;
     byId("size").textContent = `${runs} of ${shortSpan(plan.runs[0].duration_s)}`;
     byId("notes").replaceChildren(...plan.notes.map((note) => Object.assign(document.createElement("li"), { textContent: note })));
     byId("run").disabled = false;
-    await live.watch(file, plan, about);
+    await live.watch(given, plan, about);
   } catch (error) {
     if (now !== turn) return;
     editor.mark(error);
@@ -71,11 +75,17 @@ const shortSpan = (seconds) => (seconds < 120 ? `${Number(seconds.toPrecision(3)
 
 async function run() {
   if (batch) return batch.stop();
-  if (!plan || byId("run").disabled) return;
+  if (!plan) return;
+  if (plan.text !== file.text) {
+    clearTimeout(waiting);
+    await read();
+  }
+  if (batch || plan.text !== file.text || byId("run").disabled) return;
   if (plan.count > MOST_RUNS) {
     return tell(`${plan.count} runs are too many for a page, which makes ${MOST_RUNS}: export the file, and use sojourn run.`, true);
   }
-  choose("results");
+  // On a phone the progress and Stop are beside the description.
+  if (isWide()) choose("results");
   const of = plan;
   batch = new Batch(file, plan.count);
   const began = performance.now();
@@ -90,6 +100,9 @@ async function run() {
       button.textContent = share > 0.05 && left > 2 ? `Stop · ${Math.ceil(left)} s left` : "Stop";
     });
     results.show(found, of, about);
+    ran = of.text;
+    if (document.body.dataset.view === "describe") choose("results");
+    byId("stale").hidden = file.text === ran;
     const events = found.reduce((sum, result) => sum + result.summary.events, 0);
     const took = (performance.now() - began) / 1e3;
     tell(`${found.length === 1 ? "1 run" : `${found.length} runs`}, ${(events / 1e6).toFixed(1)} million events, in ${took.toFixed(1)} s.`);
@@ -103,19 +116,19 @@ async function run() {
   }
 }
 
-/** Shows a part of the page: on a wide screen the description stays beside the others. */
+const isWide = () => matchMedia("(min-width: 921px)").matches;
 let wasPlaying = false;
 
+/** Shows a part of the page: on a wide screen the description stays beside the others. */
 function choose(view) {
   document.body.dataset.view = view;
   for (const tab of document.querySelectorAll("[data-shows]")) {
     tab.setAttribute("aria-selected", String(tab.dataset.shows === view));
   }
   // What is not on the screen need not go on.
-  const isWide = matchMedia("(min-width: 921px)").matches;
   if (view === "live" && wasPlaying) live.play(true);
   if (view === "live") wasPlaying = false;
-  else if (live.isPlaying && (view === "results" || !isWide)) {
+  else if (live.isPlaying && (view === "results" || !isWide())) {
     wasPlaying = true;
     live.play(false);
   }
@@ -136,7 +149,7 @@ function open(name, text, from = known(text)) {
   const sheet = byId("sheet");
   sheet.hidden = !page;
   Object.assign(sheet, { textContent: title, href: page });
-  file = { name, text: "" };
+  file = { name };
   onText(text, "page");
 }
 

@@ -37,8 +37,7 @@ function scale(values, from, to, ends = null) {
   }
   const [bottom, top] = ends ?? [0, nice(Math.max(...values, 1e-9) * 1.02)];
   const place = (value) => from + ((value - bottom) / (top - bottom)) * (to - from);
-  const steps = ends ? [1, 2, 3, 4] : marks(top);
-  return { place, marks: steps };
+  return { place, marks: marks(top, bottom) };
 }
 
 /** A row per cell: a point at the median, a line over the range, and faint points for the runs. */

@@ -37,7 +37,7 @@ export class ResultsView {
     const seeds = new Set(runs.map((run) => run.seed)).size;
     byId("counted").textContent =
       seeds > 1 ? `Medians of ${seeds} runs, below them the range of the runs.` : "One run each.";
-    this.figures(glance, found, results, labels);
+    this.figures(glance, found, results, plan);
     byId("csv").onclick = () => save(`${fileName(plan.name)}.csv`, csv(all, found), "text/csv");
     byId("json").onclick = () => save(`${fileName(plan.name)}.json`, JSON.stringify(runs, null, 1), "application/json");
   }
@@ -95,15 +95,15 @@ export class ResultsView {
     place.replaceChildren(head, body);
   }
 
-  figures(glance, found, results, labels) {
+  figures(glance, found, results, { arms, numbers }) {
     const place = byId("figures");
     place.replaceChildren();
     const swept = Object.keys(found[0].set);
-    const xOf = (cell) => parseFloat(String(cell.set[swept[0]]));
+    const xOf = ({ set }) => numbers[set[swept[0]]] ?? set[swept[0]];
     const isLine = swept.length === 1 && new Set(found.map(xOf)).size > 2 && found.every((cell) => Number.isFinite(xOf(cell)));
     for (const column of glance) {
       if (isLine) {
-        const series = labels.map((label, number) => ({
+        const series = arms.map(({ label }, number) => ({
           colour: number,
           points: found
             .filter((cell) => cell.label === label)

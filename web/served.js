@@ -78,7 +78,7 @@ class Served {
 
   /** The rate of the shown queue's link in bit/s, if it has one. */
   get rate() {
-    return this.sliders.rateOf(this.run.queues[this.shown]);
+    return this.sliders.rateOf(this.run.queues[this.shown], this.latest.now_s);
   }
 
   /** Another page, or this one, has changed a key. */

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
+import random
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
@@ -265,6 +267,34 @@ def test_a_hundred_seeds_are_compared_and_a_long_sweep_is_stopped(opened: Browse
     assert opened.run("return document.querySelectorAll('#figures polyline').length") == 9
 
 
+def test_swept_values_are_placed_by_their_units(opened: Browser):
+    rates = '["8 Mbit/s", "500 kbit/s", "1 Gbit/s", "100mbit"]'
+    write(opened, FIRST.replace("repeat   = 5", "").replace('"20 s"', '"6 s"') + f'\n[sweep]\n"link.rate" = {rates}\n')
+    opened.wait("document.getElementById('size').textContent === '12 runs of 6 s'")
+    run(opened)
+    first = "document.querySelector('#figures svg')"
+    told = opened.run(f"return [...{first}.querySelectorAll('text')].map(text => text.textContent)")
+    assert [text for text in told if "bit" in text] == ["500 kbit/s", "8 Mbit/s", "100mbit", "1 Gbit/s"]
+    line = opened.run(f"return {first}.querySelector('polyline').getAttribute('points')").split()
+    places = [float(point.split(",")[0]) for point in line]
+    gaps = [right - left for left, right in itertools.pairwise(places)]
+    # Factors of 16, 12.5 and 10.
+    assert [gap / gaps[0] for gap in gaps] == pytest.approx([1, 0.911, 0.830], rel=0.01)
+
+
+def test_axes_with_ends_have_marks_between_them(opened: Browser):
+    write(opened, FIRST.replace("repeat   = 5", "") + "\n[record]\nqoo = true\n")
+    opened.wait("document.getElementById('size').textContent === '3 runs of 20 s'")
+    run(opened)
+    marks = opened.run(
+        "return Object.fromEntries([...document.querySelectorAll('#figures figure')].map(figure => ["
+        "figure.querySelector('figcaption').textContent,"
+        "[...figure.querySelectorAll('text:not(.name)')].map(mark => mark.textContent)]))"
+    )
+    assert marks["voip: call quality: MOS [1–4.5]"] == ["1", "2", "3", "4"]
+    assert marks["voip: Quality of Outcome [0–100]"] == ["0", "25", "50", "75", "100"]
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_phone_shows_all_of_it_without_scrolling_sideways(opened: Browser, theme: str):
     opened.size(390, 844, phone=True)
@@ -277,6 +307,14 @@ def test_a_phone_shows_all_of_it_without_scrolling_sideways(opened: Browser, the
         assert opened.run(f"return getComputedStyle(document.getElementById('{part}')).display") != "none"
         assert opened.run(sideways) == 0
     opened.click("[data-shows=describe]")
+    write(opened, FIRST.replace('"20 s"', '"100000 s"'))
+    opened.wait("document.getElementById('size').textContent.startsWith('15 runs of 1670')")
+    opened.click("#run")
+    opened.wait("document.getElementById('progress').value > 0 && document.getElementById('progress').offsetParent")
+    opened.click("#run")
+    opened.wait("document.getElementById('run').textContent === 'Run'")
+    write(opened, FIRST)
+    opened.wait("document.getElementById('size').textContent === '15 runs of 20 s'")
     run(opened)
     assert opened.run("return document.body.dataset.view") == "results"
     assert opened.run(sideways) == 0
@@ -303,3 +341,104 @@ def test_what_cannot_change_during_a_run_begins_it_again(opened: Browser):
     assert opened.run(f"return {values}")[0] == shown
     assert "180 ms" in opened.run(f"return {values}")
     assert opened.run("return document.getElementById('told').hidden")
+
+
+def fill(window: Browser, field: str, value: str) -> None:
+    """Types into a field of the form, and leaves it."""
+    window.run(
+        f"const it = document.getElementById('form-{field}'); it.value = '{value}';"
+        "it.dispatchEvent(new Event('change'))"
+    )
+
+
+def values(window: Browser) -> dict[str, str]:
+    """What the sliders show."""
+    return window.run(
+        "return Object.fromEntries([...document.querySelectorAll('.slider')].map(slider => "
+        "[slider.querySelector('input').dataset.key, slider.querySelector('output').textContent]))"
+    )
+
+
+def test_what_is_no_number_stays_in_its_field_until_it_is_mended(opened: Browser):
+    for field, value, wrong in [
+        ("rate", "20", "1,5"),
+        ("rate", "20", "fast"),
+        ("flows", "4", "-4"),
+        ("flows", "4", "few"),
+        ("duration", "20", "1e3"),
+    ]:
+        fill(opened, field, wrong)
+        opened.wait(f"!{MISTAKE}.hidden && document.getElementById('run').disabled")
+        shown = opened.run(f"const it = document.getElementById('form-{field}'); return [it.value, it.disabled]")
+        assert shown == [wrong, False]
+        fill(opened, field, value)
+        opened.wait(f"{MISTAKE}.hidden")
+    assert opened.run("return document.getElementById('text').value") == FIRST
+    write(opened, FIRST.replace('"20 Mbit/s"', '[["0 s", "20 Mbit/s"], ["5 s", "2 Mbit/s"]]'))
+    opened.wait("document.getElementById('form-rate').disabled")
+    table = FIRST.index("[[queue]]"), FIRST.index("[[traffic]]")
+    write(opened, 'queue = [{ aqm = "pfifo" }]\n' + FIRST[: table[0]] + FIRST[table[1] :])
+    opened.wait("document.querySelector('#form-queues input').disabled")
+
+
+def test_an_empty_file_is_opened_and_a_long_one_is_shared(opened: Browser, tmp_path: Path):
+    empty = tmp_path / "empty.toml"
+    empty.touch()
+    opened.type("#import", str(empty))
+    opened.wait(f"!{MISTAKE}.hidden && {MISTAKE}.textContent.includes('empty.toml: experiment: missing')")
+    assert opened.run("return document.getElementById('text').value") == ""
+    text = f"{FIRST}# {random.Random(1).randbytes(200_000).hex()}\n"
+    write(opened, text)
+    opened.wait(f"{MISTAKE}.hidden")
+    opened.click("#share")
+    opened.wait("location.hash.startsWith('#file=')")
+    assert opened.run("return location.hash.length") > 200_000
+    opened.run("const link = location.href; history.replaceState(null, '', ' '); location.href = link")
+    opened.wait("document.getElementById('form-rate').value === '20'")
+    assert opened.run("return document.getElementById('text').value") == text
+
+
+def test_sliders_have_the_values_of_the_file_and_none_is_without_effect(opened: Browser):
+    text = FIRST.replace('"20 Mbit/s"', '"12.5 Mbit/s"').replace('"500 packets"', '"1234 packets"')
+    write(opened, text.replace('aqm = "codel"', 'aqm = "dualpi2"').replace('aqm = "pfifo"', 'aqm = "cake"'))
+    opened.wait("document.querySelector('#arms button').textContent === 'cake'")
+    opened.wait("document.querySelector('[data-key=rtt]')")
+    assert values(opened) == {"link rate": "12.5 Mbit/s", "buffer": "1234 packets", "rtt": "100 ms"}
+    opened.click("#arms button:nth-child(2)")
+    opened.wait("document.querySelector('[data-key=coupling_factor]')")
+    names = set(values(opened)) - {"link rate", "buffer"}
+    assert names == {"target", "alpha", "beta", "coupling_factor", "min_thresh", "range", "c_protection"}
+    for name in names:
+        slide(opened, name, 30)
+        slide(opened, name, -30)
+    opened.wait(f"{SHOWN_S} > 0.1")
+    assert opened.run("return document.getElementById('told').hidden")
+
+
+def test_the_rate_of_a_link_is_that_of_its_schedule(opened: Browser):
+    write(opened, FIRST.replace('"20 Mbit/s"', '[["0 s", "20 Mbit/s"], ["1 s", "200 kbit/s"]]'))
+    opened.wait("document.getElementById('form-rate').disabled")
+    pace(opened, 9)
+    opened.wait(f"{SHOWN_S} > 1.2")
+    opened.click("#play")
+    before = opened.run(f"return {SHOWN_S}")
+    opened.click("#step")
+    # A full packet takes 60 ms.
+    opened.wait(f"{SHOWN_S} > {before} + 0.04")
+    assert opened.run(f"return {SHOWN_S}") < before + 0.08
+
+
+def test_results_of_another_file_say_so_and_what_was_just_typed_is_run(opened: Browser):
+    run(opened)
+    stale = "return !document.getElementById('stale').hidden"
+    assert not opened.run(stale)
+    # At once, as fingers do: the page has not read the file yet.
+    opened.run(
+        f"const area = document.getElementById('text'); area.value = {json.dumps(FIRST.replace('repeat   = 5', ''))};"
+        "area.dispatchEvent(new Event('input'));"
+        "document.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', ctrlKey: true }))"
+    )
+    opened.wait("document.getElementById('counted').textContent === 'One run each.'")
+    assert not opened.run(stale)
+    write(opened, FIRST)
+    assert opened.run(stale)

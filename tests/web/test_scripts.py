@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import subprocess
@@ -54,6 +55,7 @@ def evaluate(tmp_path: Path):
             'import * as share from "./share.js";',
             'import * as cells from "./cells.js";',
             'import * as results from "./results.js";',
+            'import * as charts from "./charts.js";',
             'import { readFileSync } from "node:fs";',
             "const given = JSON.parse(readFileSync(0, 'utf8'));",
             f"console.log(JSON.stringify(await ({expression})));",
@@ -141,6 +143,20 @@ def test_a_link_brings_the_same_text_back(evaluate):
     texts = [TEXT, "", "# ≤ 7 é 😀\n", TEXT * 50]
     code = "Promise.all(given.texts.map(async text => share.carriedBy(await share.fragment(text))))"
     assert evaluate(code, texts=texts) == texts
+
+
+def test_points_of_a_fast_link_reach_over_all_of_the_time_and_drops_are_kept(evaluate):
+    code = """(() => {
+        const delays = new charts.Delays(null);
+        for (let time = 0; time < 400000; time++) delays.add({ time, what: time === 399 ? 2 : 0 });
+        return delays.points.map((point) => point.time);
+    })()"""
+    times = evaluate(code)
+    assert 3000 <= len(times) <= 12_000
+    assert max(later - earlier for earlier, later in itertools.pairwise([0, *times, 400_000])) <= 128
+    delays = "(() => { const delays = new charts.Delays(null); delays.every = 64;"
+    delays += "for (let time = 0; time < 640; time++) delays.add({ time, what: time === 399 ? 2 : 0 });"
+    assert 399 in evaluate(delays + "return delays.points.map((point) => point.time); })()")
 
 
 def test_cells_have_the_numbers_of_the_registry(evaluate):

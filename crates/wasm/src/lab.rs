@@ -1,12 +1,12 @@
 //! One file and at most one of its runs.
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use sojourn_experiment::{
     Names, Plan, RunSpec, Source, derived, notes, parts, read, schema, summary_json,
 };
 use sojourn_measure::metrics::METRICS;
 use sojourn_sim::{Catalogue, Session, catalogue, check, lists, names, refusal};
-use sojourn_units::{Duration, Time};
+use sojourn_units::{Duration, Time, quantity};
 
 use crate::answers;
 use crate::request::Request;
@@ -123,6 +123,12 @@ impl Lab {
                 told.push(note);
             }
         }
+        let mut numbers = Map::new();
+        for (_, value) in plan.specs().take(MOST_LISTED).flat_map(|spec| spec.set) {
+            if let Some((number, _)) = value.as_str().and_then(quantity) {
+                numbers.insert(value.as_str().unwrap_or_default().to_owned(), number.into());
+            }
+        }
         let listed = plan.specs().take(MOST_LISTED);
         let reply = json!({
             "name": first.name,
@@ -133,6 +139,7 @@ impl Lab {
                 "aqm": arm.aqm,
             })).collect::<Vec<_>>(),
             "groups": derived::group_names(first),
+            "numbers": numbers,
             "runs": listed.map(|spec| json!({
                 "label": spec.arm().label,
                 "seed": spec.seed,

@@ -8,7 +8,8 @@ use serde::Deserialize;
 pub enum Request {
     /// The version, the names accepted in a file, the schema of the file, the registry of metrics.
     About,
-    /// Reads an experiment file and forgets the run under way. The reply lists its arms, cells and seeds.
+    /// Reads an experiment file and forgets the run under way. The reply lists its arms, cells and seeds, and the numbers
+    /// of swept values that have units.
     Read {
         /// The file's name in messages.
         name: String,

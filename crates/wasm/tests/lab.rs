@@ -38,6 +38,7 @@ fn a_file_is_listed_and_each_of_its_runs_gives_the_summary_of_the_simulator() {
     assert_eq!(listed["count"], 8);
     assert_eq!(listed["arms"][1], json!({"label": "cake", "aqm": "cake"}));
     assert_eq!(listed["runs"][7]["set"], json!({"link.rate": "8 Mbit/s"}));
+    assert_eq!(listed["numbers"], json!({"4 Mbit/s": 4e6, "8 Mbit/s": 8e6}));
     let source = sojourn_experiment::Source {
         name: "a.toml",
         text: TEXT,
