@@ -7,9 +7,9 @@ by itself, on other seeds. It is run twice: on the line as stated, and on a line
 from __future__ import annotations
 
 import random
-import resource
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -86,11 +86,6 @@ def slower(home: Home) -> Home:
     return replace(home, down_bps=home.down_bps * SLOWER, up_bps=home.up_bps * SLOWER)
 
 
-def cpu_s() -> float:
-    """The processor time of this process so far, of all its threads."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_utime
-
-
 def row(name: str, found: Advice, spent_s: float, grids: list[Advice]) -> list[str]:
     """A row of the table."""
     cells = [name, found.home.title.partition(":")[0], found.chosen.label, f"{spent_s:.0f} s"]
@@ -116,9 +111,9 @@ def main() -> None:
         for name, home in homes(Path(folder)).items():
             if sys.argv[1:] and name not in sys.argv[1:]:
                 continue
-            began = cpu_s()
+            began = time.process_time()
             found = advise(home, file=file)
-            spent = cpu_s() - began
+            spent = time.process_time() - began
             grids = []
             if found.helps:
                 around = nearby(home, found.chosen)

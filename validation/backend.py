@@ -27,6 +27,7 @@ from comparison import (
     compare,
     linux_figures,
     our_figures,
+    over_seeds,
     rounded,
     verdict,
 )
@@ -98,10 +99,9 @@ def keep(name: str, figures: list[Figures]) -> None:
 
 def cell(one: Comparison, digits: int) -> str:
     """Ours, with the range if there is one, and Linux's."""
-    ours = f"{one.median:.{digits}f}"
-    if len(one.values) > 1:
-        ours += f" ({min(one.values):.{digits}f} to {max(one.values):.{digits}f})"
-    return f"{ours} | {one.linux:.{digits}f}"
+    show = f"{{:.{digits}f}}".format
+    ours = over_seeds(one.values, show, " to ") if len(one.values) > 1 else show(one.median)
+    return f"{ours} | {show(one.linux)}"
 
 
 if __name__ == "__main__":

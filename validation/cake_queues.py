@@ -116,7 +116,7 @@ def _row(flows: int, queues: int, runs: list[sj.Run]) -> list[str]:
     most = [max(of) * flows / sum(of) for of in bulk]
     jain = [sum(of) ** 2 / (len(of) * sum(value * value for value in of)) for of in bulk]
     sparse = [run.summary["groups"][1]["one_way_ms"]["p99"] for run in runs]
-    cells = [
+    return [
         f"{flows}",
         f"{queues}",
         f"{total / 1e6:.1f}",
@@ -125,7 +125,6 @@ def _row(flows: int, queues: int, runs: list[sj.Run]) -> list[str]:
         f"{median(most):.2f} ({max(most):.2f})",
         f"{median(sparse):.2f}",
     ]
-    return cells
 
 
 def _rates(kernel: Mapping[str, Any]) -> Iterator[list[str]]:

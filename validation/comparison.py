@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sojourn import Run
+from sojourn.frame.arrow import numbers
 from sojourn.frame.registry import declared_as
-from sojourn.frame.series import DIRECTIONS, FATES
+from sojourn.frame.series import delivered
 from sojourn.frame.statistics import quantiles
 from sojourn.studies.tolerances import TOLERANCES, Tolerance
 
@@ -128,10 +129,10 @@ def compare(
     return found
 
 
-def over_seeds(values: Sequence[float], show: Callable[[float], str]) -> str:
+def over_seeds(values: Sequence[float], show: Callable[[float], str], to: str = "–") -> str:
     """The median, with the least and the greatest."""
     median, least, greatest = (show(of(values)) for of in (statistics.median, min, max))
-    return f"{median} ({least}–{greatest})"
+    return f"{median} ({least}{to}{greatest})"
 
 
 def verdict(comparisons: Iterable[Comparison]) -> str:
@@ -213,11 +214,9 @@ class Departures:
     @classmethod
     def of(cls, run: Run) -> Departures:
         """Those of the forward direction in a run that recorded packets."""
-        packets = run.packets()
+        packets = delivered(run, "down")
         assert packets is not None
-        column = {key: packets[key].to_numpy() for key in ("direction", "fate", "time_ns", "sojourn_ns")}
-        left = (column["direction"] == DIRECTIONS["down"]) & (column["fate"] <= FATES["marked"])
-        return cls(column["time_ns"][left] / 1e9, column["sojourn_ns"][left] / 1e6)
+        return cls(numbers(packets, "time_ns") / 1e9, numbers(packets, "sojourn_ns") / 1e6)
 
     def within(self, begin_s: float, end_s: float) -> FloatArray:
         """Sojourn times in ms of those that left from ``begin_s`` on and before ``end_s``."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pages
-from comparison import JUDGED, Comparison, Figures, compare, verdict
+from comparison import JUDGED, Comparison, Figures, compare, over_seeds, verdict
 
 PAGE = pages.RESULTS / "distributions.md"
 SIGNIFICANT = 0.01
@@ -257,11 +257,8 @@ def _cells(pair: Comparison) -> list[str]:
     title = f"{pair.metric.title} {pair.metric.unit}".strip()
     p, distance = _p(pair), pair.distance(pair.median)
     chance = "< 0.001" if p < 0.001 else f"{p:.3f}"
-    return [title, _sample(pair.reference), _sample(pair.values), f"{distance:.1f}", chance]
-
-
-def _sample(values: Sequence[float]) -> str:
-    return f"{statistics.median(values):.4g} ({min(values):.4g} to {max(values):.4g})"
+    samples = (over_seeds(sample, "{:.4g}".format, " to ") for sample in (pair.reference, pair.values))
+    return [title, *samples, f"{distance:.1f}", chance]
 
 
 def _all(scenarios: Sequence[Scenario], kernels: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pages
 import panels
 from comparison import (
     AGAIN,
@@ -25,12 +26,12 @@ from comparison import (
     our_figures,
     read_figures,
 )
-from fidelity_page import Replay, ScenarioResult, page, table, tally, verdict_line
+from fidelity_page import PAGE, ScenarioResult, page, table, tally, verdict_line
 
 import sojourn as sj
+from sojourn.runs.replays import ReplayResult
 
 HERE = Path(__file__).parent
-RESULTS = HERE.parent / "docs" / "results"
 RECORDINGS = HERE.parent / "crates" / "aqm" / "tests" / "data"
 CODEL_RECORDINGS = ("codel-udp12m", "codel-cubic4")
 LEAST_SEEDS = 5
@@ -50,33 +51,29 @@ def main() -> int:
     again = json.loads(AGAIN.read_text(encoding="utf-8")) if AGAIN.exists() else {}
     outcomes, drawn = [], []
     for name in names:
+        there = measured[name]
         outcome = ScenarioResult(
-            name,
-            measured[name]["tc"],
-            ns3=ns3.get(name),
-            again=again.get(name, ()),
-            further=measured[name].get("further", False),
+            name, there["tc"], ns3=ns3.get(name), again=again.get(name, ()), further=there.get("further", False)
         )
         try:
-            recordings, figures = run(name, tuple(measured[name]["window_s"]), given.seeds)
+            recordings, figures = run(name, tuple(there["window_s"]), given.seeds)
         except sj.ExperimentError as error:
             outcomes.append(replace(outcome, not_run=str(error).removeprefix(f"{HERE}/")))
         else:
-            comparisons = compare([linux_figures(measured[name])], figures)
+            comparisons = compare([linux_figures(there)], figures)
             outcomes.append(replace(outcome, comparisons=comparisons))
             if not outcome.further:
-                drawn.append(panels.Recorded(name, measured[name], recordings))
+                drawn.append(panels.Recorded(name, there, recordings))
         print(verdict_line(outcomes[-1]), flush=True)
     print(tally(outcomes))
 
     if not given.scenarios:
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        panels.cdf(drawn, RESULTS / "fidelity-cdf.png")
-        panels.start(drawn, RESULTS / "fidelity-start.png")
-        (RESULTS / "fidelity.csv").write_text(table(outcomes), encoding="utf-8")
+        panels.cdf(drawn, pages.RESULTS / "fidelity-cdf.png")
+        panels.start(drawn, pages.RESULTS / "fidelity-start.png")
+        (pages.RESULTS / "fidelity.csv").write_text(table(outcomes), encoding="utf-8")
         text = page(outcomes, replays(), seeds=given.seeds, version=sj.__version__)
-        (RESULTS / "fidelity.md").write_text(text, encoding="utf-8")
-        print(f"written: {RESULTS / 'fidelity.md'}")
+        PAGE.write_text(text, encoding="utf-8")
+        print(f"written: {PAGE}")
     return 0
 
 
@@ -86,13 +83,10 @@ def run(name: str, window_s: tuple[float, float], seeds: int) -> tuple[tuple[Dep
     return tuple(map(Departures.of, runs)), [our_figures(one, window_s) for one in runs]
 
 
-def replays() -> list[Replay]:
+def replays() -> dict[str, ReplayResult]:
     """Recorded queues of Linux's CoDel through ours."""
-    found = []
-    for name in CODEL_RECORDINGS:
-        outcome = sj.replay(RECORDINGS / f"{name}.txt.gz", aqm="codel", set={"variant": "linux"})
-        found.append(Replay(name, "codel", outcome["dropped_recorded"], outcome["dropped_ours"], outcome["agree"]))
-    return found
+    of_linux = {"variant": "linux"}
+    return {name: sj.replay(RECORDINGS / f"{name}.txt.gz", aqm="codel", set=of_linux) for name in CODEL_RECORDINGS}
 
 
 if __name__ == "__main__":

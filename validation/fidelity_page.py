@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import starmap
 
 import pages
 from comparison import JUDGED, METRICS, Comparison, Figures, Metric, mean_distance, verdict
 
 from sojourn.page.sheet import csv_of
+from sojourn.runs.replays import ReplayResult
 
 PAGE = pages.RESULTS / "fidelity.md"
 TARGET = 0.9
 """Share of the scenarios that should agree with Linux in every judged metric."""
 COLUMNS = (
-    "scenario",
-    "metric",
-    "linux",
-    "sojourn_median",
-    "sojourn_min",
-    "sojourn_max",
-    "error",
-    "tolerance",
-    "within",
-    "ns3_dev",
-    "ns3_dev_error",
+    *("scenario", "metric", "linux", "sojourn_median", "sojourn_min", "sojourn_max"),
+    *("error", "tolerance", "within", "ns3_dev", "ns3_dev_error"),
 )
 """Of the CSV. Figures are in the metric's unit, errors and tolerance shares of Linux's figure."""
 
@@ -86,17 +79,6 @@ class ScenarioResult:
         return mean_distance(comparisons), mean_distance(comparisons, self.ns3)
 
 
-@dataclass(frozen=True)
-class Replay:
-    """A recorded queue of Linux through our discipline."""
-
-    name: str
-    aqm: str
-    dropped_recorded: int
-    dropped_ours: int
-    agree: bool
-
-
 def verdict_line(outcome: ScenarioResult) -> str:
     """A scenario in two lines, for the terminal: ours/Linux's, an exclamation mark where they are too far apart."""
     figures = []
@@ -122,12 +104,9 @@ def tally(outcomes: Sequence[ScenarioResult]) -> str:
     return text
 
 
-def _groups(outcomes: Iterable[ScenarioResult]) -> tuple[list[ScenarioResult], list[ScenarioResult]]:
+def _groups(outcomes: Sequence[ScenarioResult]) -> tuple[list[ScenarioResult], list[ScenarioResult]]:
     """The scenarios that the model was built by, and the further ones."""
-    groups: tuple[list[ScenarioResult], list[ScenarioResult]] = ([], [])
-    for outcome in outcomes:
-        groups[outcome.further].append(outcome)
-    return groups
+    return [one for one in outcomes if not one.further], [one for one in outcomes if one.further]
 
 
 def table(outcomes: Iterable[ScenarioResult]) -> str:
@@ -151,7 +130,7 @@ def cell(value: float | bool | None) -> str:
     return "" if value is None else f"{value:.6g}"
 
 
-def page(outcomes: Sequence[ScenarioResult], replays: Sequence[Replay], *, seeds: int, version: str) -> str:
+def page(outcomes: Sequence[ScenarioResult], replays: Mapping[str, ReplayResult], *, seeds: int, version: str) -> str:
     """docs/results/fidelity.md."""
     first, further = _groups(outcomes)
     again = [outcome for outcome in first if outcome.again]
@@ -168,7 +147,7 @@ def page(outcomes: Sequence[ScenarioResult], replays: Sequence[Replay], *, seeds
         *_again_parts([outcome for outcome in further if outcome.again]),
         *_again_parts(again),
         ("| scenario", _ns3_rows(outcomes)),
-        ("| recording", map(_replay_row, replays)),
+        ("| recording", starmap(_replay_row, replays.items())),
     ]
     return pages.replaced(PAGE.read_text(encoding="utf-8"), parts, words)
 
@@ -228,9 +207,9 @@ def _ns3_rows(outcomes: Sequence[ScenarioResult]) -> Iterator[list[str]]:
         yield [outcome.name, *cells, f"{ours:.2f} / {theirs_distance:.2f}", closer]
 
 
-def _replay_row(replay: Replay) -> list[str]:
-    agreement = "every decision" if replay.agree else "no"
-    return [replay.name, replay.aqm, str(replay.dropped_recorded), str(replay.dropped_ours), agreement]
+def _replay_row(name: str, replay: ReplayResult) -> list[str]:
+    agreement = "every decision" if replay["agree"] else "no"
+    return [name, "codel", str(replay["dropped_recorded"]), str(replay["dropped_ours"]), agreement]
 
 
 def amount(value: float, unit: str = "") -> str:

@@ -39,7 +39,6 @@ traffic = [{{ kind = "bulk", flows = 2, rtt = "20 ms" }}, {{ kind = "web", rtt =
 [sweep]
 "traffic.0.flows" = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 """
-RUNS_PER_SEED = 20
 KILLS = 100
 BATCH_RUNS = 2
 

@@ -21,6 +21,7 @@ from wifi_kernel import PAGE, in_kernel
 from wifi_log import MS, RECORD, Figures, Record, S, Try, of_log, of_tries
 
 import sojourn as sj
+from sojourn.frame.series import OUTCOMES
 from sojourn.linux import kernel as kernels
 
 SEEDS = range(1, 10)
@@ -99,8 +100,8 @@ def kernels_figures(case: Case, seed: int, kernel: kernels.Kernel, gro: bool) ->
     return of_log(records, case.up, warmup_s=WARMUP_S, long_s=LONG_S, began_s=opens(case, seed) / S)
 
 
-COLLIDED = 2
-"""As an outcome in ``medium.parquet``."""
+COLLIDED = OUTCOMES.index("collision")
+"""In ``medium.parquet``."""
 
 
 def tries_of_simulator(run: sj.Run) -> Iterator[Try]:

@@ -144,6 +144,12 @@ def by_name(card: dict[str, object]) -> dict[str, dict[str, object]]:
     return {one["name"]: one for one in scenarios}
 
 
+def test_drop_tail_itself_is_drawn(sojourn: Cli, suite: Path, tmp_path: Path):
+    done = sojourn("evaluate", "pfifo", "--suite", suite, "--quick", "--out", tmp_path / "out")
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0)
+    assert "overview.png" in visible(tmp_path / "out")
+
+
 def test_a_scorecard_as_json_has_every_scenario_with_intervals_and_drop_tails_values(
     sojourn: Cli, suite: Path, tmp_path: Path
 ) -> None:

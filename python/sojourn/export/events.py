@@ -19,9 +19,10 @@ from sojourn._core import ExperimentError
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.arrow import numbers
 from sojourn.frame.results import Results, Run
+from sojourn.frame.series import FATES
 from sojourn.frame.swept import as_in_file
 
-_MARKED, _DROPPED_AQM, _NO_ROOM = 1, 2, 3
+_MARKED = FATES["marked"]
 _HEADERS_ONLY = 100  # bytes on the link up to which a packet is taken for one without data, which is not ECN-capable
 _BY_SOCKET = ("fq", "fq_codel", "fq_nocodel", "fq_pie", "hhf", "cake")
 """Disciplines of Linux that take a packet's hash from its socket (skb->hash), not from its header."""
@@ -36,7 +37,7 @@ Integers = npt.NDArray[np.int64]
 
 def stage(results: Results, staging: Staging) -> list[Path]:
     """Stages the events files. Raises ExperimentError if no packets were recorded."""
-    cells = _cells(results)
+    cells = cells_of(results)
     written = []
     for run, link, way, table in tables(results):
         # Empty if the results lack experiment.json.
@@ -67,7 +68,8 @@ def tables(results: Results) -> Iterator[tuple[Run, int, str, dict[str, Integers
         raise ExperimentError("export: no packets were recorded; needs record.packets = true")
 
 
-def _cells(results: Results) -> list[dict[str, Any]]:
+def cells_of(results: Results) -> list[dict[str, Any]]:
+    """The experiment of the runs, if it is known. Raises ExperimentError if there are several, or it is damaged."""
     try:
         cells: list[dict[str, Any]] = json.loads(results.resolved_json or "[]")
     except (ValueError, RecursionError):
@@ -103,7 +105,7 @@ def _rows(table: dict[str, Integers], capability: Integers, *, by_socket: bool) 
     entered = left - table["sojourn_ns"]
     is_delivered = fate <= _MARKED
     # Packets dropped by the algorithm on arrival never entered. Those without room were at the tail of a queue.
-    has_no_room = fate == _NO_ROOM
+    has_no_room = fate == FATES["dropped for lack of room"]
     is_queued = is_delivered | (table["sojourn_ns"] > 0) | has_no_room
     flows = capability.size
     is_reset = by_socket & (table["bytes"] == _RESET)
@@ -111,7 +113,7 @@ def _rows(table: dict[str, Integers], capability: Integers, *, by_socket: bool) 
     has_data = (table["returning"] == 0) & (table["bytes"] > _HEADERS_ONLY)
     ecn = np.where(has_data & (table["flow"] < flows), capability[np.minimum(table["flow"], flows - 1)], _NOT_ECT)
     # A packet that the algorithm dropped instead of marking was not ECN-capable: a retransmission.
-    ecn[fate == _DROPPED_AQM] = _NOT_ECT
+    ecn[fate == FATES["dropped by the algorithm"]] = _NOT_ECT
     order = np.lexsort((np.where(has_no_room, -left, 0), has_no_room, entered))
     order = order[is_queued[order]]
     number = np.empty(left.size, dtype=np.int64)
@@ -127,6 +129,6 @@ def _rows(table: dict[str, Integers], capability: Integers, *, by_socket: bool) 
         packet, (whole, part) = packets[event], divmod(int(times[event]), 1000)
         t_us = f"{whole}.{part:03}" if part else str(whole)
         if kinds[event]:
-            yield f"D {number[packet]} {t_us} {int(fate[packet] == _MARKED)}"
+            yield f"D {number[packet]} {t_us} {int(fate[packet] == FATES['marked'])}"
         else:
             yield f"E {number[packet]} {t_us} {table['bytes'][packet]} {flow[packet]} {ecn[packet]}"

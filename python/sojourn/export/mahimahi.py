@@ -12,7 +12,6 @@ As mahimahi does, a packet counts four bytes beyond its IP length.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,14 +19,14 @@ from pathlib import Path
 import numpy as np
 
 from sojourn import _core
-from sojourn.export.events import Integers, tables
+from sojourn.export.events import Integers, cells_of, tables
 from sojourn.files import bounded
 from sojourn.files.storage import Staging, file_name
 from sojourn.frame.results import Results, Run
+from sojourn.frame.series import FATES
 from sojourn.frame.swept import links_in, number_of
 
 _MS = 1_000_000
-_MARKED, _UNKNOWN = 1, 4
 _TUN = 4  # bytes that mahimahi counts for a packet beyond its IP length
 _OPPORTUNITY = 1500
 _CAME, _COULD, _LEFT = range(3)
@@ -46,7 +45,7 @@ def log(results: Results, run: Run, hop: tuple[int, str], table: Mapping[str, In
     """A queue's packets as a log. ``name``: what the first line says of the trace."""
     link, way = hop
     # Empty if the results lack experiment.json.
-    cells = json.loads(results.resolved_json or "[]")
+    cells = cells_of(results)
     described = links_in(cells[0])[link] if cells else {}
     of_way = described if way == "down" else described.get("up", {})
     beyond = int(number_of(described.get("overhead", "14 B")))
@@ -65,8 +64,8 @@ def log(results: Results, run: Run, hop: tuple[int, str], table: Mapping[str, In
 def _lines(table: Mapping[str, Integers], beyond: int, rate: object) -> Iterator[str]:
     left, fate, sizes = table["time_ns"], table["fate"], table["bytes"] + beyond
     came = left - table["sojourn_ns"]
-    is_sent = fate <= _MARKED
-    is_settled = fate <= _UNKNOWN
+    is_sent = fate <= FATES["marked"]
+    is_settled = fate <= FATES["dropped, reason unknown"]
     could = np.array(list(_opportunities(rate, int(left.max()) // _MS)), dtype=np.int64)
     packets = np.arange(left.size)
     times = np.concatenate([came, could * _MS, left[is_settled]])

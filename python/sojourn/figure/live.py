@@ -31,10 +31,8 @@ class _Lines:
         self.axes = axes
         self.times: list[float] = []
         self.values: list[list[float]] = [[] for _ in names]
-        colours = (style.COLORS * (len(names) // len(style.COLORS) + 1))[: len(names)]
-        self.lines: list[Line2D] = [
-            axes.plot([], [], color=colour, label=name)[0] for name, colour in zip(names, colours, strict=True)
-        ]
+        looks = zip(names, style.looks(len(names)), strict=True)
+        self.lines: list[Line2D] = [axes.plot([], [], color=look.color, label=name)[0] for name, look in looks]
         axes.set_ylabel(head)
         if 1 < len(names) <= 6:
             axes.legend(loc="upper left", ncols=len(names))

@@ -126,7 +126,7 @@ def queue_column(run: Run, column: str, queue: str = "down") -> Series | None:
 
 def passages(run: Run, queue: str = "down") -> Passages | None:
     """The arrival, departure and size of each packet that left the queue; None if packets were not recorded."""
-    rows = _delivered(run, queue)
+    rows = delivered(run, queue)
     if rows is None:
         return None
     departure_ns, sojourn_ns = numbers(rows, "time_ns"), numbers(rows, "sojourn_ns")
@@ -135,7 +135,7 @@ def passages(run: Run, queue: str = "down") -> Passages | None:
 
 def delay_at_drops(run: Run, queue: str = "down") -> Series | None:
     """The delay in ms at each drop, that of the next packet to enter a FIFO; None without recorded packets."""
-    rows, table = _delivered(run, queue), run.packets()
+    rows, table = delivered(run, queue), run.packets()
     if rows is None or table is None:
         return None
     sojourn_ns = numbers(rows, "sojourn_ns")
@@ -149,7 +149,7 @@ def delay_at_drops(run: Run, queue: str = "down") -> Series | None:
 
 def flow_sojourn(run: Run, flow: int) -> Series | None:
     """Sojourn time in ms of every data packet of a flow, by departure; None if packets were not recorded."""
-    rows = _delivered(run, "down")
+    rows = delivered(run, "down")
     if rows is None:
         return None
     own = (numbers(rows, "flow") == flow) & (numbers(rows, "returning") == 0)
@@ -158,7 +158,7 @@ def flow_sojourn(run: Run, flow: int) -> Series | None:
 
 def steady_sojourn(run: Run, queue: str, *, traffic: int | None = None) -> FloatArray | None:
     """Sojourn times in ms of all packets, or a ``traffic``'s data, after the warm-up; None without recorded packets."""
-    rows = _delivered(run, queue)
+    rows = delivered(run, queue)
     if rows is None:
         return None
     # They are the last packets; the summary has their number.
@@ -182,7 +182,7 @@ def histogram(run: Run, queue: str) -> tuple[FloatArray, FloatArray] | None:
     return edges, np.cumsum(numbers(table, "packets")[this_way]).astype(np.float64)
 
 
-def _delivered(run: Run, queue: str) -> pa.Table | None:
+def delivered(run: Run, queue: str) -> pa.Table | None:
     """The recorded packets that left a queue, in order of departure."""
     table = run.packets()
     if table is None:

@@ -21,7 +21,7 @@ from sojourn.figure.panels import draw_map
 from sojourn.figure.style import COLORS, applied, figure, looks_of, multiples, save, title
 from sojourn.files.storage import Staging
 from sojourn.frame.statistics import FloatArray
-from sojourn.studies.suites.suite import REFERENCE, Evaluation, Suite
+from sojourn.studies.suites.suite import Evaluation, Suite
 
 ACROSS = 3
 OVERVIEW = "overview"
@@ -68,7 +68,6 @@ def overview(evaluation: Evaluation) -> Figure:
     """The medians of mean delay and goodput of every arm in every scenario, as ratios to those of drop-tail."""
     indices = [index for index in range(len(evaluation.planned)) if evaluation.measured.get(index)]
     arms = [arm.queue for arm in evaluation.arms]
-    reference = next(arm.queue for arm in evaluation.arms if arm.role == REFERENCE)
 
     def ratios(metric: str) -> FloatArray:
         found = np.full((len(indices), len(arms)), np.nan)
@@ -77,12 +76,12 @@ def overview(evaluation: Evaluation) -> Figure:
                 values = [run.values[metric] for run in evaluation.measured[index] if run.queue == queue]
                 found[row, column] = np.median(values) if values else np.nan
         with np.errstate(divide="ignore", invalid="ignore"):
-            result: FloatArray = found / found[:, [arms.index(reference)]]
+            result: FloatArray = found / found[:, [arms.index(evaluation.reference)]]
         return result
 
     planned = [evaluation.planned[index] for index in indices]
     names = [f"{one.scenario.section} {one.scenario.title(one.case)}" for one in planned]
-    return relative_map(names, arms, ratios(DELAY), ratios(GOODPUT), reference)
+    return relative_map(names, arms, ratios(DELAY), ratios(GOODPUT), evaluation.reference)
 
 
 def chapter_figure(evaluation: Evaluation, indices: list[int]) -> Figure:

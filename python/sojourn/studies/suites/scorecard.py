@@ -18,7 +18,7 @@ from sojourn.files.typed import json_text
 from sojourn.frame.statistics import Interval, mean_interval, or_none, three_digits
 from sojourn.page.sheet import Sheet, csv_of, markdown
 from sojourn.studies.suites import figures
-from sojourn.studies.suites.suite import AGAINST, Better, Evaluation, Measured, Planned, Scenario, Shown, Suite
+from sojourn.studies.suites.suite import Better, Evaluation, Measured, Planned, Scenario, Shown, Suite
 
 DONE = "done"
 NOT_APPLICABLE = "not applicable"
@@ -72,7 +72,7 @@ class Line:
 
 def scorecard(evaluation: Evaluation) -> list[Line]:
     """Every scenario, in the suite's order."""
-    lines, tested = [], evaluation.arms[0]
+    lines, tested = [], evaluation.tested
     for index, one in enumerate(evaluation.planned):
         runs, reason = evaluation.measured.get(index, []), one.reason
         is_marking = any(run.values.get("marks") for run in runs if run.queue == tested.queue)
@@ -84,16 +84,15 @@ def scorecard(evaluation: Evaluation) -> list[Line]:
 
 
 def _scores(evaluation: Evaluation, one: Planned, runs: Sequence[Measured]) -> Iterator[Score]:
-    reference = evaluation.suite.content.reference
     for name, metric in evaluation.suite.metrics_of(one.scenario).items():
         of = {
             arm.queue: {run.seed: run.values[name] for run in runs if run.queue == arm.queue} for arm in evaluation.arms
         }
-        own, base = of[evaluation.arms[0].queue], of[reference]
+        own, base = of[evaluation.tested.queue], of[evaluation.reference]
         means = {queue: mean_interval(list(values.values())).within(*metric.bounds) for queue, values in of.items()}
         than = compared([own[seed] - base[seed] for seed in own if seed in base], metric.better)
-        others = {arm.queue: means[arm.queue] for arm in evaluation.arms if arm.role == AGAINST and of[arm.queue]}
-        yield Score(name, metric, means[evaluation.arms[0].queue], means[reference], than, others)
+        others = {queue: means[queue] for queue in evaluation.against if of[queue]}
+        yield Score(name, metric, means[evaluation.tested.queue], means[evaluation.reference], than, others)
 
 
 def compared(differences: Sequence[float], better: Better) -> Than:
@@ -117,9 +116,9 @@ def as_json(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str
     """The output of ``--json``, and scorecard.json. A number that no run has is null."""
     document: dict[str, Any] = {
         "suite": evaluation.suite.name,
-        "aqm": evaluation.arms[0].queue,
-        "against": [arm.queue for arm in evaluation.arms if arm.role == AGAINST],
-        "reference": evaluation.suite.content.reference,
+        "aqm": evaluation.tested.queue,
+        "against": evaluation.against,
+        "reference": evaluation.reference,
         "sojourn": _core.version,
         "quick": evaluation.quick,
         "runs": evaluation.runs,
@@ -158,7 +157,7 @@ def closing(evaluation: Evaluation, lines: Sequence[Line]) -> str:
     """The summary of a scorecard, in words."""
     count = tally(lines)
     done = sum(line.status == DONE for line in lines)
-    reference = evaluation.suite.content.reference
+    reference = evaluation.reference
     return (
         f"{done} of {len(lines)} scenarios apply. Against {reference} of the same limit: {count['better']} metrics "
         f"better, {count['same']} without a clear difference, {count['worse']} worse."
@@ -167,15 +166,15 @@ def closing(evaluation: Evaluation, lines: Sequence[Line]) -> str:
 
 def sheet(evaluation: Evaluation, lines: Sequence[Line]) -> Sheet:
     """The scorecard on a terminal: the main metrics with drop-tail's and the others' in brackets."""
-    reference = evaluation.suite.content.reference
-    others = [arm.queue for arm in evaluation.arms if arm.role == AGAINST]
+    reference = evaluation.reference
+    others = evaluation.against
     quick = ", quick" if evaluation.quick else ""
     caption = [
         f"In brackets {', '.join([reference, *others])}. + better than {reference}, - worse, = no clear difference.",
         closing(evaluation, lines),
         *(f"Not applicable: {one.section} {one.name}: {one.reason}" for one in lines if one.status != DONE),
     ]
-    title = f"{evaluation.suite.content.title}: {evaluation.arms[0].queue} ({evaluation.runs} runs{quick})"
+    title = f"{evaluation.suite.content.title}: {evaluation.tested.queue} ({evaluation.runs} runs{quick})"
     metrics = evaluation.suite.content.metrics
     shown = {name: metrics[name] for name in ON_TERMINAL if name in metrics}
     headings = [f"{metric.label} [{metric.unit}]".replace(" [1]", "") for metric in shown.values()]
@@ -190,13 +189,12 @@ def sheet(evaluation: Evaluation, lines: Sequence[Line]) -> Sheet:
 
 def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str], command: str) -> str:
     """The page, Markdown; ``command`` repeats the evaluation."""
-    content = evaluation.suite.content
-    arms = [arm.queue for arm in evaluation.arms if arm.role == AGAINST]
+    content, arms, reference = evaluation.suite.content, evaluation.against, evaluation.reference
     text = [
-        f"# {evaluation.arms[0].queue}: {content.title}\n",
+        f"# {evaluation.tested.queue}: {content.title}\n",
         f"{closing(evaluation, lines)}\n",
         f"Sojourn {_core.version}, {evaluation.runs} runs, mean over the seeds with its 95 % interval (Student's t). "
-        f"The last column compares with {content.reference}, seed by seed."
+        f"The last column compares with {reference}, seed by seed."
         + (" This is the quick version: fewer seeds." if evaluation.quick else "")
         + "\n",
         f"    {command}\n",
@@ -208,7 +206,7 @@ def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str], 
             text.append(f"Not applicable: {line.reason}.\n")
             continue
         text.append(f"Decided here: {line.scenario.decided}\n")
-        heads = ["metric", "unit", evaluation.arms[0].queue, *arms, content.reference, f"than {content.reference}"]
+        heads = ["metric", "unit", evaluation.tested.queue, *arms, reference, f"than {reference}"]
         rows = []
         for score in line.scores:
             others = [_spread(score.against.get(name)) for name in arms]
@@ -217,9 +215,9 @@ def page(evaluation: Evaluation, lines: Sequence[Line], figures: Sequence[str], 
             rows.append([*cells, score.than_reference or "–"])
         text += [*markdown(heads, rows), ""]
     if "overview.png" in figures:
-        text.append(f"## Against {content.reference}\n")
+        text.append(f"## Against {reference}\n")
         text.append(
-            f"Medians over the seeds, as ratios to those of {content.reference} in the same scenario. Grey: not run, "
+            f"Medians over the seeds, as ratios to those of {reference} in the same scenario. Grey: not run, "
             "or nothing to compare.\n\n![Every discipline in every scenario](overview.png)\n"
         )
     if tradeoffs := [figure for figure in figures if figure != "overview.png"]:
@@ -289,7 +287,7 @@ def _dictionary_json(evaluation: Evaluation, command: str) -> str:
     ]
     document = {
         "name": f"{evaluation.suite.name}-evaluation",
-        "title": f"{evaluation.suite.content.title}: {evaluation.arms[0].queue}",
+        "title": f"{evaluation.suite.content.title}: {evaluation.tested.queue}",
         "version": _core.version,
         "command": command,
         "resources": [{"name": "data", "path": "data.csv", "format": "csv", "schema": {"fields": fields}}],

@@ -191,6 +191,21 @@ class Evaluation:
     stopped_by: BaseException | None = None
 
     @property
+    def tested(self) -> Arm:
+        """The discipline under test."""
+        return self.arms[0]
+
+    @property
+    def reference(self) -> str:
+        """Drop-tail, which may itself be the one under test."""
+        return self.suite.content.reference
+
+    @property
+    def against(self) -> list[str]:
+        """The others beside these two."""
+        return [arm.queue for arm in self.arms if arm.role == AGAINST]
+
+    @property
     def finished(self) -> int:
         """The number of finished runs."""
         return sum(map(len, self.measured.values()))
