@@ -111,7 +111,7 @@ export function lines(title, key, series) {
   return figure;
 }
 
-/** The share of packets that wait at most so long, a line per cell. */
+/** The share of packets up to each sojourn time, a line per cell. */
 export function distribution(title, series) {
   const height = 190;
   const { figure, svg } = picture(height, title, title);

@@ -120,7 +120,7 @@ export class ResultsView {
         place.append(points(named(column), rows, column.metric.scale));
       }
     }
-    const spreads = swept.length ? [] : [distribution("Packets that wait at most so long", this.distributions(found, results))];
+    const spreads = swept.length ? [] : [distribution("Share of packets up to a sojourn time", this.distributions(found, results))];
     // Beside the table, if that leaves room.
     const isNarrow = glance.length + swept.length <= 4;
     byId("spreads").replaceChildren(...(isNarrow ? spreads : []));
