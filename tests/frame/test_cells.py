@@ -58,7 +58,7 @@ def test_values_of_different_units_are_no_numbers_of_one_axis():
 
 def test_a_cell_has_the_median_of_its_runs_that_have_a_value():
     runs = Runs()
-    found = runs.intervals(runs.measure("delay_ms"))
+    found = runs.intervals(runs.column("delay_ms"))
     assert [runs.setting(cell, ["link.rate", "traffic.0.flows"]).replace("\xa0", " ") for cell in range(len(runs))] == [
         "link.rate 2 Mbit/s, traffic.0.flows 1",
         "link.rate 2 Mbit/s, traffic.0.flows 4",
@@ -72,7 +72,7 @@ def test_cells_of_several_settings_have_the_range_of_their_values_however_often_
     runs = Runs()
     once = runs.pooled([LABEL, "link.rate"])
     for pooled in (once, once.pooled([LABEL, "link.rate"])):
-        found = pooled.intervals(pooled.measure("delay_ms"))
+        found = pooled.intervals(pooled.column("delay_ms"))
         assert pooled.is_pooled
         # 1 and 3 beside a run without a value; 5, 7 and 30.
         assert (found.low.tolist(), found.middle.tolist(), found.high.tolist()) == ([1.0, 5.0], [2.0, 7.0], [3.0, 30.0])
@@ -85,7 +85,7 @@ def test_an_infinite_value_is_none():
             return np.array([math.inf, *DELAYS[1:]])
 
     runs = Endless()
-    found = runs.intervals(runs.measure("delay_ms"))
+    found = runs.intervals(runs.column("delay_ms"))
     # 7 alone, of the two runs at 10 Mbit/s with a flow.
     assert (found.middle.tolist(), found.n.tolist()) == ([1.0, 3.0, 7.0, 30.0], [1, 1, 1, 1])
 
@@ -96,4 +96,4 @@ def test_of_several_links_no_number_of_a_queue_is_offered():
     runs._links = ["home", "provider"]
     assert runs.metrics == ["bulk.rtt_p50_ms"]
     with pytest.raises(ExperimentError, match="the runs have several links, home, provider: choose one"):
-        runs.measure("sojourn_p95_ms")
+        runs.column("sojourn_p95_ms")

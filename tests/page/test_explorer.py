@@ -95,7 +95,7 @@ def test_a_filter_leaves_the_cells_that_it_chooses(explored: Path, tmp_path: Pat
         cell for cell in range(len(grid))
         if [int(index) for index in grid.codes[cell]] == [1, 2, 1, 1]
     )  # fmt: skip
-    found = grid.intervals(grid.measure("goodput_bps"))
+    found = grid.intervals(grid.column("goodput_bps"))
     middle, low, high = (short(float(f"{one[cell]:.4g}")) for one in (found.middle, found.low, found.high))
     assert (seen["before"], seen["after"], seen["panels"]) == (24, 6, [""])
     assert seen["note"] == "only CoDel, tcp cubic"
@@ -151,10 +151,10 @@ def test_the_table_sorts_and_the_csv_file_has_every_figure(explored: Path, tmp_p
     assert seen["values"] == sorted(seen["values"], reverse=True)
     rows = list(csv.DictReader(io.StringIO(seen["csv"])))
     assert len(rows) == len(grid)
-    goodput = grid.intervals(grid.measure("goodput_bps"))
+    goodput = grid.intervals(grid.column("goodput_bps"))
     assert sorted(float(row["goodput_bps"]) for row in rows) == pytest.approx(sorted(goodput.middle * 1e6), rel=1e-6)
     # What people read is rounded once, as in figures and tables.
-    p95_ms = grid.intervals(grid.measure("sojourn_p95_ms")).middle
+    p95_ms = grid.intervals(grid.column("sojourn_p95_ms")).middle
     assert seen["values"] == sorted((float(three_digits(value)) for value in p95_ms), reverse=True)
     assert {row["goodput_bps.runs"] for row in rows} == {"3"}
     assert all(float(row["goodput_bps.low"]) <= float(row["goodput_bps.high"]) for row in rows)

@@ -134,7 +134,7 @@ def test_indices_are_those_of_a_function_that_is_known(swept: Path, monkeypatch:
     assert delay.numbers is not None
     x = (rate.numbers[grid.indices("traffic.0.rate")] - 1.0) / 2.0
     y = np.log(delay.numbers[grid.indices("traffic.0.rtt")]) / np.log(100.0)
-    known = grid.intervals(grid.measure("goodput_bps"))
+    known = grid.intervals(grid.column("goodput_bps"))
     object.__setattr__(known, "middle", x + 2.0 * y)
     monkeypatch.setattr(grid, "intervals", lambda _: known)
     (found,) = indices(grid, grid.plans(), "goodput_bps")

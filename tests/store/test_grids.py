@@ -16,7 +16,7 @@ from sojourn import ExperimentError, _core
 from sojourn.figure.covered import COVERED
 from sojourn.figure.grids import front
 from sojourn.figure.panels import spread
-from sojourn.frame.registry import measure, short
+from sojourn.frame.registry import column, short
 from sojourn.frame.statistics import median_interval, median_intervals
 from sojourn.store.cells import Grid
 from sojourn.store.stored import setup_of
@@ -91,7 +91,7 @@ def test_cells_are_queues_and_swept_values(grid: Grid):
 
 
 def test_medians_are_those_that_sql_finds(grid: Grid, sojourn: Cli, swept: Path):
-    goodput = grid.intervals(grid.measure("goodput_bps"))
+    goodput = grid.intervals(grid.column("goodput_bps"))
     sql = (
         "select median(goodput_bps) / 1e6 as middle from runs where label = 'CoDel' and \"link.rate\" = '2 Mbit/s' "
         'and "traffic.0.flows" = 3 and "traffic.0.tcp" = \'reno\''
@@ -111,7 +111,7 @@ def test_medians_are_those_that_sql_finds(grid: Grid, sojourn: Cli, swept: Path)
 def test_pooled_cells_have_the_runs_of_all(grid: Grid):
     pooled = grid.pooled(["label", "link.rate"])
     assert (len(pooled), pooled.runs) == (6, 72)
-    assert set(pooled.intervals(pooled.measure("utilization")).n) == {12}
+    assert set(pooled.intervals(pooled.column("utilization")).n) == {12}
 
 
 def test_a_condition_chooses_runs(swept: Path):
@@ -127,7 +127,7 @@ def texts_of(figure: object) -> list[str]:
 def test_a_heat_map_shows_the_medians(grid: Grid):
     drawn = grid.plot.heatmap("link.rate", "traffic.0.flows", "goodput_bps")
     seen = texts_of(drawn)
-    medians = grid.intervals(grid.measure("goodput_bps")).middle
+    medians = grid.intervals(grid.column("goodput_bps")).middle
     assert {short(value) for value in medians} <= set(seen)
     assert {"rate [Mbit/s]", "flows", "goodput [Mbit/s]", "median of 3 runs"} <= set(seen)
     titles = {axes.get_title(loc="left").replace("\N{NO-BREAK SPACE}", " ") for axes in drawn.axes}
@@ -146,7 +146,7 @@ def test_lines_have_the_values_of_the_cells(grid: Grid):
     assert len(drawn.axes) == 4
     lines = {line.get_label(): line for line in drawn.axes[0].lines}
     assert list(lines["CoDel"].get_xdata()) == [1.0, 2.0, 20.0]
-    medians = grid.intervals(grid.measure("goodput_bps"))
+    medians = grid.intervals(grid.column("goodput_bps"))
     chosen = [grid.indices("label") == 1, grid.indices("traffic.0.flows") == 0, grid.indices("traffic.0.tcp") == 0]
     assert list(lines["CoDel"].get_ydata()) == list(medians.middle[np.logical_and.reduce(chosen)])
 
@@ -278,7 +278,7 @@ def test_an_edited_discipline_does_not_mix_with_what_it_was(tmp_path: Path, sojo
 
 def test_the_runs_of_several_settings_have_a_range_and_no_interval(grid: Grid):
     pooled = grid.pooled(["label", "link.rate"])
-    shown = grid.measure("goodput_bps")
+    shown = grid.column("goodput_bps")
     found, each = pooled.intervals(shown), grid.intervals(shown)
     assert (grid.is_pooled, pooled.is_pooled, grid.pooled(grid.axes).is_pooled) == (False, True, False)
     assert (found.low <= found.middle).all()
@@ -290,11 +290,11 @@ def test_the_runs_of_several_settings_have_a_range_and_no_interval(grid: Grid):
 
 
 def test_metrics_have_words_and_units():
-    assert measure("goodput_bps").axis_label == "goodput [Mbit/s]"
-    assert measure("movie.rtt_p95_ms").axis_label == "movie: p95 of the RTT [ms]"
-    assert measure("queue.sparse.sojourn_p95_ms").axis_label == "sparse: p95 of the sojourn time [ms]"
-    assert measure("utilization").axis_label == "utilization [%]"
-    assert measure("unheard_of_ms").axis_label == "unheard of [ms]"
+    assert column("goodput_bps").axis_label == "goodput [Mbit/s]"
+    assert column("movie.rtt_p95_ms").axis_label == "movie: p95 of the RTT [ms]"
+    assert column("queue.sparse.sojourn_p95_ms").axis_label == "sparse: p95 of the sojourn time [ms]"
+    assert column("utilization").axis_label == "utilization [%]"
+    assert column("unheard_of_ms").axis_label == "unheard of [ms]"
     assert [short(value) for value in (0.0, 1234567.0, 12.345, 0.00123, 1e-9, 100.0, math.nan)] == [
         "0", "1234567", "12.3", "0.00123", "1.00e-09", "100", "–",
     ]  # fmt: skip

@@ -141,7 +141,7 @@ class OfGrid:
         """The cells to draw over two keys, the metric, the panels, and the medians of each cell."""
         if across.key == up.key:
             raise _core.ExperimentError(f'--y: got "{up.key}", as --x; must be another key')
-        shown = self._grid.measure(metric)
+        shown = self._grid.column(metric)
         grid = self._grid.pooled([across.key, up.key, LABEL]) if pool else self._grid
         return grid, shown, panels.panels(grid, [across.key, up.key]), grid.intervals(shown)
 
@@ -223,7 +223,7 @@ class OfGrid:
         is as good as one of its points in both metrics and better in one. With ``pool`` there is one panel.
         """
         whole = self._grid
-        cost, gain = whole.measure(x, "--x"), whole.measure(y, "--y")
+        cost, gain = whole.column(x, "--x"), whole.column(y, "--y")
         # What an operator chooses: the queue and its parameters. The other keys say where it is used.
         chosen = [key for key in whole.axes if pool or key == LABEL or key.startswith("queue.")]
         found = panels.panels(whole, chosen)

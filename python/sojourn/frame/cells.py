@@ -132,7 +132,7 @@ class CellTable(ABC):
             names = [name for name in names if not is_of_queue(name)]
         return [name for name, count in zip(names, self._counts(names), strict=True) if count]
 
-    def measure(self, name: str, option: str = "--metric") -> Column:
+    def column(self, name: str, option: str = "--metric") -> Column:
         """What a metric is. Raises ExperimentError if no run has it."""
         if name not in self.metrics:
             if len(self._links) > 1 and is_of_queue(name):

@@ -124,7 +124,7 @@ class Column:
 
 
 def column(name: str) -> Column:
-    """What a column is; what this version does not know is named as its column."""
+    """The words and unit of a column of figures; one that this version does not know is named as its column."""
     owner, _, stem = name.rpartition(".")
     whose = owner.partition(".")[2] if owner.startswith(("queue.", "station.")) else owner
     inner: dict[str, Over] = {"queue": "inner_queue", "station": "station"}

@@ -162,7 +162,7 @@ class Pictures(OfGrid):
 
     def sensitivity(self, metric: str = "sojourn_p95_ms", *, width: Width | None = None) -> Figure:
         """What a metric depends on: indices of Sobol' of each key, for a sweep with ``design = "sobol"``."""
-        shown = self._grid.measure(metric)
+        shown = self._grid.column(metric)
         return sensitivity(self._grid, shown, indices(self._grid, self._plans(), metric), width)
 
 
@@ -182,7 +182,7 @@ def indices(grid: CellTable, plans: list[StoredPlan], metric: str) -> list[Indic
 
     Raises ExperimentError if the runs are not those of one Sobol design, some are missing, or there is no such metric.
     """
-    shown = grid.measure(metric)
+    shown = grid.column(metric)
     plan = _design_of(plans)
     points = tomllib.loads(f"points = {dict(plan.meta.overrides)[POINTS]}")["points"]
     keys = tuple(points)

@@ -61,7 +61,7 @@ def explored(grid: CellTable, metrics: Sequence[str] | None) -> dict[str, Any]:
         raise _core.ExperimentError(
             f"explore: would have {len(grid)} cells; must have at most {MOST_CELLS}: choose some of them with --where"
         )
-    shown = [grid.measure(name, "--metrics") for name in (grid.metrics if metrics is None else metrics)]
+    shown = [grid.column(name, "--metrics") for name in (grid.metrics if metrics is None else metrics)]
     labels = grid.axes[LABEL].texts
     others = looks(12)
     known = looks_of([grid.discipline(label) for label in labels])
