@@ -41,7 +41,7 @@ FIGURES = HERE / "linux" / "figures.json"
 EMULATED = Linux(kernel="emulated")
 """Where all of the figures were measured."""
 DIGITS = {"p50_ms": 2, "p95_ms": 2, "startup_peak_ms": 1, "goodput_mbps": 3, "drops_and_marks": 0}
-"""Of the metrics that are printed."""
+"""Decimals of the metrics that are printed."""
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from io import TextIOWrapper
 from sojourn.cli.outcome import INTERRUPTED, complain
 from sojourn.files import interrupts
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # as in sojourn/__init__.py
 if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
@@ -73,7 +73,7 @@ def _leave(status: int) -> NoReturn:
             with contextlib.suppress(OSError, AttributeError, ValueError):
                 stream.flush()
         os._exit(status)
-    # Python ends by looking for cycles in all that there is, which takes longer than to load it.
+    # At its end Python looks for cycles among all objects, which takes longer than loading them.
     gc.freeze()
     sys.exit(status)
 

@@ -6,7 +6,7 @@ import sys
 
 from sojourn.files import extras
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # as in sojourn/__init__.py
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

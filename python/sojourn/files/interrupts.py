@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # as in sojourn/__init__.py
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 

@@ -57,7 +57,7 @@ class GroupIndex:
         }
         self._by_title = {run: {self.title(group): group for group in groups} for run, groups in of_runs.items()}
         self._values: dict[tuple[str, str], dict[int, float]] = {}
-        """By title and figure: that of each run."""
+        """The figure of each run, by title and metric."""
 
     @property
     def titles(self) -> tuple[str, ...]:

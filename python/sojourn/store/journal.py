@@ -183,7 +183,7 @@ class _Left:
                     end += size
                 if _checksum(line[2], memoryview(content)[line.end() : end]) == int(line[1], 16):
                     self.runs[entry.run] = _run(path, entry, spans)
-                    # Of a damaged line there may be nothing that looks like one.
+                    # A damaged line may not look like one: then only the gap shows it.
                     self.damaged += damaged or int(line.start() > self.end)
                     self.end = at = end
                     damaged = at_end = 0

@@ -201,14 +201,14 @@ def _hint(named: Named) -> str:
     return f'in the simulator these follow their own documents: {names}; variant = "linux" follows the kernel'
 
 
-def _sentence(reference: str, name: str, of_all: ResultVerdict) -> str:
+def _sentence(reference: str, name: str, found: ResultVerdict) -> str:
     """What the verdict is, in how many figures, how many repeats another takes."""
-    figures = f"{len(of_all.off)} of {of_all.judged} judged figures"
-    if of_all.verdict is Equivalence.AGREES:
-        return f"{name} agrees with {reference}: {of_all.judged} judged figures"
-    if of_all.verdict is Equivalence.DIFFERS:
+    figures = f"{len(found.off)} of {found.judged} judged figures"
+    if found.verdict is Equivalence.AGREES:
+        return f"{name} agrees with {reference}: {found.judged} judged figures"
+    if found.verdict is Equivalence.DIFFERS:
         return f"{name} differs from {reference}: {figures} beyond the tolerance"
-    takes = f"more than {MOST}" if of_all.repeats is None else f"about {of_all.repeats}"
+    takes = f"more than {MOST}" if found.repeats is None else f"about {found.repeats}"
     return (
         f"{name} and {reference}: not enough repeats to say; {figures} may lie on either side of the tolerance "
         f"(experiment.repeat: {takes} would decide, or --until decided)"

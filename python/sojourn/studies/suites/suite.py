@@ -197,12 +197,12 @@ class Evaluation:
 
     @property
     def reference(self) -> str:
-        """Drop-tail, which may itself be the one under test."""
+        """The discipline that all are measured against, drop-tail; it may itself be under test."""
         return self.suite.content.reference
 
     @property
     def against(self) -> list[str]:
-        """The others beside these two."""
+        """The other disciplines, which are compared with the reference too."""
         return [arm.queue for arm in self.arms if arm.role == AGAINST]
 
     @property
